@@ -1,0 +1,122 @@
+"""The container of model files: a manifest and arrays, checked to the last byte, never code.
+
+A zip of stored entries with fixed timestamps: ``manifest.json`` and one ``.npy`` an array. The
+zip's comment is the SHA-256 of all bytes before it and is checked first, because the checksums of
+the entries leave the directory of the zip unguarded. Equal content gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.files import atomic_write
+
+FORMAT = "rankinite model"
+VERSION = 1
+MANIFEST = "manifest.json"
+DIGEST_LENGTH = 64
+OLDEST = (1980, 1, 1, 0, 0, 0)
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a container holds: a manifest of plain JSON values, and arrays by name."""
+
+    manifest: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+
+def write_container(path: str | Path, content: Content) -> None:
+    """Write a container; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    content
+        The manifest (JSON values; no time, host or path belongs in it) and numeric arrays.
+    """
+    manifest = {"format": FORMAT, "version": VERSION, **content.manifest}
+    with atomic_write(path) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            text = json.dumps(manifest, sort_keys=True, indent=1, allow_nan=False)
+            _add(archive, MANIFEST, text.encode())
+            for name in sorted(content.arrays):
+                _add(archive, f"{name}.npy", _npy(name, content.arrays[name]))
+            archive.comment = b"0" * DIGEST_LENGTH
+        length = file.seek(0, io.SEEK_END) - DIGEST_LENGTH
+        digest = _digest(file, length)
+        file.seek(length)
+        file.write(digest)
+
+
+def read_container(path: str | Path) -> Content:
+    """Read a container; anything that is not exactly as written is a `ModelFileError`."""
+    source = Path(path)
+    try:
+        with source.open("rb") as file:
+            return _read(source, file)
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as problem:
+        raise ModelFileError(f"{source}: cannot be read as a model file: {problem}") from problem
+
+
+def _read(path: Path, file: BinaryIO) -> Content:
+    length = file.seek(0, io.SEEK_END) - DIGEST_LENGTH
+    if length <= 0:
+        raise ModelFileError(f"{path}: is too short for a model file; it may be cut off")
+    digest = _digest(file, length)
+    file.seek(length)
+    if file.read(DIGEST_LENGTH) != digest:
+        raise ModelFileError(
+            f"{path}: is not a model file, or it is damaged: its checksum does not fit its bytes"
+        )
+    with zipfile.ZipFile(file) as archive:
+        manifest = json.loads(archive.read(MANIFEST))
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ModelFileError(f"{path}: is a zip file, but not a model file")
+        if manifest.get("version") != VERSION:
+            raise ModelFileError(
+                f"{path}: has format version {manifest.get('version')}, and this version of "
+                f"rankinite reads {VERSION}; install a newer rankinite"
+            )
+        arrays = {
+            name.removesuffix(".npy"): np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+            for name in archive.namelist()
+            if name != MANIFEST
+        }
+    del manifest["format"], manifest["version"]
+    return Content(manifest, arrays)
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    archive.writestr(zipfile.ZipInfo(name, OLDEST), data)
+
+
+def _npy(name: str, array: NDArray[Any]) -> bytes:
+    if array.dtype.hasobject:
+        raise UsageError(f"model file: array {name!r} holds Python objects; give it a plain dtype")
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array, order="C"), (1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _digest(file: BinaryIO, length: int) -> bytes:
+    """Return the hex SHA-256 of the first ``length`` bytes of the file."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while length > 0 and (block := file.read(min(BLOCK, length))):
+        digest.update(block)
+        length -= len(block)
+    return digest.hexdigest().encode()

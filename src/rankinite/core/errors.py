@@ -1,0 +1,70 @@
+"""Every error that Rankinite raises on purpose.
+
+::
+
+    RankiniteError
+    ├── UsageError            a parameter, option or measure that cannot be meant (also a ValueError)
+    ├── DataError             data that cannot be used (also a ValueError)
+    │   └── FileFormatError   a file that cannot be read, with its path, line and column
+    ├── ModelFileError        a model file that is damaged, foreign or too new
+    └── MissingExtraError     an optional dependency is not installed (also an ImportError)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class RankiniteError(Exception):
+    """The root of the tree: catch this to catch them all."""
+
+
+class UsageError(RankiniteError, ValueError):
+    """A parameter, option or measure that cannot be meant."""
+
+
+class DataError(RankiniteError, ValueError):
+    """Data that cannot be used; the message names the document, query or feature."""
+
+
+class FileFormatError(DataError):
+    """A file that cannot be read; the message starts with ``file:line:column``.
+
+    Parameters
+    ----------
+    path
+        The file.
+    problem
+        What was wrong and what was expected.
+    line, column
+        Where, both counted from 1; None if the whole file is meant.
+    """
+
+    def __init__(
+        self, path: str | Path, problem: str, line: int | None = None, column: int | None = None
+    ) -> None:
+        self.path = Path(path)
+        self.problem = problem
+        self.line = line
+        self.column = column
+        place = ":".join(str(part) for part in (path, line, column) if part is not None)
+        super().__init__(f"{place}: {problem}")
+
+
+class ModelFileError(RankiniteError):
+    """A model file that is damaged, foreign or written by a newer version."""
+
+
+class MissingExtraError(RankiniteError, ImportError):
+    """An optional dependency is not installed.
+
+    Parameters
+    ----------
+    module
+        The module that could not be imported.
+    extra
+        The extra of this package that brings it.
+    """
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(f"{module} is not installed; run: pip install 'rankinite[{extra}]'")

@@ -1,0 +1,41 @@
+"""Files that are either whole or not there: written beside the target, flushed, renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of ``path`` only when the block ends well.
+
+    A reader sees the old file or the new one, never half of it; after an exception the old file
+    is untouched and nothing is left behind.
+    """
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with beside.open("w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+    _flush_directory(target.parent)
+
+
+def _flush_directory(directory: Path) -> None:
+    """Make a rename survive a power cut, where the system can do that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,133 @@
+"""The only place that applies numba's decorators.
+
+A kernel takes read-only C-contiguous arrays and out arrays; it never raises, never draws random
+numbers and never allocates in an inner loop. Compiled kernels are kept on disk in a private
+directory named by a hash of all sources of the package: numba by itself does not notice that an
+inner kernel was edited, and its global cache settings belong to the user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.dispatcher import Dispatcher
+
+log = logging.getLogger("rankinite")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).resolve().parent.parent
+DAYS_KEPT = 30
+
+prange = numba.prange
+
+
+def kernel(function: F) -> F:
+    """Compile a serial kernel; it releases the GIL."""
+    return _compiled(function, parallel=False)
+
+
+def inlined_kernel(function: F) -> F:
+    """Compile a small kernel into every kernel that calls it."""
+    return _compiled(function, parallel=False, forceinline=True)
+
+
+def parallel_kernel(function: F) -> F:
+    """Compile a kernel whose ``prange`` loops run on all threads."""
+    return _compiled(function, parallel=True)
+
+
+def _compiled(function: F, *, parallel: bool, forceinline: bool = False) -> F:
+    options = {"parallel": parallel, "forceinline": forceinline}
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if isinstance(dispatcher, Dispatcher) and cache_directory() is not None:
+        dispatcher._cache = _PrivateCache(function)
+    return cast(F, dispatcher)
+
+
+@cache
+def cache_directory() -> Path | None:
+    """Where this version's compiled kernels are kept, or None if nothing can be written."""
+    for parent in (_user_cache(), Path(tempfile.gettempdir()) / f"rankinite-{_user_name()}"):
+        directory = parent / "kernels" / source_hash()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=directory).close()
+            os.utime(directory)
+        except OSError as problem:
+            log.debug("kernels cannot be kept in %s: %s", directory, problem)
+            continue
+        _forget_old_versions(directory)
+        return directory
+    return None
+
+
+@cache
+def source_hash() -> str:
+    """A hash of every source file of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _user_cache() -> Path:
+    given = os.environ.get("RANKINITE_CACHE_DIR")
+    if given:
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir())) / "rankinite"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "rankinite"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankinite"
+
+
+def _user_name() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+
+
+def _forget_old_versions(current: Path) -> None:
+    horizon = time.time() - DAYS_KEPT * 24 * 3600
+    for directory in current.parent.iterdir():
+        if directory != current and directory.stat().st_mtime < horizon:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+class _PrivateLocator(_CacheLocator):  # type: ignore[misc]
+    def __init__(self, module: str, line: int) -> None:
+        self.module = module
+        self.line = line
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], _file: str) -> _PrivateLocator:
+        return cls(function.__module__, function.__code__.co_firstlineno)
+
+    def get_cache_path(self) -> str:
+        return str(cast(Path, cache_directory()) / self.module)
+
+    def get_source_stamp(self) -> str:
+        return source_hash()
+
+    def get_disambiguator(self) -> str:
+        return str(self.line)
+
+
+class _PrivateCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_PrivateLocator,)
+
+
+class _PrivateCache(FunctionCache):  # type: ignore[misc]
+    _impl_class = _PrivateCacheImpl

@@ -1,0 +1,120 @@
+"""Parameters declare what they may be; one place makes the sentence when they are not."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rankinite.core.errors import UsageError
+
+
+class Constraint(Protocol):
+    """What a parameter may be."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is one of those meant."""
+
+    def __str__(self) -> str:
+        """Return the words that follow "must be"."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from ``low`` to ``high``, both included."""
+
+    low: int = 0
+    high: int | None = None
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is a whole number in the range (True and False are not)."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            return False
+        return self.low <= value and (self.high is None or value <= self.high)
+
+    def __str__(self) -> str:
+        if self.high is None:
+            return f"a whole number of at least {self.low}"
+        return f"a whole number from {self.low} to {self.high}"
+
+
+@dataclass(frozen=True)
+class Real:
+    """A finite number from ``low`` to ``high``; the ends are included unless said otherwise."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is a finite number in the range."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return False
+        number = float(value)
+        above = number > self.low if self.low_open else number >= self.low
+        below = number < self.high if self.high_open else number <= self.high
+        return math.isfinite(number) and above and below
+
+    def __str__(self) -> str:
+        words = []
+        if math.isfinite(self.low):
+            words.append(f"{'above' if self.low_open else 'at least'} {self.low:g}")
+        if math.isfinite(self.high):
+            words.append(f"{'below' if self.high_open else 'at most'} {self.high:g}")
+        return "a finite number" + (", " if words else "") + " and ".join(words)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few values."""
+
+    values: Sequence[Any]
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is one of the few."""
+        return any(type(value) is type(known) and value == known for known in self.values)
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(repr(value) for value in self.values)
+
+
+@dataclass(frozen=True)
+class Either:
+    """What either of two constraints allows."""
+
+    first: Constraint
+    second: Constraint
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether one of the two allows the value."""
+        return self.first.allows(value) or self.second.allows(value)
+
+    def __str__(self) -> str:
+        return f"{self.first}, or {self.second}"
+
+
+def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
+    """Raise a `UsageError` unless the constraint allows the value.
+
+    Parameters
+    ----------
+    owner
+        Whose parameter it is, as a person would write it: ``LambdaMART``, ``split``.
+    name, value
+        The parameter.
+    constraint
+        What it may be.
+    """
+    if not constraint.allows(value):
+        raise UsageError(f"{owner}: {name} must be {constraint}; got {value!r}")
+
+
+def check_all(
+    owner: str, values: Mapping[str, Any], constraints: Mapping[str, Constraint]
+) -> None:
+    """Check every parameter that has a constraint."""
+    for name, constraint in constraints.items():
+        check(owner, name, values[name], constraint)

@@ -1,0 +1,50 @@
+"""Two machine instructions that numba does not offer: an unaligned load and trailing zeros.
+
+With the JIT switched off their twins in Python stand in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+WORD = ir.IntType(64)
+
+
+def _load_word(array: NDArray[np.uint8], index: int) -> np.uint64:
+    return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
+
+
+def _trailing_zeros(word: np.uint64) -> int:
+    value = int(word)
+    return (value & -value).bit_length() - 1 if value else 64
+
+
+def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(view.data, [arguments[1]])
+        return builder.load(builder.bitcast(place, WORD.as_pointer()), align=1)
+
+    return types.uint64(array, types.int64), generate
+
+
+def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+if numba.config.DISABLE_JIT:
+    load_word: Any = _load_word
+    trailing_zeros: Any = _trailing_zeros
+else:
+    load_word = intrinsic(_load_word_intrinsic)
+    trailing_zeros = intrinsic(_trailing_zeros_intrinsic)

@@ -1,0 +1,402 @@
+"""RankingData: queries, their documents, features and labels; made once, checked once, shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankinite.core.errors import DataError, UsageError
+from rankinite.core.params import Real, Whole, check
+from rankinite.core.seeds import generator
+from rankinite.data import checks
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class RankingData:
+    """Queries with their documents: a matrix of features, labels, and what belongs to them.
+
+    Immutable; splits, folds and slices share the feature matrix and hold only new indexes.
+
+    Parameters
+    ----------
+    X
+        Features, one row a document; NaN means missing. Kept as float32, without a copy if it
+        already is that.
+    y
+        Labels, one a document: finite, at least 0.
+    qid
+        The query of every document; documents of one query stand together.
+    group_sizes
+        Instead of ``qid``: how many documents each query has. Queries are then called 1, 2, ...
+    labels
+        Further label sources by name, one value a document; NaN means that the document has none.
+    query_weight
+        One weight a query.
+    doc_ids, comments
+        One text a document: its name, and what stood behind ``#`` in a text file.
+    feature_names
+        One name a feature; "1", "2", ... if not given.
+    top_grade
+        The largest label there can be; the largest label seen if not given.
+    group
+        Bring documents of one query together instead of refusing them when they stand apart.
+
+    Attributes
+    ----------
+    base : float32 array
+        The matrix of features, which several sets may share.
+    rows : int64 array or None
+        The row of ``base`` that holds each document; None if document i is row i.
+    offsets : int64 array
+        Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    qids : array
+        One id a query, as it stood in the file.
+
+    Examples
+    --------
+    >>> data = RankingData(X=[[0.5], [0.1], [0.9]], y=[0, 1, 2], qid=[7, 7, 8])
+    >>> data
+    <RankingData: 2 queries, 3 documents, 1 feature, top grade 2>
+    >>> data[1].X
+    array([[0.9]], dtype=float32)
+    """
+
+    base: NDArray[np.float32]
+    rows: Integers | None
+    y: Floats
+    offsets: Integers
+    qids: NDArray[Any]
+    labels: Mapping[str, Floats]
+    query_weight: Floats | None
+    feature_names: tuple[str, ...]
+    top_grade: float
+    _doc_ids: Any = field()
+    _comments: Any = field()
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        group_sizes: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike] | None = None,
+        query_weight: ArrayLike | None = None,
+        doc_ids: Sequence[str] | None = None,
+        comments: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+        top_grade: float | None = None,
+        group: bool = False,
+    ) -> None:
+        base = checks.feature_matrix(X)
+        n_docs, n_features = base.shape
+        names = checks.names_of_features(feature_names, n_features)
+        checks.finite_features(base, names)
+        grades = checks.label_array("y", y, n_docs)
+        sources = {
+            name: checks.source_array(name, values, n_docs)
+            for name, values in (labels or {}).items()
+        }
+        texts = {
+            "_doc_ids": checks.text_array("doc_ids", doc_ids, n_docs),
+            "_comments": checks.text_array("comments", comments, n_docs),
+        }
+        order, offsets, qids = checks.queries(qid, group_sizes, n_docs, group=group)
+        weight = checks.weight_array(query_weight, len(qids))
+        self._set(
+            base=base,
+            rows=order,
+            y=grades if order is None else grades[order],
+            offsets=offsets,
+            qids=qids,
+            labels={n: v if order is None else v[order] for n, v in sources.items()},
+            query_weight=weight,
+            feature_names=names,
+            top_grade=checks.grade(top_grade, grades),
+            **{n: t if t is None or order is None else t.take(order) for n, t in texts.items()},
+        )
+
+    def _set(self, **fields: Any) -> None:
+        fields["labels"] = MappingProxyType(dict(fields["labels"]))
+        for value in (*fields.values(), *fields["labels"].values()):
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _trusted(cls, **fields: Any) -> Self:
+        """Make a set of fields that are known to be right: a reader's, or parts of another set."""
+        new = object.__new__(cls)
+        new._set(**fields)
+        return new
+
+    def _with(self, **changes: Any) -> Self:
+        return self._trusted(
+            **{name: getattr(self, name) for name in self.__dataclass_fields__} | changes
+        )
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries there are."""
+        return len(self.qids)
+
+    @property
+    def n_docs(self) -> int:
+        """How many documents there are."""
+        return len(self.y)
+
+    @property
+    def n_features(self) -> int:
+        """How many features a document has."""
+        return self.base.shape[1]
+
+    @property
+    def X(self) -> NDArray[np.float32]:
+        """The features of the documents; copied out if the set is an index into a larger one."""
+        if self.rows is None:
+            return self.base
+        copied: NDArray[np.float32] = self.base[self.rows]
+        copied.flags.writeable = False
+        return copied
+
+    @property
+    def sizes(self) -> Integers:
+        """How many documents each query has."""
+        return np.diff(self.offsets)
+
+    @property
+    def qid(self) -> NDArray[Any]:
+        """The query id of every document."""
+        return np.repeat(self.qids, self.sizes)
+
+    @property
+    def doc_ids(self) -> NDArray[np.object_] | None:
+        """The name of every document, if documents have names."""
+        return _as_objects(self._doc_ids)
+
+    @property
+    def comments(self) -> NDArray[np.object_] | None:
+        """What stood behind ``#`` at every document, if anything did."""
+        return _as_objects(self._comments)
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{count:,} {word if count == 1 else plural}"
+            for count, word, plural in (
+                (self.n_queries, "query", "queries"),
+                (self.n_docs, "document", "documents"),
+                (self.n_features, "feature", "features"),
+            )
+        )
+        return f"<RankingData: {counts}, top grade {self.top_grade:g}>"
+
+    @overload
+    def __getitem__(self, chosen: int | slice) -> RankingData: ...
+    @overload
+    def __getitem__(self, chosen: ArrayLike) -> RankingData: ...
+    def __getitem__(self, chosen: int | slice | ArrayLike) -> RankingData:
+        """Return some of the queries: by number, slice, list of numbers or boolean mask."""
+        queries = self._query_numbers(chosen)
+        if len(queries) == 0:
+            raise UsageError("RankingData: the chosen slice has no queries; choose at least one")
+        sizes = self.sizes[queries]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        docs = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], sizes)
+        return self._with(
+            rows=docs if self.rows is None else self.rows[docs],
+            y=self.y[docs],
+            offsets=offsets,
+            qids=self.qids[queries],
+            labels={name: values[docs] for name, values in self.labels.items()},
+            query_weight=None if self.query_weight is None else self.query_weight[queries],
+            _doc_ids=None if self._doc_ids is None else self._doc_ids.take(docs),
+            _comments=None if self._comments is None else self._comments.take(docs),
+        )
+
+    def _query_numbers(self, chosen: int | slice | ArrayLike) -> Integers:
+        numbers = np.arange(self.n_queries)
+        if isinstance(chosen, (int, np.integer)):
+            chosen = [chosen]
+        index = chosen if isinstance(chosen, slice) else np.asarray(chosen)
+        if isinstance(index, np.ndarray) and index.size == 0:
+            return numbers[:0]
+        try:
+            picked: Integers = numbers[index]
+        except IndexError as problem:
+            raise UsageError(
+                f"RankingData: there are {self.n_queries} queries, 0 to {self.n_queries - 1}; "
+                f"{problem}"
+            ) from None
+        return picked
+
+    def __iter__(self) -> Iterator[RankingData]:
+        """Go through the queries, each as a set of its own."""
+        return (self[q] for q in range(self.n_queries))
+
+    def select_features(self, features: Sequence[str] | Sequence[int] | slice) -> RankingData:
+        """Return the set with some of the features, by name or by column number from 0."""
+        if isinstance(features, slice):
+            columns = list(range(self.n_features))[features]
+        else:
+            place = {name: j for j, name in enumerate(self.feature_names)}
+            columns = [self._column(feature, place) for feature in features]
+        if not columns:
+            raise UsageError("select_features: no feature is chosen; choose at least one")
+        return self._with(
+            base=np.ascontiguousarray(self.base[:, columns]),
+            feature_names=tuple(self.feature_names[j] for j in columns),
+        )
+
+    def _column(self, feature: str | int, place: Mapping[str, int]) -> int:
+        if isinstance(feature, str):
+            if feature not in place:
+                raise UsageError(f"select_features: there is no feature called {feature!r}")
+            return place[feature]
+        check("select_features", "a column", feature, Whole(0, self.n_features - 1))
+        return int(feature)
+
+    def split(self, parts: int | Sequence[float], *, seed: int = 0) -> list[RankingData]:
+        """Shuffle the queries and cut them into parts.
+
+        Parameters
+        ----------
+        parts
+            How many parts of equal size (sizes differ by one query at most), or the proportions
+            of the parts: ``[0.6, 0.2, 0.2]``.
+        seed
+            Another seed gives another shuffle.
+        """
+        order = generator(seed, "split").permutation(self.n_queries)
+        if isinstance(parts, (int, np.integer)):
+            check("split", "parts", parts, Whole(1))
+            shares = np.full(int(parts), 1.0)
+        else:
+            for share in parts:
+                check("split", "a proportion", share, Real(0, low_open=True))
+            shares = np.asarray(parts, dtype=np.float64)
+        if len(shares) == 0:
+            raise UsageError("split: no parts are asked for; give a number or proportions")
+        bounds = np.rint(np.cumsum(shares) / shares.sum() * self.n_queries).astype(np.int64)
+        pieces = np.split(order, bounds[:-1])
+        if any(len(piece) == 0 for piece in pieces):
+            raise UsageError(
+                f"split: {self.n_queries} queries are too few for {len(pieces)} parts "
+                "of which each has at least one; ask for fewer parts"
+            )
+        return [self[piece] for piece in pieces]
+
+    def folds(self, n: int, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
+        """Go through n pairs (train, valid): every query is in exactly one of the valid parts."""
+        check("folds", "n", n, Whole(2))
+        parts = self.split(n, seed=seed)
+        for k in range(n):
+            yield concat(parts[:k] + parts[k + 1 :]), parts[k]
+
+    def equals(self, other: RankingData) -> bool:
+        """Tell whether two sets hold the same, to the last bit; how they share is no matter."""
+        return (
+            self.feature_names == other.feature_names
+            and self.top_grade == other.top_grade
+            and self.labels.keys() == other.labels.keys()
+            and self.qids.dtype.kind == other.qids.dtype.kind
+            and _same(self.X.view(np.uint32), other.X.view(np.uint32))
+            and _same(self.y, other.y)
+            and _same(self.offsets, other.offsets)
+            and _same(self.qids, other.qids)
+            and all(_same(self.labels[name], other.labels[name]) for name in self.labels)
+            and _same(self.query_weight, other.query_weight)
+            and _same(self.doc_ids, other.doc_ids)
+            and _same(self.comments, other.comments)
+        )
+
+
+def concat(parts: Sequence[RankingData]) -> RankingData:
+    """Put sets with the same features one behind the other.
+
+    Parts of one set go on sharing its matrix; others are copied into a new one.
+
+    Parameters
+    ----------
+    parts
+        The sets; they have the same feature names and label sources, and no query twice.
+    """
+    if not parts:
+        raise UsageError("concat: there is nothing to put together; give at least one set")
+    first = parts[0]
+    for part in parts[1:]:
+        _check_alike(first, part)
+    qids = np.concatenate([part.qids for part in parts])
+    checks.distinct_queries(qids)
+    shared = all(part.base is first.base for part in parts)
+    sizes = np.concatenate([part.sizes for part in parts])
+    return first._with(
+        base=first.base if shared else np.concatenate([part.X for part in parts]),
+        rows=np.concatenate([_rows(part) for part in parts]) if shared else None,
+        y=np.concatenate([part.y for part in parts]),
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        qids=qids,
+        labels={n: np.concatenate([part.labels[n] for part in parts]) for n in first.labels},
+        query_weight=_joined_weights(parts),
+        top_grade=max(part.top_grade for part in parts),
+        _doc_ids=checks.joined_texts([part._doc_ids for part in parts], sizes_of(parts)),
+        _comments=checks.joined_texts([part._comments for part in parts], sizes_of(parts)),
+    )
+
+
+def sizes_of(parts: Sequence[RankingData]) -> list[int]:
+    """Return how many documents each of the sets has."""
+    return [part.n_docs for part in parts]
+
+
+def _check_alike(first: RankingData, part: RankingData) -> None:
+    if part.feature_names != first.feature_names:
+        raise DataError(
+            f"concat: the sets have different features: {_difference(first, part)}; "
+            "choose the same with select_features"
+        )
+    if part.labels.keys() != first.labels.keys():
+        raise DataError(
+            f"concat: the sets have different label sources: {sorted(first.labels)} "
+            f"and {sorted(part.labels)}"
+        )
+
+
+def _difference(first: RankingData, part: RankingData) -> str:
+    if first.n_features != part.n_features:
+        return f"{first.n_features} and {part.n_features} of them"
+    pairs = zip(first.feature_names, part.feature_names, strict=True)
+    ours, theirs = next(pair for pair in pairs if pair[0] != pair[1])
+    return f"{ours!r} in one where the other has {theirs!r}"
+
+
+def _rows(part: RankingData) -> Integers:
+    return np.arange(part.n_docs) if part.rows is None else part.rows
+
+
+def _joined_weights(parts: Sequence[RankingData]) -> Floats | None:
+    if all(part.query_weight is None for part in parts):
+        return None
+    ones = [np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts]
+    return np.concatenate(ones)
+
+
+def _as_objects(texts: Any) -> NDArray[np.object_] | None:
+    return None if texts is None else texts.to_numpy(zero_copy_only=False)
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

@@ -1,0 +1,111 @@
+"""Text files, plain or compressed, as blocks of whole lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import FileFormatError
+from rankinite.core.memory import readable_size
+from rankinite.core.progress import Progress
+
+BLOCK = 8 << 20
+LONGEST_LINE = 1 << 30
+PADDING = 64  # a kernel may look a few bytes past the last newline
+GZIP_MAGIC = b"\x1f\x8b"
+NEWLINE = b"\n"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of a file: ``text[:n_bytes]``, ending with a newline.
+
+    ``text`` is longer than that and is used again for the next block. ``consumed`` is how much
+    of the file has been read to get here, ``size`` how much there is.
+    """
+
+    text: NDArray[np.uint8]
+    n_bytes: int
+    consumed: int
+    size: int
+
+
+def read_blocks_of_lines(path: Path, progress: Progress) -> Iterator[Block]:
+    """Go through a file in blocks of whole lines; the last line gets a newline if it lacks one."""
+    with _open(path) as raw:
+        size = raw.seek(0, io.SEEK_END)
+        raw.seek(0)
+        if size == 0:
+            raise FileFormatError(path, "the file is empty")
+        compressed = raw.read(2) == GZIP_MAGIC
+        raw.seek(0)
+        stream: Any = gzip.GzipFile(fileobj=raw) if compressed else raw
+        with progress.start(f"Reading {path.name}", size, "bytes") as task:
+            done = 0
+            for text, n_bytes in _blocks(path, stream):
+                consumed = raw.tell()
+                yield Block(text, n_bytes, consumed, size)
+                task.advance(consumed - done)
+                done = consumed
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.is_dir():
+        raise FileFormatError(path, "this is a directory; expected a file")
+    try:
+        return path.open("rb", buffering=0)
+    except FileNotFoundError:
+        raise FileFormatError(path, "there is no such file") from None
+    except OSError as problem:
+        raise FileFormatError(path, f"cannot be opened: {problem.strerror}") from None
+
+
+def _blocks(path: Path, stream: Any) -> Iterator[tuple[NDArray[np.uint8], int]]:
+    buffer = bytearray(BLOCK + PADDING)
+    filled = 0
+    while True:
+        n_read = _read_into(path, stream, memoryview(buffer)[filled : len(buffer) - PADDING])
+        filled += n_read
+        if n_read == 0:
+            break
+        whole = buffer.rfind(NEWLINE, 0, filled) + 1
+        if whole > 0:
+            yield np.frombuffer(buffer, np.uint8), whole
+            buffer[: filled - whole] = buffer[whole:filled]
+            filled -= whole
+        elif filled == len(buffer) - PADDING:
+            buffer = _larger(path, buffer)
+    if filled > 0:
+        buffer[filled : filled + 1] = NEWLINE
+        yield np.frombuffer(buffer, np.uint8), filled + 1
+
+
+def _read_into(path: Path, stream: Any, room: memoryview) -> int:
+    try:
+        return int(stream.readinto(room))
+    except EOFError:
+        problem = "the compressed file is cut off before its end; copy or download it again"
+        raise FileFormatError(path, problem) from None
+    except (gzip.BadGzipFile, zlib.error) as damage:
+        raise FileFormatError(path, f"the compressed file is damaged: {damage}") from None
+    except OSError as problem:
+        raise FileFormatError(path, f"cannot be read: {problem.strerror}") from None
+
+
+def _larger(path: Path, buffer: bytearray) -> bytearray:
+    if len(buffer) > LONGEST_LINE:
+        raise FileFormatError(
+            path,
+            f"a line is longer than {readable_size(LONGEST_LINE)}; expected one document a line",
+        )
+    larger = bytearray(2 * len(buffer))
+    larger[: len(buffer)] = buffer
+    return larger

@@ -1,0 +1,272 @@
+"""What stands behind ``#``: comments, document ids, and what SVMlight has no place for.
+
+LETOR writes ``#docid = X inc = 1 prob = 0.02`` behind a document; X is its id, and other values
+can be taken as label sources. A data set that SVMlight cannot hold by itself (named features,
+further labels, weights, ...) has a first line ``#rankinite {...}``, which other tools skip; its
+documents' comments are then JSON lists: comment, document id, further labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rankinite.core.errors import FileFormatError, RankiniteError
+from rankinite.data import checks
+from rankinite.data.svmlight import kernels
+
+MARK = b"#rankinite "
+DOCID = r"(?:^|\s)docid\s*=\s*(?P<value>\S+)"
+ONLY_DOCID = r"^\s*docid\s*=\s*\S+\s*$"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first line of a file says about the whole; all of it may be missing."""
+
+    feature_names: Sequence[str] | None = None
+    top_grade: float | None = None
+    qids: Sequence[str] | None = None
+    query_weight: Sequence[float] | None = None
+    documents: Sequence[str] | None = None
+    has_comments: bool = False
+    has_doc_ids: bool = False
+
+    @classmethod
+    def parse(cls, path: Path, line: bytes) -> Header:
+        """Read a header; a first line with any other comment gives an empty one."""
+        if not line.startswith(MARK):
+            return cls()
+        try:
+            return cls(**json.loads(line[len(MARK) :]))
+        except (ValueError, TypeError) as problem:
+            raise FileFormatError(
+                path, f"the header is damaged ({problem}); restore or remove this line", 1, 1
+            ) from None
+
+    def line(self) -> bytes:
+        """Return the header as a line of text; empty if there is nothing to say."""
+        said = {name: value for name, value in vars(self).items() if value not in (None, False)}
+        if not said:
+            return b""
+        return MARK + json.dumps(said, ensure_ascii=True).encode() + b"\n"
+
+    def qids_for(self, path: Path, qids: NDArray[Any]) -> NDArray[Any]:
+        """Return the names that the header gives to the queries, or the ids themselves."""
+        if self.qids is None:
+            return qids
+        self._check_length(path, "qids", self.qids, len(qids))
+        return np.array([str(name) for name in self.qids])
+
+    def weights_for(self, path: Path, n_queries: int) -> NDArray[np.float64] | None:
+        """Return the query weights that the header gives."""
+        if self.query_weight is None:
+            return None
+        self._check_length(path, "query_weight", self.query_weight, n_queries)
+        try:
+            return checks.weight_array(self.query_weight, n_queries)
+        except RankiniteError as problem:
+            raise FileFormatError(path, f"the header is damaged: {problem}", 1, 1) from None
+
+    def _check_length(self, path: Path, name: str, values: Sequence[Any], expected: int) -> None:
+        if not isinstance(values, list) or len(values) != expected:
+            problem = f"the header's {name} is not a list of {expected}, one a query"
+            raise FileFormatError(path, problem, 1, 1)
+
+
+@dataclass
+class CommentColumn:
+    """Collects the comments of a file, block by block."""
+
+    path: Path
+    blocks: list[Any] = field(default_factory=list)
+    is_empty: bool = True
+
+    def take(
+        self,
+        text: NDArray[np.uint8],
+        begins: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        lines: NDArray[np.int64],
+    ) -> None:
+        """Copy the comments that begin at the given places (-1 for none) and end with the line."""
+        if not (begins >= 0).any():
+            self.blocks.append(len(begins))
+            return
+        ends = ends - (text[ends - 1] == ord("\r"))
+        begins = np.where(begins < 0, ends, begins)
+        lengths = np.maximum(ends - begins, 0)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        copied = np.empty(offsets[-1], np.uint8)
+        kernels.gather_text(text, begins, begins + lengths, offsets, copied)
+        array = pa.LargeStringArray.from_buffers(
+            len(begins), pa.py_buffer(offsets), pa.py_buffer(copied)
+        )
+        self._check_encoding(array, lines)
+        self.is_empty = self.is_empty and len(copied) == 0
+        self.blocks.append(array)
+
+    def _check_encoding(self, array: Any, lines: NDArray[np.int64]) -> None:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            for text, line in zip(array.cast(pa.large_binary()).to_pylist(), lines, strict=True):
+                try:
+                    text.decode()
+                except UnicodeDecodeError as problem:
+                    raise FileFormatError(
+                        self.path,
+                        f"the comment is not UTF-8 (byte {text[problem.start]:#04x}); "
+                        "convert the file, or leave comments out (comments=False, --no-comments)",
+                        int(line),
+                    ) from None
+
+    def array(self) -> Any:
+        """Return all comments as one column, or None if there are none."""
+        if self.is_empty:
+            return None
+        return pa.concat_arrays(
+            [
+                pa.array([""] * block, pa.large_string()) if isinstance(block, int) else block
+                for block in self.blocks
+            ]
+        )
+
+
+def interpret(
+    path: Path,
+    column: CommentColumn | None,
+    header: Header,
+    sources: Sequence[str],
+    lines: NDArray[np.int64],
+) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+    """Return the texts and the further labels that the comments hold."""
+    comments = None if column is None else column.array()
+    if header.documents is not None:
+        return _from_json(path, comments, header, lines)
+    labels = {name: _source(path, comments, name, lines) for name in sources}
+    return _plain_texts(comments), labels
+
+
+def _plain_texts(comments: Any) -> dict[str, Any]:
+    if comments is None:
+        return {"_comments": None, "_doc_ids": None}
+    doc_ids = None
+    if pc.any(pc.match_substring_regex(comments, DOCID)).as_py():
+        found = pc.struct_field(pc.extract_regex(comments, DOCID), "value")
+        doc_ids = pc.fill_null(found, "").cast(pa.large_string())
+        if pc.all(pc.match_substring_regex(comments, ONLY_DOCID)).as_py():
+            comments = None
+    return {"_comments": comments, "_doc_ids": doc_ids}
+
+
+def _source(
+    path: Path, comments: Any, name: str, lines: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Take ``name = value`` from the comments; documents without it have no label."""
+    pattern = rf"(?:^|\s){re.escape(name)}\s*=\s*(?P<value>\S+)"
+    if comments is None or not pc.any(pc.match_substring_regex(comments, pattern)).as_py():
+        raise FileFormatError(path, f"no comment holds {name} = <number>, to be a label source")
+    texts = pc.struct_field(pc.extract_regex(comments, pattern), "value").to_pylist()
+    values = np.full(len(texts), np.nan)
+    for i, text in enumerate(texts):
+        if text is None:
+            continue
+        try:
+            values[i] = float(text)
+        except ValueError:
+            problem = f"{name} = {text!r} in the comment is not a number"
+            raise FileFormatError(path, problem, int(lines[i])) from None
+    return _checked(path, name, values)
+
+
+def _from_json(
+    path: Path, comments: Any, header: Header, lines: NDArray[np.int64]
+) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+    names = list(header.documents or ())
+    rows = []
+    texts = [""] * len(lines) if comments is None else comments.to_pylist()
+    for text, line in zip(texts, lines, strict=True):
+        try:
+            row = json.loads(text)
+            comment, doc_id, *values = row
+            rows.append((str(comment), str(doc_id), [_number(value) for value in values]))
+            if len(values) != len(names):
+                raise ValueError(f"{len(values)} labels for {len(names)} sources")
+        except (ValueError, TypeError) as problem:
+            problem_text = f"the comment does not fit the header of the file: {problem}"
+            raise FileFormatError(path, problem_text, int(line)) from None
+    table = np.array([row[2] for row in rows], np.float64).reshape(len(rows), len(names))
+    return {
+        "_comments": _texts(row[0] for row in rows) if header.has_comments else None,
+        "_doc_ids": _texts(row[1] for row in rows) if header.has_doc_ids else None,
+    }, {
+        name: _checked(path, name, np.ascontiguousarray(table[:, k]))
+        for k, name in enumerate(names)
+    }
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _texts(values: Any) -> Any:
+    return pa.array(list(values), pa.large_string())
+
+
+def _checked(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    try:
+        return checks.source_array(name, values, len(values))
+    except RankiniteError as problem:
+        raise FileFormatError(path, str(problem)) from None
+
+
+def document_comments(
+    texts: Mapping[str, Sequence[str] | None], labels: Mapping[str, NDArray[np.float64]]
+) -> tuple[list[str], bool]:
+    """Return one comment a document, and whether they are JSON lists that need a header."""
+    comments, doc_ids = texts["comments"], texts["doc_ids"]
+    plain = _plain_comments(comments, doc_ids)
+    if plain is not None and not labels:
+        return plain, False
+    n_docs = len(next(column for column in (comments, doc_ids, *labels.values()) if column is not None))
+    rows = zip(
+        [""] * n_docs if comments is None else comments,
+        [""] * n_docs if doc_ids is None else doc_ids,
+        *(_json_numbers(values) for values in labels.values()),
+        strict=True,
+    )
+    return [json.dumps(row, ensure_ascii=True) for row in rows], True
+
+
+def _plain_comments(
+    comments: Sequence[str] | None, doc_ids: Sequence[str] | None
+) -> list[str] | None:
+    """Return comments from which a reader gets back both columns, or None if there are none."""
+    if comments is None and doc_ids is None:
+        return []
+    written = [f"docid = {doc_id}" for doc_id in doc_ids or ()] if comments is None else comments
+    if any("\n" in text or "\r" in text or "\0" in text for text in written):
+        return None
+    found = _plain_texts(pa.array(list(written), pa.large_string()))
+    wanted = {"_comments": comments, "_doc_ids": doc_ids}
+    for name, column in wanted.items():
+        back = found[name]
+        if (column is None) != (back is None) or (
+            column is not None and back.to_pylist() != list(column)
+        ):
+            return None
+    return list(written)
+
+
+def _json_numbers(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]

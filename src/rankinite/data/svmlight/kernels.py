@@ -1,0 +1,382 @@
+"""The compiled reader of SVMlight text: plain lines only, everything else is handed back.
+
+The kernel vouches for what it accepts and never explains what it does not: a line that is not
+plainly right gets the state `ODD`, and `parse_line` decides. A thread reads whole lines into
+their own rows of the matrix, so the result does not depend on the number of threads.
+
+A feature's value is the 32-bit float next to the 64-bit float that Python reads from the same
+text. With up to 18 digits in an integer and a power of ten the product is within a few units of
+the last place of a 64-bit float; where that decides the 32-bit float, it is the answer, and where
+it does not (once in many millions of values), the line is odd.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.words import load_word, trailing_zeros
+
+# The states of a line.
+NO_DOCUMENT = 0
+DOCUMENT = 1
+LONG_LABEL = 2  # a document whose label has too many digits for the kernel
+ODD = 3
+
+NO_QID = np.iinfo(np.int64).min
+UNSET = np.int32(0x7FC0DEAD)  # a NaN that no text gives: the feature has not been seen
+LARGEST_POWER = 60
+POWERS = np.array([float(f"1e{k}") for k in range(LARGEST_POWER + 1)])
+# The integer, the power and the product each round once, and digits past the 18th are dropped.
+ROUND_OFF = 2.0**-50
+EXACT_INTEGER = 2**53
+EXACT_POWER = 22
+MOST_DIGITS = 18
+
+# Eight bytes of text as one word.
+ZEROS = np.uint64(0x3030303030303030)
+UP_FROM_TEN = np.uint64(0x7676767676767676)
+HIGH_BITS = np.uint64(0x8080808080808080)
+PAIRS = np.uint64(0x000000FF000000FF)
+PAIR_FACTORS = np.uint64(0x000F424000000064)
+FOUR_FACTORS = np.uint64(0x0000271000000001)
+TENS = np.array([10**k for k in range(9)], dtype=np.int64)
+
+
+@inlined_kernel
+def is_blank(byte: int) -> bool:
+    """Tell whether a byte separates tokens inside a line."""
+    return byte == 32 or byte == 9 or 11 <= byte <= 13
+
+
+@inlined_kernel
+def ends_token(byte: int) -> bool:
+    """Tell whether a byte may follow a token: a blank, the newline or the mark of a comment."""
+    return byte == 32 or byte == 10 or byte == 35 or byte == 9 or 11 <= byte <= 13
+
+
+@inlined_kernel
+def read_digits(word: np.uint64) -> tuple[int, int]:
+    """Return the number that the first digits of eight bytes make, and how many there are.
+
+    A byte is a digit if xor with "0" leaves at most 9. The digits are shifted to the upper end
+    of the word, and pairs, fours and eights add up in three steps.
+    """
+    word ^= ZEROS
+    n_digits = trailing_zeros(((word + UP_FROM_TEN) | word) & HIGH_BITS) >> 3
+    if n_digits == 0:
+        return 0, 0
+    word <<= np.uint64(64 - 8 * n_digits)
+    word = word * np.uint64(10) + (word >> np.uint64(8))
+    pairs = (word & PAIRS) * PAIR_FACTORS
+    fours = ((word >> np.uint64(16)) & PAIRS) * FOUR_FACTORS
+    return np.int64((pairs + fours) >> np.uint64(32)), n_digits
+
+
+@kernel
+def read_number(text: NDArray[np.uint8], p: int) -> tuple[int, int, int, bool, bool]:
+    """Read any decimal number from ``p`` on, keeping the first 18 digits that count.
+
+    Returns the position behind it, its digits as an integer, its power of ten, whether it is
+    negative, and whether all of this is right; the caller checks what follows.
+    """
+    negative = text[p] == 45
+    if negative or text[p] == 43:
+        p += 1
+    mantissa = np.int64(0)
+    exponent = np.int64(0)
+    n_kept = 0
+    n_digits = 0
+    in_fraction = False
+    while text[p] == 46 or 48 <= text[p] <= 57:
+        if text[p] == 46:
+            if in_fraction:
+                break
+            in_fraction = True
+        else:
+            n_digits += 1
+            if n_kept < MOST_DIGITS:
+                mantissa = mantissa * 10 + np.int64(text[p]) - 48
+                n_kept += 1 if mantissa > 0 else 0
+                exponent -= 1 if in_fraction else 0
+            elif not in_fraction:
+                exponent += 1
+        p += 1
+    fine = n_digits > 0
+    if text[p] | 32 == 101:
+        p, power, has_power = _read_power(text, p + 1)
+        exponent += power
+        fine = fine and has_power
+    return p, mantissa, exponent, negative, fine
+
+
+@kernel
+def _read_power(text: NDArray[np.uint8], p: int) -> tuple[int, int, bool]:
+    negative = text[p] == 45
+    if negative or text[p] == 43:
+        p += 1
+    first = p
+    power = np.int64(0)
+    while 48 <= text[p] <= 57 and p - first < 5:
+        power = power * 10 + np.int64(text[p]) - 48
+        p += 1
+    return p, -power if negative else power, 0 < p - first < 5
+
+
+@kernel
+def _behind_nan(text: NDArray[np.uint8], p: int) -> int:
+    """Return the position behind ``nan`` in any case, or -1."""
+    if text[p] == 45 or text[p] == 43:
+        p += 1
+    if text[p] | 32 == 110 and text[p + 1] | 32 == 97 and text[p + 2] | 32 == 110:
+        return p + 3
+    return -1
+
+
+@kernel
+def _read_qid(text: NDArray[np.uint8], p: int) -> tuple[int, int, bool]:
+    negative = text[p] == 45
+    if negative:
+        p += 1
+    first = p
+    qid = np.int64(0)
+    while 48 <= text[p] <= 57 and p - first <= MOST_DIGITS:
+        qid = qid * 10 + np.int64(text[p]) - 48
+        p += 1
+    return p, -qid if negative else qid, 0 < p - first <= MOST_DIGITS
+
+
+@kernel
+def read_value(text: NDArray[np.uint8], p: int) -> tuple[np.float32, bool, int]:
+    """Read any value; return it without its sign, the sign, and the position behind it or -1."""
+    behind, mantissa, exponent, negative, fine = read_number(text, p)
+    if not fine:
+        return np.float32(np.nan), False, _behind_nan(text, p)
+    if exponent < -LARGEST_POWER or exponent > LARGEST_POWER:
+        return np.float32(0), negative, behind if mantissa == 0 else -1
+    wide = np.float64(mantissa)
+    if exponent < 0:
+        wide /= POWERS[-exponent]
+    else:
+        wide *= POWERS[exponent]
+    value = np.float32(wide)
+    certain = np.float32(wide * (1 - ROUND_OFF)) == np.float32(wide * (1 + ROUND_OFF))
+    if mantissa <= EXACT_INTEGER and -EXACT_POWER <= exponent <= EXACT_POWER:
+        certain = True
+    return value, negative, behind if certain and np.isfinite(value) else -1
+
+
+@kernel
+def read_line(
+    text: NDArray[np.uint8],
+    p: int,
+    first_feature: int,
+    row: NDArray[np.float32],
+    bits: NDArray[np.int32],
+    label: NDArray[np.float64],
+    qid: NDArray[np.int64],
+    comment: NDArray[np.int64],
+    largest: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Read the line that starts at ``p``; return its state and a position not behind its newline.
+
+    ``row`` and ``bits`` are one row of the matrix, seen as floats and as integers, and its first
+    column is ``first_feature``; the other arrays hold one item each. ``largest`` receives the
+    largest feature number: if that has no column, the row is not to be used.
+    """
+    comment[0] = -1
+    largest[0] = -1
+    qid[0] = NO_QID
+    while is_blank(text[p]):
+        p += 1
+    if text[p] == 35:
+        comment[0] = p + 1
+        return NO_DOCUMENT, p
+    if text[p] == 10:
+        return NO_DOCUMENT, p
+
+    p, mantissa, exponent, negative, fine = read_number(text, p)
+    if not fine or negative or not ends_token(text[p]):
+        return ODD, p
+    state = DOCUMENT
+    if mantissa <= EXACT_INTEGER and -EXACT_POWER <= exponent <= 0:
+        label[0] = np.float64(mantissa) / POWERS[-exponent]
+    else:
+        state = LONG_LABEL
+
+    while is_blank(text[p]):
+        p += 1
+    if text[p] == 113:
+        if text[p + 1] != 105 or text[p + 2] != 100 or text[p + 3] != 58:
+            return ODD, p
+        p, number, fine = _read_qid(text, p + 4)
+        if not fine or not ends_token(text[p]):
+            return ODD, p
+        qid[0] = number
+
+    width = row.shape[0]
+    for column in range(width):
+        bits[column] = UNSET
+    n_seen = 0
+    top = np.int64(-1)
+    while True:
+        while is_blank(text[p]):
+            p += 1
+        if text[p] == 10:
+            break
+        if text[p] == 35:
+            comment[0] = p + 1
+            break
+        feature = np.int64(0)
+        start = p
+        digit = np.int64(text[p]) - 48
+        while 0 <= digit <= 9:
+            feature = feature * 10 + digit
+            p += 1
+            digit = np.int64(text[p]) - 48
+        if text[p] != 58 or not 0 < p - start <= MOST_DIGITS or feature < first_feature:
+            return ODD, start
+        p += 1
+        start = p
+        negative = text[p] == 45
+        if negative:
+            p += 1
+        mantissa = np.int64(0)
+        digit = np.int64(text[p]) - 48
+        while 0 <= digit <= 9:
+            mantissa = mantissa * 10 + digit
+            p += 1
+            digit = np.int64(text[p]) - 48
+        plain = 0 < p - start < 8
+        n_fraction = 0
+        if text[p] == 46:
+            fraction, n_fraction = read_digits(load_word(text, p + 1))
+            mantissa = mantissa * TENS[n_fraction] + fraction
+            p += 1 + n_fraction
+        value = np.float32(np.float64(mantissa) / POWERS[n_fraction])
+        plain = plain and n_fraction < 8 and text[p] | 32 != 101
+        if not plain:
+            value, negative, p = read_value(text, start)
+            if p < 0:
+                return ODD, start
+        if negative:
+            value = -value
+        if not ends_token(text[p]):
+            return ODD, p
+        column = feature - first_feature
+        if column < width:
+            if feature <= top and bits[column] != UNSET:
+                return ODD, p
+            row[column] = value
+            n_seen += 1
+        top = max(top, feature)
+    if n_seen < width:
+        for column in range(width):
+            if bits[column] == UNSET:
+                bits[column] = 0
+    largest[0] = top
+    return state, p
+
+
+@parallel_kernel
+def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+    """Count the lines that start in each block of text; block b ends where b + 1 begins."""
+    for b in prange(out.shape[0]):
+        found = 1 if begins[b] == 0 else 0
+        for p in range(max(begins[b] - 1, 0), begins[b + 1] - 1):
+            found += text[p] == 10
+        out[b] = found
+
+
+@parallel_kernel
+def read_blocks(
+    text: NDArray[np.uint8],
+    begins: NDArray[np.int64],
+    first_lines: NDArray[np.int64],
+    first_feature: int,
+    matrix: NDArray[np.float32],
+    bits: NDArray[np.int32],
+    labels: NDArray[np.float64],
+    qids: NDArray[np.int64],
+    comments: NDArray[np.int64],
+    largest: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    states: NDArray[np.uint8],
+) -> None:
+    """Read every line into its own row of the matrix; block b starts with ``first_lines[b]``."""
+    for b in prange(begins.shape[0] - 1):
+        p = begins[b]
+        if p > 0:
+            p -= 1
+            while text[p] != 10:
+                p += 1
+            p += 1
+        for i in range(first_lines[b], first_lines[b + 1]):
+            starts[i] = p
+            one = slice(i, i + 1)
+            states[i], p = read_line(
+                text,
+                p,
+                first_feature,
+                matrix[i],
+                bits[i],
+                labels[one],
+                qids[one],
+                comments[one],
+                largest[one],
+            )
+            while text[p] != 10:
+                p += 1
+            p += 1
+
+
+@kernel
+def gather_text(
+    text: NDArray[np.uint8],
+    begins: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None:
+    """Copy pieces of text one behind the other; piece i goes to ``offsets[i]``."""
+    for i in range(begins.shape[0]):
+        at = offsets[i]
+        for p in range(begins[i], ends[i]):
+            out[at] = text[p]
+            at += 1
+
+
+@kernel
+def write_lines(
+    head_offsets: NDArray[np.int64],
+    heads: NDArray[np.uint8],
+    tail_offsets: NDArray[np.int64],
+    tails: NDArray[np.uint8],
+    prefix_offsets: NDArray[np.int64],
+    prefixes: NDArray[np.uint8],
+    value_offsets: NDArray[np.int64],
+    values: NDArray[np.uint8],
+    written: NDArray[np.bool_],
+    out: NDArray[np.uint8],
+) -> None:
+    """Put lines together: head, then prefix and value of every written feature, then tail."""
+    at = 0
+    v = 0
+    for i in range(written.shape[0]):
+        for p in range(head_offsets[i], head_offsets[i + 1]):
+            out[at] = heads[p]
+            at += 1
+        for j in range(written.shape[1]):
+            if not written[i, j]:
+                continue
+            for p in range(prefix_offsets[j], prefix_offsets[j + 1]):
+                out[at] = prefixes[p]
+                at += 1
+            for p in range(value_offsets[v], value_offsets[v + 1]):
+                out[at] = values[p]
+                at += 1
+            v += 1
+        for p in range(tail_offsets[i], tail_offsets[i + 1]):
+            out[at] = tails[p]
+            at += 1

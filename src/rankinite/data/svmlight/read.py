@@ -1,0 +1,351 @@
+"""Reading SVMlight/LETOR files: blocks of lines, compiled where plain, explained where not."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import FileFormatError
+from rankinite.core.memory import available_memory, readable_size
+from rankinite.core.params import Either, OneOf, Whole, check
+from rankinite.core.progress import Progress, Silent
+from rankinite.data import checks
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.stream import Block, read_blocks_of_lines
+from rankinite.data.svmlight import kernels
+from rankinite.data.svmlight.comments import CommentColumn, Header, interpret
+from rankinite.data.svmlight.groups import group_sizes_beside, read_group_sizes
+from rankinite.data.svmlight.line import LineError, parse_label, parse_line
+
+log = logging.getLogger("rankinite")
+
+BLOCKS_A_CALL = 16
+SMALLEST_BLOCK = 4096
+SPARE_ROWS = 1.02
+
+
+def read_svmlight(
+    path: str | Path,
+    *,
+    query_file: str | Path | None = None,
+    n_features: int | None = None,
+    labels: Sequence[str] = (),
+    comments: bool = True,
+    group: bool = False,
+    top_grade: float | None = None,
+    progress: Progress | None = None,
+) -> RankingData:
+    """Read an SVMlight/LETOR file, plain or gzip, completely or not at all.
+
+    Parameters
+    ----------
+    path
+        The file. Features are numbered from 1 (or from 0, if 0 occurs); those that a line does
+        not name are 0.
+    query_file
+        For files without ``qid:``, the group sizes, one a line. Not given, ``path`` with
+        ``.query`` or ``.group`` behind it is looked for.
+    n_features
+        How many features there are, for files that may lack the last ones.
+    labels
+        Further label sources to take from ``name = value`` in the comments.
+    comments
+        Keep the comments; without them, any bytes may stand there.
+    group
+        Bring documents of one query together instead of refusing them when they stand apart.
+    top_grade
+        The largest label there can be; the largest label seen if not given.
+    progress
+        Who wants to know how far it is.
+    """
+    check("load", "n_features", n_features, Either(Whole(1), OneOf([None])))
+    reader = _Reader(Path(path), n_features, comments=comments or bool(labels))
+    for block in read_blocks_of_lines(Path(path), progress or Silent()):
+        reader.take(block)
+    return reader.finish(query_file, labels, keep_comments=comments, group=group, top=top_grade)
+
+
+class _Reader:
+    """Collects the blocks of one file; the matrix grows in place as rows and columns come."""
+
+    def __init__(self, path: Path, n_features: int | None, *, comments: bool) -> None:
+        self.path = path
+        self.fixed_width = n_features
+        self.first_feature = 1
+        self.width = n_features or 0
+        self.flat = np.empty(0, np.float32)
+        self.has_features = n_features is not None
+        self.n_docs = 0
+        self.n_lines = 0
+        self.columns: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]] = []
+        self.comments = CommentColumn(path) if comments else None
+        self.header = Header()
+
+    def take(self, block: Block) -> None:
+        """Read all lines of a block."""
+        begins, first_lines = _cut(block)
+        n_lines = int(first_lines[-1])
+        found = _Lines(n_lines)
+        while True:
+            self._make_room(n_lines, block)
+            rows = self._matrix()[self.n_docs : self.n_docs + n_lines]
+            kernels.read_blocks(
+                block.text,
+                begins,
+                first_lines,
+                self.first_feature,
+                rows,
+                rows.view(np.int32),
+                *found.arrays,
+            )
+            found.starts[n_lines] = block.n_bytes
+            self._read_unusual_lines(block, found, rows)
+            if not self._widen(block, found):
+                break
+        self._keep(block, found, rows)
+
+    def _keep(self, block: Block, found: _Lines, rows: NDArray[np.float32]) -> None:
+        if self.n_lines == 0 and found.comments[0] >= 0 and found.states[0] == kernels.NO_DOCUMENT:
+            self.header = Header.parse(self.path, found.line(block, 0))
+        docs = np.flatnonzero(found.states != kernels.NO_DOCUMENT)
+        if len(docs) < len(rows):
+            rows[: len(docs)] = rows[docs]
+        lines = self.n_lines + 1 + docs
+        self.columns.append((found.labels[docs], found.qids[docs], lines))
+        if self.comments is not None:
+            ends = found.starts[docs + 1] - 1
+            self.comments.take(block.text, found.comments[docs], ends, lines)
+        self.n_docs += len(docs)
+        self.n_lines += len(found.states)
+
+    def _matrix(self) -> NDArray[np.float32]:
+        n_rows = self.flat.size // self.width
+        return self.flat[: n_rows * self.width].reshape(n_rows, self.width)
+
+    def _make_room(self, n_lines: int, block: Block) -> None:
+        """Let the matrix have room for all rows that the rest of the file may bring."""
+        needed = self.n_docs + n_lines
+        if self.width == 0:
+            self.width = _guess_width(block)
+        if needed * self.width > self.flat.size:
+            self._resize(max(needed, self._expected_rows(n_lines, block)))
+
+    def _expected_rows(self, n_lines: int, block: Block) -> int:
+        share = max(block.consumed, 1) / block.size
+        return int((self.n_docs + n_lines) / share * SPARE_ROWS) + 1
+
+    def _resize(self, n_rows: int) -> None:
+        # In place: large arrays move by their page tables, not by copying.
+        self.flat.resize(n_rows * self.width, refcheck=False)
+
+    def _read_unusual_lines(self, block: Block, found: _Lines, rows: NDArray[np.float32]) -> None:
+        for i in np.flatnonzero(found.states > kernels.DOCUMENT).tolist():
+            text = found.line(block, i)
+            try:
+                if found.states[i] == kernels.LONG_LABEL:
+                    found.labels[i] = parse_label(text)
+                else:
+                    self._read_odd_line(found, rows, i, text)
+            except LineError as error:
+                line = self.n_lines + i + 1
+                raise FileFormatError(self.path, error.problem, line, error.column) from None
+
+    def _read_odd_line(
+        self, found: _Lines, rows: NDArray[np.float32], i: int, text: bytes
+    ) -> None:
+        line = parse_line(text)
+        found.states[i] = kernels.DOCUMENT
+        found.labels[i] = line.label
+        found.qids[i] = kernels.NO_QID if line.qid is None else line.qid
+        found.largest[i] = max(line.features, default=-1)
+        found.has_zero |= 0 in line.features
+        mark = text.find(b"#")
+        found.comments[i] = -1 if mark < 0 else found.starts[i] + mark + 1
+        rows[i] = 0
+        for feature, value in line.features.items():
+            column = feature - self.first_feature
+            if 0 <= column < self.width:
+                rows[i, column] = value
+
+    def _widen(self, block: Block, found: _Lines) -> bool:
+        """Make room for features without a column; tell whether the block must be read again."""
+        first = 0 if found.has_zero else self.first_feature
+        top = int(found.largest.max(initial=-1))
+        self.has_features |= top >= 0
+        width = max(self.width + self.first_feature - first, top - first + 1)
+        if width == self.width and first == self.first_feature:
+            return False
+        n_lines = len(found.states)
+        i = int(found.largest.argmax())
+        if self.fixed_width is not None and width > self.fixed_width:
+            self._refuse_feature(
+                block, found, i, top, f"n_features is {self.fixed_width}; give a larger one"
+            )
+        expected = max(self._expected_rows(n_lines, block), self.n_docs + n_lines)
+        takes, free = 4 * width * expected, available_memory()
+        if takes > free:
+            self._refuse_feature(
+                block,
+                found,
+                i,
+                top,
+                f"a matrix of about {expected:,} documents x {width:,} features takes "
+                f"{readable_size(takes)}, and {readable_size(free)} are free",
+            )
+        self._restride(first, width, expected)
+        return True
+
+    def _restride(self, first: int, width: int, n_rows: int) -> None:
+        """Give the rows that are there more columns."""
+        shift = self.first_feature - first
+        old = self.flat[: self.n_docs * self.width].reshape(self.n_docs, self.width)
+        if self.n_docs > 0:
+            new = np.zeros((n_rows, width), np.float32)
+            new[: self.n_docs, shift : shift + self.width] = old
+            self.flat = new.reshape(-1)
+        else:
+            self.flat = np.empty(n_rows * width, np.float32)
+        if shift:
+            log.info("%s: features are numbered from 0", self.path)
+        self.first_feature, self.width = first, width
+
+    def _refuse_feature(
+        self, block: Block, found: _Lines, i: int, feature: int, problem: str
+    ) -> None:
+        place = re.search(rb"(?<!\S)0*%d:" % feature, found.line(block, i))
+        raise FileFormatError(
+            self.path,
+            f"feature number {feature} is too large: {problem}",
+            self.n_lines + i + 1,
+            place.start() + 1 if place else None,
+        )
+
+    def finish(
+        self,
+        query_file: str | Path | None,
+        sources: Sequence[str],
+        *,
+        keep_comments: bool,
+        group: bool,
+        top: float | None,
+    ) -> RankingData:
+        """Make the data set of all that was read."""
+        if self.n_docs == 0:
+            raise FileFormatError(self.path, "there are no documents in this file")
+        y, ids, lines = (np.concatenate(column) for column in zip(*self.columns, strict=True))
+        if not self.has_features:
+            raise FileFormatError(self.path, "no line has a feature; expected number:value")
+        self._resize(self.n_docs)
+        base = self._matrix()
+        texts, labels = interpret(self.path, self.comments, self.header, sources, lines)
+        order, offsets, qids = self._queries(ids, lines, query_file, group=group)
+        names = self.header.feature_names or [
+            str(self.first_feature + column) for column in range(self.width)
+        ]
+        if not keep_comments:
+            texts["_comments"] = None
+        if order is not None:
+            y = y[order]
+            labels = {name: values[order] for name, values in labels.items()}
+            texts = {name: t if t is None else t.take(order) for name, t in texts.items()}
+        return RankingData._trusted(
+            base=base,
+            rows=order,
+            y=y,
+            offsets=offsets,
+            qids=self.header.qids_for(self.path, qids),
+            labels=labels,
+            query_weight=self.header.weights_for(self.path, len(qids)),
+            feature_names=checks.names_of_features(names, self.width),
+            top_grade=checks.grade(self.header.top_grade if top is None else top, y),
+            **texts,
+        )
+
+    def _queries(
+        self,
+        ids: NDArray[np.int64],
+        lines: NDArray[np.int64],
+        query_file: str | Path | None,
+        *,
+        group: bool,
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
+        without = ids == kernels.NO_QID
+        if without.all():
+            sizes = self._group_sizes(query_file)
+            return None, sizes, np.arange(1, len(sizes))
+        if query_file is not None:
+            problem = f"the lines have a qid, and {query_file} has group sizes; expected one of both"
+            raise FileFormatError(self.path, problem)
+        if without.any():
+            line = int(lines[without.argmax()])
+            problem = "this line has no qid, and others have one; expected it in every line"
+            raise FileFormatError(self.path, problem, line)
+        apart = None if group else checks.first_apart(ids)
+        if apart is not None:
+            again, began = apart
+            raise FileFormatError(
+                self.path,
+                f"query {ids[again]} comes again after others (it began in line {lines[began]}); "
+                "put its documents together, or group them (group=True, --group)",
+                int(lines[again]),
+            )
+        return checks.grouped(ids, group=group)
+
+    def _group_sizes(self, query_file: str | Path | None) -> NDArray[np.int64]:
+        source = group_sizes_beside(self.path) if query_file is None else Path(query_file)
+        if source is None:
+            raise FileFormatError(
+                self.path,
+                "no line has a qid, and there are no group sizes; expected qid:<number> behind "
+                f"the labels, or the sizes, one a line, in {self.path.name}.query",
+            )
+        sizes = read_group_sizes(source)
+        if sizes.sum() != self.n_docs:
+            raise FileFormatError(
+                source,
+                f"the group sizes add up to {sizes.sum()}, "
+                f"and {self.path} has {self.n_docs} documents",
+            )
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+
+class _Lines:
+    """What the kernel finds in each line of a block."""
+
+    def __init__(self, n_lines: int) -> None:
+        self.labels = np.zeros(n_lines, np.float64)
+        self.qids = np.empty(n_lines, np.int64)
+        self.comments = np.empty(n_lines, np.int64)
+        self.largest = np.empty(n_lines, np.int64)
+        self.starts = np.empty(n_lines + 1, np.int64)
+        self.states = np.empty(n_lines, np.uint8)
+        self.has_zero = False
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.labels, self.qids, self.comments, self.largest, self.starts, self.states
+
+    def line(self, block: Block, i: int) -> bytes:
+        return block.text[self.starts[i] : self.starts[i + 1] - 1].tobytes()
+
+
+def _cut(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut a block into pieces for the threads; return where each begins, and its first line."""
+    n_pieces = max(1, min(BLOCKS_A_CALL, block.n_bytes // SMALLEST_BLOCK))
+    begins = np.linspace(0, block.n_bytes, n_pieces + 1).astype(np.int64)
+    counts = np.empty(n_pieces, np.int64)
+    kernels.count_lines(block.text, begins, counts)
+    return begins, np.concatenate([[0], np.cumsum(counts)])
+
+
+def _guess_width(block: Block) -> int:
+    """Take the first line for typical, so that the first block need not be read twice."""
+    line = block.text[: min(block.n_bytes, 1 << 16)].tobytes().partition(b"\n")[0]
+    numbers = re.findall(rb"\s(\d{1,6}):", line.partition(b"#")[0])
+    return int(numbers[-1]) if numbers and int(numbers[-1]) > 0 else 1

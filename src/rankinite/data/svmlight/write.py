@@ -1,0 +1,136 @@
+"""Writing SVMlight/LETOR files: every number in the shortest form that reads back to its bits."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rankinite.core.files import atomic_write
+from rankinite.core.progress import Progress, Silent
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.svmlight import kernels
+from rankinite.data.svmlight.comments import Header, document_comments
+
+VALUES_A_BLOCK = 1 << 20
+
+
+def write_svmlight(
+    data: RankingData, path: str | Path, *, progress: Progress | None = None
+) -> None:
+    """Write a data set as SVMlight text; zeros are left out, and ``.gz`` is compressed.
+
+    What SVMlight has no place for (names of features, further labels, weights, queries that are
+    not numbers) goes into comments, from which `read_svmlight` takes it back.
+
+    Parameters
+    ----------
+    data
+        What to write.
+    path
+        The file; it appears whole or not at all.
+    progress
+        Who wants to know how far it is.
+    """
+    target = Path(path)
+    texts = {"comments": data.comments, "doc_ids": data.doc_ids}
+    comments, as_json = document_comments(texts, data.labels)
+    numbers, numbered = _feature_numbers(data.feature_names)
+    header = Header(
+        feature_names=None if numbered else list(data.feature_names),
+        top_grade=None if data.top_grade == data.y.max() else data.top_grade,
+        qids=None if data.qids.dtype.kind == "i" else data.qids.tolist(),
+        query_weight=None if data.query_weight is None else data.query_weight.tolist(),
+        documents=list(data.labels) if as_json else None,
+        has_comments=as_json and data.comments is not None,
+        has_doc_ids=as_json and data.doc_ids is not None,
+    )
+    with atomic_write(target) as file:
+        stream: Any = file
+        if target.suffix == ".gz":
+            stream = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
+        stream.write(header.line())
+        _write_documents(stream, data, numbers, comments, progress or Silent())
+        if stream is not file:
+            stream.close()
+
+
+def _feature_numbers(names: tuple[str, ...]) -> tuple[NDArray[np.int64], bool]:
+    """Return the numbers to write, and whether a reader gets the names back from them."""
+    for first in (1, 0):
+        if names == tuple(str(first + j) for j in range(len(names))):
+            return np.arange(first, first + len(names)), True
+    return np.arange(1, len(names) + 1), False
+
+
+def _write_documents(
+    stream: BinaryIO,
+    data: RankingData,
+    numbers: NDArray[np.int64],
+    comments: list[str],
+    progress: Progress,
+) -> None:
+    qids = data.qids if data.qids.dtype.kind == "i" else np.arange(1, data.n_queries + 1)
+    queries = np.repeat(qids, data.sizes)
+    prefixes = _strings([f" {number}:" for number in numbers])
+    n_rows = max(1, VALUES_A_BLOCK // data.n_features)
+    with progress.start("Writing", data.n_docs, "documents") as task:
+        for start in range(0, data.n_docs, n_rows):
+            docs = slice(start, min(start + n_rows, data.n_docs))
+            values = data.base[docs] if data.rows is None else data.base[data.rows[docs]]
+            written = values.view(np.uint32) != 0
+            if start == 0:
+                # The first and last feature stand in the first line, so that none gets lost.
+                written[0, [0, -1]] = True
+            heads = [
+                f"{label} qid:{qid}"
+                for label, qid in zip(_shortest(data.y[docs]), queries[docs], strict=True)
+            ]
+            tails = [f" #{text}\n" if text else "\n" for text in comments[docs]]
+            stream.write(
+                _assemble(
+                    _strings(heads),
+                    _strings(tails or ["\n"] * len(heads)),
+                    prefixes,
+                    _arrow_buffers(pa.array(values[written]).cast(pa.large_string())),
+                    written,
+                )
+            )
+            task.advance(docs.stop - docs.start)
+
+
+def _assemble(
+    heads: tuple[NDArray[Any], NDArray[Any]],
+    tails: tuple[NDArray[Any], NDArray[Any]],
+    prefixes: tuple[NDArray[Any], NDArray[Any]],
+    values: tuple[NDArray[Any], NDArray[Any]],
+    written: NDArray[np.bool_],
+) -> memoryview:
+    per_prefix = np.diff(prefixes[0])
+    length = sum(len(part[1]) for part in (heads, tails, values)) + int(
+        (written.sum(axis=0) * per_prefix).sum()
+    )
+    out = np.empty(length, np.uint8)
+    kernels.write_lines(*heads, *tails, *prefixes, *values, written, out)
+    return memoryview(out)
+
+
+def _shortest(labels: NDArray[np.float64]) -> list[str]:
+    texts: list[str] = pa.array(labels).cast(pa.large_string()).to_pylist()
+    return texts
+
+
+def _strings(texts: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+    return _arrow_buffers(pa.array(texts, pa.large_string()))
+
+
+def _arrow_buffers(array: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the offsets and the bytes of a column of texts."""
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[: len(array) + 1]
+    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return ends, text[: ends[-1]]
