@@ -1,0 +1,73 @@
+"""Learning to rank with lambda gradients.
+
+Names are imported when they are first used, so that ``rankinite --help`` need not wait for them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankinite.core.errors import DataError as DataError
+    from rankinite.core.errors import FileFormatError as FileFormatError
+    from rankinite.core.errors import MissingExtraError as MissingExtraError
+    from rankinite.core.errors import ModelFileError as ModelFileError
+    from rankinite.core.errors import RankiniteError as RankiniteError
+    from rankinite.core.errors import UsageError as UsageError
+    from rankinite.data.files import load as load
+    from rankinite.data.files import save as save
+    from rankinite.data.ranking_data import RankingData as RankingData
+    from rankinite.data.ranking_data import concat as concat
+    from rankinite.data.scores import load_scores as load_scores
+    from rankinite.data.scores import save_qrels as save_qrels
+    from rankinite.data.scores import save_scores as save_scores
+    from rankinite.data.simulate import polynomials as polynomials
+    from rankinite.data.tables import from_frame as from_frame
+    from rankinite.evaluation.evaluate import Evaluation as Evaluation
+    from rankinite.evaluation.evaluate import evaluate as evaluate
+    from rankinite.measures.measure import CNDCG as CNDCG
+    from rankinite.measures.measure import DCG as DCG
+    from rankinite.measures.measure import ERR as ERR
+    from rankinite.measures.measure import MAP as MAP
+    from rankinite.measures.measure import MRR as MRR
+    from rankinite.measures.measure import NDCG as NDCG
+    from rankinite.measures.measure import GradedMeasure as GradedMeasure
+    from rankinite.measures.measure import Measure as Measure
+    from rankinite.measures.measure import P as P
+    from rankinite.measures.measure import PFound as PFound
+    from rankinite.measures.text import parse_measure as parse_measure
+
+__version__ = "0.1.0"
+
+_HOME_OF = {
+    name: home
+    for home, names in {
+        "core.errors": (
+            "DataError FileFormatError MissingExtraError ModelFileError RankiniteError UsageError"
+        ),
+        "data.files": "load save",
+        "data.ranking_data": "RankingData concat",
+        "data.scores": "load_scores save_qrels save_scores",
+        "data.simulate": "polynomials",
+        "data.tables": "from_frame",
+        "evaluation.evaluate": "Evaluation evaluate",
+        "measures.measure": "CNDCG DCG ERR GradedMeasure MAP MRR Measure NDCG P PFound",
+        "measures.text": "parse_measure",
+    }.items()
+    for name in names.split()
+}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rankinite' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"rankinite.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -28,6 +28,8 @@ MANIFEST = "manifest.json"
 DIGEST_LENGTH = 64
 OLDEST = (1980, 1, 1, 0, 0, 0)
 BLOCK = 1 << 20
+# What zipfile, json and numpy raise at bytes that they do not understand.
+UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def read_container(path: str | Path) -> Content:
     try:
         with source.open("rb") as file:
             return _read(source, file)
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, EOFError) as problem:
+    except (*UNREADABLE, OSError) as problem:
         raise ModelFileError(f"{source}: cannot be read as a model file: {problem}") from problem
 
 
@@ -83,6 +85,8 @@ def _read(path: Path, file: BinaryIO) -> Content:
             f"{path}: is not a model file, or it is damaged: its checksum does not fit its bytes"
         )
     with zipfile.ZipFile(file) as archive:
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+            raise ModelFileError(f"{path}: is a zip file with compression, but not a model file")
         manifest = json.loads(archive.read(MANIFEST))
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise ModelFileError(f"{path}: is a zip file, but not a model file")
@@ -92,7 +96,7 @@ def _read(path: Path, file: BinaryIO) -> Content:
                 f"rankinite reads {VERSION}; install a newer rankinite"
             )
         arrays = {
-            name.removesuffix(".npy"): np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+            name.removesuffix(".npy"): _array(archive.read(name))
             for name in archive.namelist()
             if name != MANIFEST
         }
@@ -110,6 +114,11 @@ def _npy(name: str, array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.asarray(array, order="C"), (1, 0), allow_pickle=False)
     return buffer.getvalue()
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    return array
 
 
 def _digest(file: BinaryIO, length: int) -> bytes:

@@ -3,7 +3,7 @@
 ::
 
     RankiniteError
-    ├── UsageError            a parameter, option or measure that cannot be meant (also a ValueError)
+    ├── UsageError            a parameter or option that cannot be meant (also a ValueError)
     ├── DataError             data that cannot be used (also a ValueError)
     │   └── FileFormatError   a file that cannot be read, with its path, line and column
     ├── ModelFileError        a model file that is damaged, foreign or too new
@@ -43,12 +43,17 @@ class FileFormatError(DataError):
     def __init__(
         self, path: str | Path, problem: str, line: int | None = None, column: int | None = None
     ) -> None:
+        # pickle makes an error again from its args, so that it can cross from a worker process.
+        super().__init__(path, problem, line, column)
         self.path = Path(path)
         self.problem = problem
         self.line = line
         self.column = column
+
+    def __str__(self) -> str:
+        path, problem, line, column = self.args
         place = ":".join(str(part) for part in (path, line, column) if part is not None)
-        super().__init__(f"{place}: {problem}")
+        return f"{place}: {problem}"
 
 
 class ModelFileError(RankiniteError):
@@ -67,4 +72,8 @@ class MissingExtraError(RankiniteError, ImportError):
     """
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(f"{module} is not installed; run: pip install 'rankinite[{extra}]'")
+        super().__init__(module, extra)
+
+    def __str__(self) -> str:
+        module, extra = self.args
+        return f"{module} is not installed; run: pip install 'rankinite[{extra}]'"

@@ -19,7 +19,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with beside.open("w+b") as file:
+        with _create(beside, target) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -29,6 +29,20 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
             beside.unlink()
         raise
     _flush_directory(target.parent)
+
+
+def _create(beside: Path, target: Path) -> BinaryIO:
+    """Open the file beside the target; what goes wrong is told of the target."""
+    try:
+        return beside.open("w+b")
+    except FileNotFoundError as problem:
+        raise FileNotFoundError(
+            problem.errno, "there is no such folder", str(target.parent)
+        ) from None
+    except OSError as problem:
+        raise OSError(
+            problem.errno, f"cannot be written: {problem.strerror}", str(target)
+        ) from None
 
 
 def _flush_directory(directory: Path) -> None:

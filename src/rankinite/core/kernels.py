@@ -8,6 +8,7 @@ inner kernel was edited, and its global cache settings belong to the user.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -21,8 +22,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-from numba.core.dispatcher import Dispatcher
 
 log = logging.getLogger("rankinite")
 
@@ -50,9 +51,11 @@ def parallel_kernel(function: F) -> F:
 
 
 def _compiled(function: F, *, parallel: bool, forceinline: bool = False) -> F:
-    options = {"parallel": parallel, "forceinline": forceinline}
-    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    if isinstance(dispatcher, Dispatcher) and cache_directory() is not None:
+    compiler: Any = numba.njit(
+        nogil=True, error_model="numpy", parallel=parallel, forceinline=forceinline
+    )
+    dispatcher = compiler(function)
+    if not config.DISABLE_JIT and cache_directory() is not None:
         dispatcher._cache = _PrivateCache(function)
     return cast(F, dispatcher)
 
@@ -60,14 +63,14 @@ def _compiled(function: F, *, parallel: bool, forceinline: bool = False) -> F:
 @cache
 def cache_directory() -> Path | None:
     """Where this version's compiled kernels are kept, or None if nothing can be written."""
-    for parent in (_user_cache(), Path(tempfile.gettempdir()) / f"rankinite-{_user_name()}"):
-        directory = parent / "kernels" / source_hash()
+    for place in (_user_cache, _temporary_cache):
         try:
+            directory = place() / "kernels" / source_hash()
             directory.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=directory).close()
             os.utime(directory)
-        except OSError as problem:
-            log.debug("kernels cannot be kept in %s: %s", directory, problem)
+        except (OSError, RuntimeError) as problem:  # RuntimeError: a user without a home
+            log.debug("kernels cannot be kept: %s", problem)
             continue
         _forget_old_versions(directory)
         return directory
@@ -76,7 +79,7 @@ def cache_directory() -> Path | None:
 
 @cache
 def source_hash() -> str:
-    """A hash of every source file of the package."""
+    """Return a hash of every source file of the package."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
@@ -95,6 +98,16 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankinite"
 
 
+def _temporary_cache() -> Path:
+    """Return a directory that nobody else can fill: what is kept there is run."""
+    directory = Path(tempfile.gettempdir()) / f"rankinite-{_user_name()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    found = directory.lstat()
+    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o022):
+        raise PermissionError(f"{directory} belongs to, or can be written by, somebody else")
+    return directory
+
+
 def _user_name() -> str:
     return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
 
@@ -102,8 +115,9 @@ def _user_name() -> str:
 def _forget_old_versions(current: Path) -> None:
     horizon = time.time() - DAYS_KEPT * 24 * 3600
     for directory in current.parent.iterdir():
-        if directory != current and directory.stat().st_mtime < horizon:
-            shutil.rmtree(directory, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another process may have been faster
+            if directory != current and directory.stat().st_mtime < horizon:
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 class _PrivateLocator(_CacheLocator):  # type: ignore[misc]
@@ -126,7 +140,7 @@ class _PrivateLocator(_CacheLocator):  # type: ignore[misc]
 
 
 class _PrivateCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_PrivateLocator,)
+    _locator_classes = [_PrivateLocator]  # noqa: RUF012 the name and type are numba's
 
 
 class _PrivateCache(FunctionCache):  # type: ignore[misc]

@@ -32,7 +32,8 @@ class Whole:
         """Tell whether the value is a whole number in the range (True and False are not)."""
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             return False
-        return self.low <= value and (self.high is None or value <= self.high)
+        number = int(value)
+        return self.low <= number and (self.high is None or number <= self.high)
 
     def __str__(self) -> str:
         if self.high is None:
@@ -53,7 +54,10 @@ class Real:
         """Tell whether the value is a finite number in the range."""
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            return False
         above = number > self.low if self.low_open else number >= self.low
         below = number < self.high if self.high_open else number <= self.high
         return math.isfinite(number) and above and below
@@ -112,9 +116,7 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
         raise UsageError(f"{owner}: {name} must be {constraint}; got {value!r}")
 
 
-def check_all(
-    owner: str, values: Mapping[str, Any], constraints: Mapping[str, Constraint]
-) -> None:
+def check_all(owner: str, values: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
     """Check every parameter that has a constraint."""
     for name, constraint in constraints.items():
         check(owner, name, values[name], constraint)

@@ -31,7 +31,7 @@ def child_seed(seed: int, *name: str | int) -> np.random.SeedSequence:
     array([False])
     """
     check("random numbers", "seed", seed, Whole(0))
-    key = "\0".join(f"{type(part).__name__}:{part}" for part in name)
+    key = "\0".join(f"str:{p}" if isinstance(p, str) else f"int:{int(p)}" for p in name)
     words = np.frombuffer(hashlib.sha256(key.encode()).digest(), dtype="<u4")
     return np.random.SeedSequence(int(seed), spawn_key=tuple(int(word) for word in words))
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -42,7 +41,7 @@ def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-if numba.config.DISABLE_JIT:
+if config.DISABLE_JIT:
     load_word: Any = _load_word
     trailing_zeros: Any = _trailing_zeros
 else:

@@ -1,0 +1,1 @@
+"""Data sets: RankingData, files in and out, simulators."""

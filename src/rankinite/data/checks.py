@@ -71,7 +71,7 @@ def label_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64
 
 def source_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64]:
     """Return a further label source as float64: like labels, but NaN where there is none."""
-    if not name or any(character in name for character in "[]>,\n"):
+    if not isinstance(name, str) or not name or any(character in name for character in "[]>,\n"):
         raise UsageError(f"labels: {name!r} is no name for a label source; use letters and digits")
     labels = _column(f"labels[{name!r}]", values, n_docs, "documents")
     if np.isinf(labels).any():
@@ -107,7 +107,12 @@ def text_array(name: str, texts: Sequence[str] | None, n_docs: int) -> Any:
         return None
     if len(texts) != n_docs:
         raise DataError(f"{name}: {len(texts)} of them for {n_docs} documents")
-    return pa.array([str(text) for text in texts], pa.large_string())
+    given = ["" if text is None else str(text) for text in texts]
+    try:
+        return pa.array(given, pa.large_string())
+    except UnicodeEncodeError as problem:
+        doc = given.index(problem.object)
+        raise DataError(f"{name}: the text of document {doc} is not Unicode: {problem}") from None
 
 
 def joined_texts(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
@@ -208,13 +213,27 @@ def offsets_of_sizes(group_sizes: ArrayLike, n_docs: int) -> NDArray[np.int64]:
 
 
 def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
-    if ids.dtype.kind in "iu":
+    if ids.dtype.kind == "i":
         return ids.astype(np.int64)
-    if ids.dtype.kind == "f" and (ids == np.floor(ids)).all() and np.isfinite(ids).all():
+    if ids.dtype.kind == "u" or (ids.dtype.kind == "f" and (ids == np.floor(ids)).all()):
+        outside = (ids >= 2**63) | (ids < -(2**63))
+        if outside.any():
+            doc = int(outside.argmax())
+            raise DataError(
+                f"qid: {ids[doc]} of document {doc} does not fit in a 64-bit integer; give texts"
+            )
         return ids.astype(np.int64)
     if ids.dtype.kind in "OUST":
+        _refuse_absent(ids)
         return ids.astype(str)
     raise DataError(f"qid: cannot use {ids.dtype} as query ids; expected whole numbers or texts")
+
+
+def _refuse_absent(ids: NDArray[Any]) -> None:
+    """Refuse None and NaN, which would pass for a query of that name."""
+    for doc, qid in enumerate(ids if ids.dtype.kind == "O" else ()):
+        if qid is None or (isinstance(qid, float) and np.isnan(qid)):
+            raise DataError(f"qid: document {doc} has none; expected one a document")
 
 
 def _column(name: str, values: ArrayLike, length: int, what: str) -> NDArray[np.float64]:

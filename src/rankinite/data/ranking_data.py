@@ -157,10 +157,10 @@ class RankingData:
     @property
     def n_features(self) -> int:
         """How many features a document has."""
-        return self.base.shape[1]
+        return int(self.base.shape[1])
 
     @property
-    def X(self) -> NDArray[np.float32]:
+    def X(self) -> NDArray[np.float32]:  # noqa: N802 the field's name for features
         """The features of the documents; copied out if the set is an index into a larger one."""
         if self.rows is None:
             return self.base
@@ -227,11 +227,14 @@ class RankingData:
 
     def _query_numbers(self, chosen: int | slice | ArrayLike) -> Integers:
         numbers = np.arange(self.n_queries)
-        if isinstance(chosen, (int, np.integer)):
-            chosen = [chosen]
-        index = chosen if isinstance(chosen, slice) else np.asarray(chosen)
+        index = chosen if isinstance(chosen, slice) else np.atleast_1d(np.asarray(chosen))
         if isinstance(index, np.ndarray) and index.size == 0:
             return numbers[:0]
+        if isinstance(index, np.ndarray) and index.ndim > 1:
+            raise UsageError(
+                f"RankingData: queries are chosen by an array of shape {index.shape}; "
+                "expected one dimension"
+            )
         try:
             picked: Integers = numbers[index]
         except IndexError as problem:
@@ -254,10 +257,11 @@ class RankingData:
             columns = [self._column(feature, place) for feature in features]
         if not columns:
             raise UsageError("select_features: no feature is chosen; choose at least one")
-        return self._with(
-            base=np.ascontiguousarray(self.base[:, columns]),
-            feature_names=tuple(self.feature_names[j] for j in columns),
-        )
+        names = tuple(self.feature_names[j] for j in columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UsageError(f"select_features: feature {twice!r} is chosen twice")
+        return self._with(base=np.ascontiguousarray(self.base[:, columns]), feature_names=names)
 
     def _column(self, feature: str | int, place: Mapping[str, int]) -> int:
         if isinstance(feature, str):
@@ -279,7 +283,7 @@ class RankingData:
             Another seed gives another shuffle.
         """
         order = generator(seed, "split").permutation(self.n_queries)
-        if isinstance(parts, (int, np.integer)):
+        if not isinstance(parts, (Sequence, np.ndarray)):
             check("split", "parts", parts, Whole(1))
             shares = np.full(int(parts), 1.0)
         else:
@@ -311,7 +315,7 @@ class RankingData:
             and self.top_grade == other.top_grade
             and self.labels.keys() == other.labels.keys()
             and self.qids.dtype.kind == other.qids.dtype.kind
-            and _same(self.X.view(np.uint32), other.X.view(np.uint32))
+            and _same_features(self.X, other.X)
             and _same(self.y, other.y)
             and _same(self.offsets, other.offsets)
             and _same(self.qids, other.qids)
@@ -394,6 +398,14 @@ def _joined_weights(parts: Sequence[RankingData]) -> Floats | None:
 
 def _as_objects(texts: Any) -> NDArray[np.object_] | None:
     return None if texts is None else texts.to_numpy(zero_copy_only=False)
+
+
+def _same_features(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
+    """Compare bits, but any NaN is like another: processors make them with and without a sign."""
+    if one.shape != other.shape:
+        return False
+    unlike = one.view(np.uint32) != other.view(np.uint32)
+    return bool((np.isnan(one[unlike]) & np.isnan(other[unlike])).all())
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:

@@ -41,6 +41,8 @@ class Block:
 def read_blocks_of_lines(path: Path, progress: Progress) -> Iterator[Block]:
     """Go through a file in blocks of whole lines; the last line gets a newline if it lacks one."""
     with _open(path) as raw:
+        if not raw.seekable():
+            raise FileFormatError(path, "this is a pipe or a device; expected a file")
         size = raw.seek(0, io.SEEK_END)
         raw.seek(0)
         if size == 0:

@@ -23,10 +23,15 @@ from numpy.typing import NDArray
 from rankinite.core.errors import FileFormatError, RankiniteError
 from rankinite.data import checks
 from rankinite.data.svmlight import kernels
+from rankinite.data.svmlight.line import NAN, NUMBER
 
 MARK = b"#rankinite "
-DOCID = r"(?:^|\s)docid\s*=\s*(?P<value>\S+)"
-ONLY_DOCID = r"^\s*docid\s*=\s*\S+\s*$"
+# Arrow's \s has no vertical tab.
+ASSIGNED = r"(?:^|[\s\v]){name}[\s\v]*=[\s\v]*(?P<value>[^\s\v]+)"
+DOCID = ASSIGNED.format(name="docid")
+ONLY_DOCID = r"^[\s\v]*docid[\s\v]*=[\s\v]*[^\s\v]+[\s\v]*$"
+# What JSON of the wrong kind, or damaged JSON, raises on its way to texts and numbers.
+WRONG_JSON = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,25 @@ class Header:
         if not line.startswith(MARK):
             return cls()
         try:
-            return cls(**json.loads(line[len(MARK) :]))
-        except (ValueError, TypeError) as problem:
+            return cls(**json.loads(line[len(MARK) :]))._checked()
+        except WRONG_JSON as problem:
             raise FileFormatError(
                 path, f"the header is damaged ({problem}); restore or remove this line", 1, 1
             ) from None
+
+    def _checked(self) -> Header:
+        for given in (self.feature_names, self.qids, self.documents):
+            texts = [] if given is None else [_text(text) for text in _list(given)]
+            if len(set(texts)) < len(texts):
+                raise ValueError("it names two things alike")
+        if self.top_grade is not None and not 0 <= _number(self.top_grade) < np.inf:
+            raise ValueError(f"{self.top_grade} is no top grade")
+        weights = [] if self.query_weight is None else _list(self.query_weight)
+        for weight in weights:
+            _number(weight)
+        if not isinstance(self.has_comments, bool) or not isinstance(self.has_doc_ids, bool):
+            raise TypeError("has_comments and has_doc_ids are true or false")
+        return self
 
     def line(self) -> bytes:
         """Return the header as a line of text; empty if there is nothing to say."""
@@ -65,7 +84,7 @@ class Header:
         if self.qids is None:
             return qids
         self._check_length(path, "qids", self.qids, len(qids))
-        return np.array([str(name) for name in self.qids])
+        return np.array(self.qids)
 
     def weights_for(self, path: Path, n_queries: int) -> NDArray[np.float64] | None:
         """Return the query weights that the header gives."""
@@ -78,7 +97,7 @@ class Header:
             raise FileFormatError(path, f"the header is damaged: {problem}", 1, 1) from None
 
     def _check_length(self, path: Path, name: str, values: Sequence[Any], expected: int) -> None:
-        if not isinstance(values, list) or len(values) != expected:
+        if len(values) != expected:
             problem = f"the header's {name} is not a list of {expected}, one a query"
             raise FileFormatError(path, problem, 1, 1)
 
@@ -152,6 +171,12 @@ def interpret(
     """Return the texts and the further labels that the comments hold."""
     comments = None if column is None else column.array()
     if header.documents is not None:
+        if column is None:
+            raise FileFormatError(
+                path, "the comments of this file hold its labels or document ids; keep comments", 1
+            )
+        for name in set(sources) - set(header.documents):
+            raise FileFormatError(path, f"the header names no label source {name!r}", 1)
         return _from_json(path, comments, header, lines)
     labels = {name: _source(path, comments, name, lines) for name in sources}
     return _plain_texts(comments), labels
@@ -169,11 +194,9 @@ def _plain_texts(comments: Any) -> dict[str, Any]:
     return {"_comments": comments, "_doc_ids": doc_ids}
 
 
-def _source(
-    path: Path, comments: Any, name: str, lines: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _source(path: Path, comments: Any, name: str, lines: NDArray[np.int64]) -> NDArray[np.float64]:
     """Take ``name = value`` from the comments; documents without it have no label."""
-    pattern = rf"(?:^|\s){re.escape(name)}\s*=\s*(?P<value>\S+)"
+    pattern = ASSIGNED.format(name=re.escape(name))
     if comments is None or not pc.any(pc.match_substring_regex(comments, pattern)).as_py():
         raise FileFormatError(path, f"no comment holds {name} = <number>, to be a label source")
     texts = pc.struct_field(pc.extract_regex(comments, pattern), "value").to_pylist()
@@ -181,11 +204,10 @@ def _source(
     for i, text in enumerate(texts):
         if text is None:
             continue
-        try:
-            values[i] = float(text)
-        except ValueError:
+        if not (NUMBER.fullmatch(text.encode()) or NAN.fullmatch(text.encode())):
             problem = f"{name} = {text!r} in the comment is not a number"
-            raise FileFormatError(path, problem, int(lines[i])) from None
+            raise FileFormatError(path, problem, int(lines[i]))
+        values[i] = float(text)
     return _checked(path, name, values)
 
 
@@ -197,12 +219,11 @@ def _from_json(
     texts = [""] * len(lines) if comments is None else comments.to_pylist()
     for text, line in zip(texts, lines, strict=True):
         try:
-            row = json.loads(text)
-            comment, doc_id, *values = row
-            rows.append((str(comment), str(doc_id), [_number(value) for value in values]))
+            comment, doc_id, *values = _list(json.loads(text))
+            rows.append((_text(comment), _text(doc_id), [_number(value) for value in values]))
             if len(values) != len(names):
                 raise ValueError(f"{len(values)} labels for {len(names)} sources")
-        except (ValueError, TypeError) as problem:
+        except WRONG_JSON as problem:
             problem_text = f"the comment does not fit the header of the file: {problem}"
             raise FileFormatError(path, problem_text, int(line)) from None
     table = np.array([row[2] for row in rows], np.float64).reshape(len(rows), len(names))
@@ -215,7 +236,22 @@ def _from_json(
     }
 
 
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r:.30} is not a list")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.30} is not a text")
+    value.encode()
+    return value
+
+
 def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+        raise TypeError(f"{value!r:.30} is not a number")
     return float("nan") if value is None else float(value)
 
 
@@ -231,41 +267,40 @@ def _checked(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.f
 
 
 def document_comments(
-    texts: Mapping[str, Sequence[str] | None], labels: Mapping[str, NDArray[np.float64]]
+    comments: Any, doc_ids: Any, labels: Mapping[str, NDArray[np.float64]]
 ) -> tuple[list[str], bool]:
-    """Return one comment a document, and whether they are JSON lists that need a header."""
-    comments, doc_ids = texts["comments"], texts["doc_ids"]
+    """Return one comment a document, and whether they are JSON lists that need a header.
+
+    The columns are Arrow arrays or None; without anything to say, the list is empty.
+    """
     plain = _plain_comments(comments, doc_ids)
     if plain is not None and not labels:
         return plain, False
-    n_docs = len(next(column for column in (comments, doc_ids, *labels.values()) if column is not None))
+    n_docs = len(next(c for c in (comments, doc_ids, *labels.values()) if c is not None))
     rows = zip(
-        [""] * n_docs if comments is None else comments,
-        [""] * n_docs if doc_ids is None else doc_ids,
+        [""] * n_docs if comments is None else comments.to_pylist(),
+        [""] * n_docs if doc_ids is None else doc_ids.to_pylist(),
         *(_json_numbers(values) for values in labels.values()),
         strict=True,
     )
     return [json.dumps(row, ensure_ascii=True) for row in rows], True
 
 
-def _plain_comments(
-    comments: Sequence[str] | None, doc_ids: Sequence[str] | None
-) -> list[str] | None:
-    """Return comments from which a reader gets back both columns, or None if there are none."""
+def _plain_comments(comments: Any, doc_ids: Any) -> list[str] | None:
+    """Return comments from which a reader gets both columns back, or None if it cannot."""
     if comments is None and doc_ids is None:
         return []
-    written = [f"docid = {doc_id}" for doc_id in doc_ids or ()] if comments is None else comments
-    if any("\n" in text or "\r" in text or "\0" in text for text in written):
+    written = comments
+    if comments is None:
+        written = pc.binary_join_element_wise(pa.scalar("docid = ", pa.large_string()), doc_ids, "")
+    if pc.max(pc.binary_length(written)).as_py() == 0:
+        return None  # a reader takes empty comments for none
+    if pc.any(pc.match_substring_regex(written, r"[\n\r\x00]")).as_py():
         return None
-    found = _plain_texts(pa.array(list(written), pa.large_string()))
-    wanted = {"_comments": comments, "_doc_ids": doc_ids}
-    for name, column in wanted.items():
-        back = found[name]
-        if (column is None) != (back is None) or (
-            column is not None and back.to_pylist() != list(column)
-        ):
-            return None
-    return list(written)
+    if _plain_texts(written) != {"_comments": comments, "_doc_ids": doc_ids}:
+        return None
+    texts: list[str] = written.to_pylist()
+    return texts
 
 
 def _json_numbers(values: NDArray[np.float64]) -> list[float | None]:

@@ -34,11 +34,12 @@ def read_group_sizes(path: Path) -> NDArray[np.int64]:
             text = line.strip()
             if not text:
                 continue
-            if not text.isdigit() or len(text) > 15 or int(text) == 0:
+            digits = text.lstrip(b"0")
+            if not digits.isdigit() or len(digits) > 15:
                 shown = text[:30].decode("utf-8", "backslashreplace")
                 problem = f"{shown!r} is not a group size; expected a whole number above 0"
                 raise FileFormatError(path, problem, number, 1)
-            sizes.append(int(text))
+            sizes.append(int(digits))
     if not sizes:
         raise FileFormatError(path, "there are no group sizes in this file")
     return np.array(sizes, np.int64)

@@ -248,7 +248,7 @@ def read_line(
             mantissa = mantissa * 10 + digit
             p += 1
             digit = np.int64(text[p]) - 48
-        plain = 0 < p - start < 8
+        plain = negative < p - start < 8
         n_fraction = 0
         if text[p] == 46:
             fraction, n_fraction = read_digits(load_word(text, p + 1))

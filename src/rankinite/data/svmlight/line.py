@@ -75,7 +75,9 @@ def _label(token: re.Match[bytes]) -> float:
     text = token.group()
     column = token.start() + 1
     if NUMBER.fullmatch(text) is None:
-        raise LineError(column, f"{_shown(text)} is not a label; expected a number such as 2 or 0.5")
+        raise LineError(
+            column, f"{_shown(text)} is not a label; expected a number such as 2 or 0.5"
+        )
     value = float(text)
     if not math.isfinite(value):
         raise LineError(column, f"label {_shown(text)} does not fit in a 64-bit float")
@@ -89,7 +91,7 @@ def _qid(token: re.Match[bytes]) -> int:
     column = token.start() + 5
     if re.fullmatch(rb"-?\d+", text) is None:
         raise LineError(column, f"{_shown(text)} is not a query id; expected a whole number")
-    value = int(text) if len(text) <= 20 else 2**63
+    value = int(text.lstrip(b"-0")[:20] or b"0") * (-1 if text.startswith(b"-") else 1)
     if not -(2**63) <= value < 2**63:
         raise LineError(column, f"query id {_shown(text)} does not fit in a 64-bit integer")
     return value
@@ -103,7 +105,7 @@ def _feature(token: re.Match[bytes]) -> tuple[int, float]:
         raise LineError(column, "qid stands here; expected it once, directly behind the label")
     if not colon or re.fullmatch(rb"\d+", number_text) is None:
         raise LineError(column, f"{_shown(text)} is not a feature; expected number:value")
-    number = int(number_text) if len(number_text) <= 20 else LARGEST_FEATURE + 1
+    number = int(number_text.lstrip(b"0")[:20] or b"0")
     if number > LARGEST_FEATURE:
         raise LineError(
             column,

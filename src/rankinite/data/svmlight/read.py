@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import FileFormatError
+from rankinite.core.errors import DataError, FileFormatError
 from rankinite.core.memory import available_memory, readable_size
 from rankinite.core.params import Either, OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
@@ -21,7 +21,7 @@ from rankinite.data.stream import Block, read_blocks_of_lines
 from rankinite.data.svmlight import kernels
 from rankinite.data.svmlight.comments import CommentColumn, Header, interpret
 from rankinite.data.svmlight.groups import group_sizes_beside, read_group_sizes
-from rankinite.data.svmlight.line import LineError, parse_label, parse_line
+from rankinite.data.svmlight.line import LARGEST_FEATURE, LineError, parse_label, parse_line
 
 log = logging.getLogger("rankinite")
 
@@ -80,10 +80,10 @@ class _Reader:
         self.first_feature = 1
         self.width = n_features or 0
         self.flat = np.empty(0, np.float32)
-        self.has_features = n_features is not None
+        self.top_feature = -1
         self.n_docs = 0
         self.n_lines = 0
-        self.columns: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]] = []
+        self.columns: list[tuple[NDArray[Any], ...]] = []
         self.comments = CommentColumn(path) if comments else None
         self.header = Header()
 
@@ -105,19 +105,22 @@ class _Reader:
                 *found.arrays,
             )
             found.starts[n_lines] = block.n_bytes
-            self._read_unusual_lines(block, found, rows)
+            found.has_qid = found.qids != kernels.NO_QID
+            if self.n_lines == 0:
+                self.header = Header.parse(self.path, found.line(block, 0))
+            refused = self._read_unusual_lines(block, found, rows)
             if not self._widen(block, found):
                 break
         self._keep(block, found, rows)
+        if refused is not None:
+            raise refused
 
     def _keep(self, block: Block, found: _Lines, rows: NDArray[np.float32]) -> None:
-        if self.n_lines == 0 and found.comments[0] >= 0 and found.states[0] == kernels.NO_DOCUMENT:
-            self.header = Header.parse(self.path, found.line(block, 0))
         docs = np.flatnonzero(found.states != kernels.NO_DOCUMENT)
         if len(docs) < len(rows):
             rows[: len(docs)] = rows[docs]
         lines = self.n_lines + 1 + docs
-        self.columns.append((found.labels[docs], found.qids[docs], lines))
+        self.columns.append((found.labels[docs], found.qids[docs], found.has_qid[docs], lines))
         if self.comments is not None:
             ends = found.starts[docs + 1] - 1
             self.comments.take(block.text, found.comments[docs], ends, lines)
@@ -130,41 +133,52 @@ class _Reader:
 
     def _make_room(self, n_lines: int, block: Block) -> None:
         """Let the matrix have room for all rows that the rest of the file may bring."""
-        needed = self.n_docs + n_lines
+        expected = self._expected_rows(n_lines, block)
         if self.width == 0:
-            self.width = _guess_width(block)
-        if needed * self.width > self.flat.size:
-            self._resize(max(needed, self._expected_rows(n_lines, block)))
+            guess = _guess_width(block)
+            self.width = guess if 4 * guess * expected <= available_memory() else 1
+        if (self.n_docs + n_lines) * self.width > self.flat.size:
+            free = available_memory() + self.flat.nbytes
+            if 4 * self.width * expected > free:
+                raise FileFormatError(self.path, _too_large(expected, self.width, free))
+            self._resize(expected)
 
     def _expected_rows(self, n_lines: int, block: Block) -> int:
-        share = max(block.consumed, 1) / block.size
+        share = min(max(block.consumed, 1) / block.size, 1.0)
         return int((self.n_docs + n_lines) / share * SPARE_ROWS) + 1
 
     def _resize(self, n_rows: int) -> None:
         # In place: large arrays move by their page tables, not by copying.
         self.flat.resize(n_rows * self.width, refcheck=False)
 
-    def _read_unusual_lines(self, block: Block, found: _Lines, rows: NDArray[np.float32]) -> None:
-        for i in np.flatnonzero(found.states > kernels.DOCUMENT).tolist():
+    def _read_unusual_lines(
+        self, block: Block, found: _Lines, rows: NDArray[np.float32]
+    ) -> FileFormatError | None:
+        """Return why a line is refused; it and all behind it then count as empty."""
+        unusual = (found.states > kernels.DOCUMENT) | (found.largest > LARGEST_FEATURE)
+        for i in np.flatnonzero(unusual).tolist():
             text = found.line(block, i)
             try:
-                if found.states[i] == kernels.LONG_LABEL:
+                if found.states[i] == kernels.LONG_LABEL and found.largest[i] <= LARGEST_FEATURE:
                     found.labels[i] = parse_label(text)
                 else:
                     self._read_odd_line(found, rows, i, text)
             except LineError as error:
+                found.states[i:] = kernels.NO_DOCUMENT
+                found.largest[i:] = -1
                 line = self.n_lines + i + 1
-                raise FileFormatError(self.path, error.problem, line, error.column) from None
+                return FileFormatError(self.path, error.problem, line, error.column)
+        return None
 
-    def _read_odd_line(
-        self, found: _Lines, rows: NDArray[np.float32], i: int, text: bytes
-    ) -> None:
+    def _read_odd_line(self, found: _Lines, rows: NDArray[np.float32], i: int, text: bytes) -> None:
         line = parse_line(text)
         found.states[i] = kernels.DOCUMENT
         found.labels[i] = line.label
+        found.has_qid[i] = line.qid is not None
         found.qids[i] = kernels.NO_QID if line.qid is None else line.qid
         found.largest[i] = max(line.features, default=-1)
-        found.has_zero |= 0 in line.features
+        if 0 in line.features and found.zero_line < 0:
+            found.zero_line = i
         mark = text.find(b"#")
         found.comments[i] = -1 if mark < 0 else found.starts[i] + mark + 1
         rows[i] = 0
@@ -175,49 +189,46 @@ class _Reader:
 
     def _widen(self, block: Block, found: _Lines) -> bool:
         """Make room for features without a column; tell whether the block must be read again."""
-        first = 0 if found.has_zero else self.first_feature
-        top = int(found.largest.max(initial=-1))
-        self.has_features |= top >= 0
-        width = max(self.width + self.first_feature - first, top - first + 1)
+        first = 0 if found.zero_line >= 0 else self.first_feature
+        top = max(self.top_feature, int(found.largest.max(initial=-1)))
+        width = max(top - first + 1, self.width if first == self.first_feature else 1)
+        if self.fixed_width is not None:
+            if width > self.fixed_width:
+                problem = f"n_features is {self.fixed_width}; give a larger one"
+                self._refuse_feature(
+                    block, found, found.largest - first >= self.fixed_width, problem
+                )
+            width = self.fixed_width
         if width == self.width and first == self.first_feature:
+            self.top_feature = top
             return False
-        n_lines = len(found.states)
-        i = int(found.largest.argmax())
-        if self.fixed_width is not None and width > self.fixed_width:
-            self._refuse_feature(
-                block, found, i, top, f"n_features is {self.fixed_width}; give a larger one"
-            )
-        expected = max(self._expected_rows(n_lines, block), self.n_docs + n_lines)
-        takes, free = 4 * width * expected, available_memory()
-        if takes > free:
-            self._refuse_feature(
-                block,
-                found,
-                i,
-                top,
-                f"a matrix of about {expected:,} documents x {width:,} features takes "
-                f"{readable_size(takes)}, and {readable_size(free)} are free",
-            )
-        self._restride(first, width, expected)
+        n_rows = self._expected_rows(len(found.states), block)
+        free = available_memory()
+        if 4 * width * n_rows > free:
+            too_large = 4 * n_rows * (found.largest - first + 1) > free
+            self._refuse_feature(block, found, too_large, _too_large(n_rows, width, free))
+        self._restride(first, width, n_rows)
         return True
 
     def _restride(self, first: int, width: int, n_rows: int) -> None:
         """Give the rows that are there more columns."""
         shift = self.first_feature - first
-        old = self.flat[: self.n_docs * self.width].reshape(self.n_docs, self.width)
-        if self.n_docs > 0:
-            new = np.zeros((n_rows, width), np.float32)
-            new[: self.n_docs, shift : shift + self.width] = old
-            self.flat = new.reshape(-1)
-        else:
-            self.flat = np.empty(n_rows * width, np.float32)
+        old = self._matrix()[: self.n_docs]
+        self.flat = np.zeros(n_rows * width, np.float32)
         if shift:
             log.info("%s: features are numbered from 0", self.path)
         self.first_feature, self.width = first, width
+        self._matrix()[: self.n_docs, shift : shift + old.shape[1]] = old[:, : width - shift]
 
     def _refuse_feature(
-        self, block: Block, found: _Lines, i: int, feature: int, problem: str
+        self, block: Block, found: _Lines, too_large: NDArray[np.bool_], problem: str
     ) -> None:
+        """Blame the first line with a feature that is too large, or else the feature 0."""
+        if not too_large.any():
+            problem = f"with feature 0 here and feature {self.top_feature} before, {problem}"
+            raise FileFormatError(self.path, problem, self.n_lines + found.zero_line + 1)
+        i = int(too_large.argmax())
+        feature = int(found.largest[i])
         place = re.search(rb"(?<!\S)0*%d:" % feature, found.line(block, i))
         raise FileFormatError(
             self.path,
@@ -238,16 +249,21 @@ class _Reader:
         """Make the data set of all that was read."""
         if self.n_docs == 0:
             raise FileFormatError(self.path, "there are no documents in this file")
-        y, ids, lines = (np.concatenate(column) for column in zip(*self.columns, strict=True))
-        if not self.has_features:
+        y, ids, has_qid, lines = (np.concatenate(part) for part in zip(*self.columns, strict=True))
+        if self.top_feature < 0 and self.fixed_width is None:
             raise FileFormatError(self.path, "no line has a feature; expected number:value")
         self._resize(self.n_docs)
         base = self._matrix()
         texts, labels = interpret(self.path, self.comments, self.header, sources, lines)
-        order, offsets, qids = self._queries(ids, lines, query_file, group=group)
-        names = self.header.feature_names or [
-            str(self.first_feature + column) for column in range(self.width)
-        ]
+        order, offsets, qids = self._queries(ids, has_qid, lines, query_file, group=group)
+        names = self.header.feature_names
+        if names is None:
+            names = [str(self.first_feature + column) for column in range(self.width)]
+        try:
+            names = checks.names_of_features(names, self.width)
+            top = checks.grade(self.header.top_grade if top is None else top, y)
+        except DataError as problem:
+            raise FileFormatError(self.path, str(problem)) from None
         if not keep_comments:
             texts["_comments"] = None
         if order is not None:
@@ -262,28 +278,30 @@ class _Reader:
             qids=self.header.qids_for(self.path, qids),
             labels=labels,
             query_weight=self.header.weights_for(self.path, len(qids)),
-            feature_names=checks.names_of_features(names, self.width),
-            top_grade=checks.grade(self.header.top_grade if top is None else top, y),
+            feature_names=names,
+            top_grade=top,
             **texts,
         )
 
     def _queries(
         self,
         ids: NDArray[np.int64],
+        has_qid: NDArray[np.bool_],
         lines: NDArray[np.int64],
         query_file: str | Path | None,
         *,
         group: bool,
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
-        without = ids == kernels.NO_QID
-        if without.all():
+        if not has_qid.any():
             sizes = self._group_sizes(query_file)
             return None, sizes, np.arange(1, len(sizes))
         if query_file is not None:
-            problem = f"the lines have a qid, and {query_file} has group sizes; expected one of both"
+            problem = (
+                f"the lines have a qid, and {query_file} has group sizes; expected one of both"
+            )
             raise FileFormatError(self.path, problem)
-        if without.any():
-            line = int(lines[without.argmax()])
+        if not has_qid.all():
+            line = int(lines[has_qid.argmin()])
             problem = "this line has no qid, and others have one; expected it in every line"
             raise FileFormatError(self.path, problem, line)
         apart = None if group else checks.first_apart(ids)
@@ -325,7 +343,8 @@ class _Lines:
         self.largest = np.empty(n_lines, np.int64)
         self.starts = np.empty(n_lines + 1, np.int64)
         self.states = np.empty(n_lines, np.uint8)
-        self.has_zero = False
+        self.has_qid = np.empty(n_lines, np.bool_)
+        self.zero_line = -1  # the first that names feature 0
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -342,6 +361,13 @@ def _cut(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     counts = np.empty(n_pieces, np.int64)
     kernels.count_lines(block.text, begins, counts)
     return begins, np.concatenate([[0], np.cumsum(counts)])
+
+
+def _too_large(n_rows: int, width: int, free: int) -> str:
+    return (
+        f"a matrix of about {n_rows:,} documents x {width:,} features takes "
+        f"{readable_size(4 * width * n_rows)}, and {readable_size(free)} are free"
+    )
 
 
 def _guess_width(block: Block) -> int:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankinite.core.files import atomic_write
-from rankinite.core.progress import Progress, Silent
+from rankinite.core.progress import Progress, Silent, Task
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.svmlight import kernels
 from rankinite.data.svmlight.comments import Header, document_comments
@@ -37,8 +37,7 @@ def write_svmlight(
         Who wants to know how far it is.
     """
     target = Path(path)
-    texts = {"comments": data.comments, "doc_ids": data.doc_ids}
-    comments, as_json = document_comments(texts, data.labels)
+    comments, as_json = document_comments(data._comments, data._doc_ids, data.labels)
     numbers, numbered = _feature_numbers(data.feature_names)
     header = Header(
         feature_names=None if numbered else list(data.feature_names),
@@ -54,7 +53,10 @@ def write_svmlight(
         if target.suffix == ".gz":
             stream = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
         stream.write(header.line())
-        _write_documents(stream, data, numbers, comments, progress or Silent())
+        with (progress or Silent()).start(
+            f"Writing {target.name}", data.n_docs, "documents"
+        ) as task:
+            _write_documents(stream, data, numbers, comments, task)
         if stream is not file:
             stream.close()
 
@@ -72,35 +74,34 @@ def _write_documents(
     data: RankingData,
     numbers: NDArray[np.int64],
     comments: list[str],
-    progress: Progress,
+    task: Task,
 ) -> None:
     qids = data.qids if data.qids.dtype.kind == "i" else np.arange(1, data.n_queries + 1)
     queries = np.repeat(qids, data.sizes)
     prefixes = _strings([f" {number}:" for number in numbers])
     n_rows = max(1, VALUES_A_BLOCK // data.n_features)
-    with progress.start("Writing", data.n_docs, "documents") as task:
-        for start in range(0, data.n_docs, n_rows):
-            docs = slice(start, min(start + n_rows, data.n_docs))
-            values = data.base[docs] if data.rows is None else data.base[data.rows[docs]]
-            written = values.view(np.uint32) != 0
-            if start == 0:
-                # The first and last feature stand in the first line, so that none gets lost.
-                written[0, [0, -1]] = True
-            heads = [
-                f"{label} qid:{qid}"
-                for label, qid in zip(_shortest(data.y[docs]), queries[docs], strict=True)
-            ]
-            tails = [f" #{text}\n" if text else "\n" for text in comments[docs]]
-            stream.write(
-                _assemble(
-                    _strings(heads),
-                    _strings(tails or ["\n"] * len(heads)),
-                    prefixes,
-                    _arrow_buffers(pa.array(values[written]).cast(pa.large_string())),
-                    written,
-                )
+    for start in range(0, data.n_docs, n_rows):
+        docs = slice(start, min(start + n_rows, data.n_docs))
+        values = data.base[docs] if data.rows is None else data.base[data.rows[docs]]
+        written = values.view(np.uint32) != 0
+        if start == 0:
+            # The first and last feature stand in the first line, so that none gets lost.
+            written[0, [0, -1]] = True
+        heads = [
+            f"{label} qid:{qid}"
+            for label, qid in zip(_shortest(data.y[docs]), queries[docs], strict=True)
+        ]
+        tails = [f" #{text}\n" if text else "\n" for text in comments[docs]]
+        stream.write(
+            _assemble(
+                _strings(heads),
+                _strings(tails or ["\n"] * len(heads)),
+                prefixes,
+                _arrow_buffers(pa.array(values[written]).cast(pa.large_string())),
+                written,
             )
-            task.advance(docs.stop - docs.start)
+        )
+        task.advance(docs.stop - docs.start)
 
 
 def _assemble(
@@ -116,7 +117,7 @@ def _assemble(
     )
     out = np.empty(length, np.uint8)
     kernels.write_lines(*heads, *tails, *prefixes, *values, written, out)
-    return memoryview(out)
+    return out.data
 
 
 def _shortest(labels: NDArray[np.float64]) -> list[str]:

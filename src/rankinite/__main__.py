@@ -1,0 +1,5 @@
+"""Run the command: ``python -m rankinite``."""
+
+from rankinite.cli import main
+
+main()

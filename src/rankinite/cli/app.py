@@ -1,0 +1,61 @@
+"""The tree of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from rankinite import __version__
+from rankinite.cli.convert import convert
+from rankinite.cli.demo import demo
+from rankinite.cli.describe import describe
+from rankinite.cli.evaluate import evaluate
+from rankinite.cli.options import with_groups
+from rankinite.cli.simulate import simulate
+from rankinite.cli.split import split
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+app = typer.Typer(
+    help="Learning to rank: data, measures, and the system that won the Yahoo! challenge.",
+    epilog="Example: rankinite demo",
+    context_settings=SETTINGS,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+data = typer.Typer(
+    help="Look at data sets and change them.",
+    epilog="Example: rankinite data describe train.txt",
+    context_settings=SETTINGS,
+    no_args_is_help=True,
+)
+app.add_typer(data, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"rankinite {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
+    (data, describe, "rankinite data describe train.txt valid.txt --figures figures"),
+    (data, convert, "rankinite data convert train.txt.gz train.parquet"),
+    (data, split, "rankinite data split all.txt --proportions 0.6,0.2,0.2 --out parts"),
+    (data, simulate, "rankinite data simulate polynomials --size 0.01 --out simulated"),
+    (app, evaluate, "rankinite evaluate test.txt scores.txt --measures NDCG@10,ERR"),
+    (app, demo, "rankinite demo --out demo"),
+]
+for tree, function, example in COMMANDS:
+    tree.command(epilog=f"Example: {example}")(with_groups(function))

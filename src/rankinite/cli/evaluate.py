@@ -1,0 +1,108 @@
+"""``rankinite evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from rankinite.cli.options import Loading
+from rankinite.cli.terminal import Terminal
+from rankinite.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rankinite.data.ranking_data import RankingData
+    from rankinite.evaluation.evaluate import Evaluation
+
+
+def evaluate(
+    source: Annotated[Path, typer.Argument(metavar="DATA", help="The data set with the labels.")],
+    scores: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SCORES", help="One number a line in the order of the documents, or a TREC run."
+        ),
+    ] = None,
+    feature: Annotated[
+        str | None, typer.Option(help="Rank by the values of this feature instead of scores.")
+    ] = None,
+    measures: Annotated[
+        str, typer.Option("--measures", "-m", help="What to compute, separated by commas.")
+    ] = "NDCG@10,ERR,MAP",
+    per_query: Annotated[
+        Path | None, typer.Option(help="Write the values of every query to this CSV file.")
+    ] = None,
+    missing: Annotated[
+        Literal["refuse", "last"],
+        typer.Option(help="What to do with documents that a TREC run lacks."),
+    ] = "refuse",
+    *,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Say what a ranking is worth: the mean of every measure over the queries.
+
+    Measures: NDCG, DCG, ERR, MAP, MRR, P, CNDCG, pFound, each as NAME(option=value)@depth[source].
+    Documents with equal scores count as if every order among them were equally likely.
+    """
+    from rankinite.data.scores import load_scores
+    from rankinite.evaluation.evaluate import evaluate as evaluate_scores
+    from rankinite.measures.text import parse_measures
+
+    if (scores is None) == (feature is None):
+        raise UsageError("evaluate: give either a file of scores or --feature")
+    chosen = parse_measures(measures)
+    found = loading.load(source, terminal)
+    ranking = (
+        _feature_scores(found, str(feature))
+        if scores is None
+        else load_scores(scores, found, missing=missing)
+    )
+    result = evaluate_scores(ranking, found, chosen)
+    if per_query is not None:
+        _write_per_query(result, per_query)
+    _show(terminal, result, per_query)
+
+
+def _show(terminal: Terminal, result: Evaluation, per_query: Path | None) -> None:
+    counts = result.n_queries
+    if terminal.json:
+        mean = {name: value if value == value else None for name, value in result.mean.items()}
+        written = None if per_query is None else str(per_query)
+        terminal.show_json({"mean": mean, "queries": counts, "per_query": written})
+        return
+    rows = [
+        [name, f"{value:.4f}" if counts[name] else "-", f"{counts[name]:,}"]
+        for name, value in result.mean.items()
+    ]
+    terminal.show_table("Means over queries", ["Measure", "Mean", "Queries"], rows)
+    if per_query is not None:
+        terminal.say(f"wrote {per_query}")
+
+
+def _feature_scores(found: RankingData, feature: str) -> NDArray[np.float64]:
+    """Return a feature's values as scores; missing ones rank last."""
+    import numpy as np
+
+    values = found.select_features([feature]).X[:, 0].astype(np.float64)
+    return np.nan_to_num(values, nan=float(np.finfo(np.float32).min) * 2)
+
+
+def _write_per_query(result: Evaluation, path: Path) -> None:
+    import csv
+    import io
+
+    from rankinite.core.files import atomic_write
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["qid", *result.per_query])
+    columns = [values.tolist() for values in result.per_query.values()]
+    for qid, *values in zip(result.qids.tolist(), *columns, strict=True):
+        writer.writerow([qid, *("" if value != value else repr(value) for value in values)])
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())

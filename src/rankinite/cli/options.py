@@ -1,0 +1,93 @@
+"""Options that several commands share, as groups that a command asks for by type."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rankinite.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from rankinite.data.ranking_data import RankingData
+
+Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
+Format = Literal["txt", "txt.gz", "parquet"]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """How to load a data set."""
+
+    top_grade: Annotated[
+        float | None,
+        typer.Option(help="The largest label there can be. (Default: the largest seen.)"),
+    ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Further label sources, separated by commas: Parquet columns, or what stands "
+            "as 'name = value' in comments."
+        ),
+    ] = None
+    group: Annotated[
+        bool, typer.Option("--group", help="Bring documents of one query together.")
+    ] = False
+    n_features: Annotated[
+        int | None, typer.Option(min=1, help="How many features a text file has.")
+    ] = None
+    query_file: Annotated[
+        Path | None,
+        typer.Option(help="Group sizes of a text file without qid. (Default: FILE.query.)"),
+    ] = None
+    no_comments: Annotated[
+        bool, typer.Option("--no-comments", help="Skip what stands behind # in a text file.")
+    ] = False
+
+    def load(self, path: Path, terminal: Terminal) -> RankingData:
+        """Load a data set with these options."""
+        from rankinite.data.files import load
+
+        return load(
+            path,
+            labels=None if self.labels is None else self.labels.split(","),
+            group=self.group,
+            top_grade=self.top_grade,
+            n_features=self.n_features,
+            query_file=self.query_file,
+            comments=not self.no_comments,
+            progress=terminal.progress(),
+        )
+
+
+GROUPS = (Loading, Terminal)
+
+
+def with_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options: a parameter of such a type becomes its fields."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type[Any], list[str]]] = {}
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.annotation not in GROUPS:
+            parameters.append(parameter)
+            continue
+        fields = inspect.signature(parameter.annotation, eval_str=True).parameters
+        groups[parameter.name] = (parameter.annotation, list(fields))
+        parameters.extend(fields.values())
+
+    @wraps(function)
+    def command(**values: Any) -> None:
+        for name, (group, fields) in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in fields})
+        function(**values)
+
+    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    command.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+    command.__annotations__ = {}
+    return command

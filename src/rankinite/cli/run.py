@@ -1,0 +1,78 @@
+"""Run a command and turn whatever happens into a sentence and an exit code.
+
+0 is well, 1 is wrong data, 2 is wrong use, 130 is Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+import typer
+
+from rankinite.core.errors import RankiniteError, UsageError
+
+WRONG_DATA = 1
+WRONG_USE = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    from rankinite.cli.app import app
+
+    try:
+        code = app(arguments, prog_name="rankinite", standalone_mode=False)
+        sys.stdout.flush()
+    except BaseException as problem:
+        code = _explain(problem)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(problem: BaseException) -> int:
+    if isinstance(problem, SystemExit):
+        return problem.code if isinstance(problem.code, int) else WRONG_DATA
+    if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
+        return INTERRUPTED
+    if isinstance(problem, BrokenPipeError):
+        # Whoever read our output has gone; nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WRONG_DATA
+    if isinstance(problem, typer.TyperException):
+        return _say(_usage_sentence(problem), problem.exit_code)
+    if isinstance(problem, RankiniteError):
+        return _say(str(problem), WRONG_USE if isinstance(problem, UsageError) else WRONG_DATA)
+    if isinstance(problem, OSError):
+        return _say(_system_sentence(problem), WRONG_DATA)
+    if isinstance(problem, MemoryError):
+        return _say(f"there is not enough memory: {problem}", WRONG_DATA)
+    if logging.getLogger("rankinite").isEnabledFor(logging.DEBUG):
+        traceback.print_exception(problem)
+    return _say(
+        f"this should not happen ({type(problem).__name__}: {problem}); "
+        "please report it with the output of the same command with --verbose",
+        WRONG_DATA,
+    )
+
+
+def _usage_sentence(problem: typer.TyperException) -> str:
+    context = getattr(problem, "ctx", None)
+    hint = f"; see {context.command_path} --help" if context is not None else ""
+    return problem.format_message().rstrip(".") + hint
+
+
+def _system_sentence(problem: OSError) -> str:
+    what = problem.strerror or str(problem)
+    if problem.errno == errno.ENOSPC:
+        what = "no space is left on the disk"
+    return f"{problem.filename}: {what}" if problem.filename else what
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"Error: {sentence}", file=sys.stderr)
+    return code

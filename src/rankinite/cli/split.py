@@ -1,0 +1,96 @@
+"""``rankinite data split``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankinite.cli.options import Format, Loading, Out, Seed
+from rankinite.cli.terminal import Terminal
+from rankinite.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rankinite.data.ranking_data import RankingData
+
+NAMES = {2: ["train", "test"], 3: ["train", "valid", "test"]}
+
+
+def split(
+    source: Annotated[Path, typer.Argument(metavar="DATA", help="The data set to split.")],
+    out: Out,
+    parts: Annotated[
+        int | None, typer.Option(min=2, help="Into so many parts of equal size.")
+    ] = None,
+    proportions: Annotated[
+        str | None,
+        typer.Option(help="Into parts of these proportions: 0.8,0.2 or 0.6,0.2,0.2."),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Into so many folds, each with train and valid.")
+    ] = None,
+    seed: Seed = 0,
+    suffix: Annotated[
+        Format | None,
+        typer.Option("--format", help="The file format. (Default: that of the data set.)"),
+    ] = None,
+    *,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Shuffle the queries and split them; the documents of a query stay together."""
+    from rankinite.data.files import save
+
+    if sum(choice is not None for choice in (parts, proportions, folds)) != 1:
+        raise UsageError("data split: give one of --parts, --proportions and --folds")
+    ending = suffix or _format_of(source)
+    shares = None if proportions is None else _numbers(proportions)
+    found = loading.load(source, terminal)
+    written = []
+    for name, part in _named_parts(found, parts or shares, folds, seed):
+        path = out / f"{name}.{ending}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save(part, path, progress=terminal.progress())
+        written.append((path, part))
+    if terminal.json:
+        terminal.show_json(
+            [
+                {"wrote": str(path), "queries": part.n_queries, "documents": part.n_docs}
+                for path, part in written
+            ]
+        )
+        return
+    rows = [[str(path), f"{part.n_queries:,}", f"{part.n_docs:,}"] for path, part in written]
+    terminal.show_table("Wrote", ["File", "Queries", "Documents"], rows)
+
+
+def _named_parts(
+    found: RankingData, parts: int | list[float] | None, folds: int | None, seed: int
+) -> Iterator[tuple[str, RankingData]]:
+    if folds is not None:
+        for k, (train, valid) in enumerate(found.folds(folds, seed=seed), 1):
+            yield f"fold{k}/train", train
+            yield f"fold{k}/valid", valid
+        return
+    pieces = found.split(parts or 1, seed=seed)
+    width = max(2, len(str(len(pieces))))
+    numbers = [f"part{k:0{width}}" for k in range(1, len(pieces) + 1)]
+    names = NAMES.get(len(pieces), numbers) if isinstance(parts, list) else numbers
+    yield from zip(names, pieces, strict=True)
+
+
+def _format_of(path: Path) -> Format:
+    if path.suffix in (".parquet", ".pq"):
+        return "parquet"
+    return "txt.gz" if path.suffix == ".gz" else "txt"
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(piece) for piece in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"data split: --proportions {text!r} are not numbers; expected such as 0.6,0.2,0.2"
+        ) from None

@@ -1,0 +1,158 @@
+"""What a command shows: tables, JSON, notes and progress bars."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from rankinite.core.progress import Progress, Silent, Task
+
+if TYPE_CHECKING:
+    import rich.progress
+
+SECONDS_BEFORE_BAR = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terminal:
+    """Where a command's output goes: rich on a terminal, plain in a pipe, JSON on demand."""
+
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False
+
+    def __post_init__(self) -> None:
+        log = logging.getLogger("rankinite")
+        level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
+        log.setLevel(level)
+        for handler in list(log.handlers):
+            if isinstance(handler, _NoteHandler):
+                log.removeHandler(handler)
+        log.addHandler(_NoteHandler())
+
+    def progress(self) -> Progress:
+        """Return who draws progress bars, if somebody is there to look at them."""
+        return Bars() if sys.stderr.isatty() and not self.quiet else Silent()
+
+    def show_json(self, value: Any) -> None:
+        """Print a value as JSON."""
+        print(json.dumps(value, indent=2))
+
+    def show_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table; the first column is text, the others are numbers."""
+        if not sys.stdout.isatty():
+            print(plain_table(title, columns, rows))
+            return
+        import rich.console
+        import rich.table
+
+        table = rich.table.Table(title=title, title_justify="left", title_style="bold")
+        for k, column in enumerate(columns):
+            table.add_column(column, justify="left" if k == 0 else "right")
+        for row in rows:
+            table.add_row(*row)
+        rich.console.Console().print(table)
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence of the result."""
+        print(sentence)
+
+
+def plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in aligned columns of plain text.
+
+    Examples
+    --------
+    >>> print(plain_table("Sizes", ["set", "queries"], [["train", "10"], ["test", "5"]]))
+    Sizes
+    set    queries
+    train       10
+    test         5
+    """
+    lines = [list(columns), *(list(row) for row in rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
+    texts = [
+        "  ".join(
+            cell.ljust(width) if k == 0 else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join([title, *texts])
+
+
+class Bars:
+    """Progress as bars on the error stream; a bar appears when work takes over a second."""
+
+    def start(self, name: str, total: int | None, unit: str) -> Task:
+        """Begin a piece of work."""
+        return _Bar(name, total, unit)
+
+
+class _Bar:
+    def __init__(self, name: str, total: int | None, unit: str) -> None:
+        self.name = name
+        self.total = total
+        self.unit = unit
+        self.done = 0
+        self.begun = time.monotonic()
+        self.drawn: rich.progress.Progress | None = None
+
+    def advance(self, amount: int) -> None:
+        self.done += amount
+        if self.drawn is None and time.monotonic() - self.begun > SECONDS_BEFORE_BAR:
+            self.drawn = self._draw()
+        if self.drawn is not None:
+            self.drawn.update(self.drawn.task_ids[0], completed=self.done)
+
+    def _draw(self) -> rich.progress.Progress:
+        import rich.console
+        import rich.progress as parts
+
+        count = parts.DownloadColumn() if self.unit == "bytes" else parts.MofNCompleteColumn()
+        bar = parts.Progress(
+            parts.TextColumn("{task.description}"),
+            parts.BarColumn(),
+            count,
+            parts.TimeRemainingColumn(),
+            console=rich.console.Console(stderr=True),
+            transient=True,
+        )
+        bar.add_task(self.name, total=self.total)
+        bar.start()
+        return bar
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.drawn is not None:
+            self.drawn.stop()
+
+
+class _NoteHandler(logging.Handler):
+    """Prints log records as notes for people, each sentence once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        word = "warning" if record.levelno >= logging.WARNING else "note"
+        sentence = f"{word}: {record.getMessage()}"
+        if sentence not in self.said:
+            self.said.add(sentence)
+            print(sentence, file=sys.stderr)

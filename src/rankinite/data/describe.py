@@ -1,0 +1,168 @@
+"""What a data set looks like: the challenge's Tables 2 and 3, and Figures 1 and 2 (Sec. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.files import atomic_write
+from rankinite.data.kernels import count_values
+from rankinite.data.ranking_data import RankingData
+
+MOST_GRADES = 20
+
+
+@dataclass(frozen=True)
+class Description:
+    """The numbers that describe a data set.
+
+    Attributes
+    ----------
+    grades
+        How many documents have each label, by label; empty if there are too many labels.
+    sizes
+        How many documents each query has.
+    distinct_values
+        How many different values each feature takes (missing values do not count).
+    missing
+        The share of missing values.
+    without_relevant, single_label
+        How many queries have labels of 0 only, and how many have all labels equal.
+    """
+
+    n_queries: int
+    n_docs: int
+    n_features: int
+    top_grade: float
+    grades: Mapping[float, int]
+    sizes: NDArray[np.int64]
+    distinct_values: NDArray[np.int64]
+    missing: float
+    without_relevant: int
+    single_label: int
+    sources: Mapping[str, int]
+
+    @property
+    def features_in_use(self) -> int:
+        """How many features take more than one value."""
+        return int((self.distinct_values > 1).sum())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON file."""
+        sizes, queries = np.unique(self.sizes, return_counts=True)
+        return {
+            "queries": self.n_queries,
+            "documents": self.n_docs,
+            "features": self.n_features,
+            "features_in_use": self.features_in_use,
+            "top_grade": self.top_grade,
+            "documents_per_query": {
+                "min": int(self.sizes.min()),
+                "mean": float(self.sizes.mean()),
+                "max": int(self.sizes.max()),
+                "queries_by_documents": {
+                    str(size): count
+                    for size, count in zip(sizes.tolist(), queries.tolist(), strict=True)
+                },
+            },
+            "grades": {f"{grade:g}": count for grade, count in self.grades.items()},
+            "distinct_values_per_feature": self.distinct_values.tolist(),
+            "missing": self.missing,
+            "queries_without_relevant": self.without_relevant,
+            "queries_with_one_label": self.single_label,
+            "label_sources": dict(self.sources),
+        }
+
+
+def describe(data: RankingData) -> Description:
+    """Count what there is to count in a data set."""
+    labels, counts = np.unique(data.y, return_counts=True)
+    highest = np.maximum.reduceat(data.y, data.offsets[:-1])
+    lowest = np.minimum.reduceat(data.y, data.offsets[:-1])
+    distinct = np.zeros(data.n_features, np.int64)
+    missing = np.zeros(data.n_features, np.int64)
+    rows = np.arange(data.n_docs) if data.rows is None else data.rows
+    count_values(data.base.view(np.uint32), rows, distinct, missing)
+    return Description(
+        n_queries=data.n_queries,
+        n_docs=data.n_docs,
+        n_features=data.n_features,
+        top_grade=data.top_grade,
+        grades=dict(zip(labels.tolist(), counts.tolist(), strict=True))
+        if len(labels) <= MOST_GRADES
+        else {},
+        sizes=data.sizes,
+        distinct_values=distinct,
+        missing=float(missing.sum() / (data.n_docs * data.n_features)),
+        without_relevant=int((highest == 0).sum()),
+        single_label=int((highest == lowest).sum()),
+        sources={name: int((~np.isnan(v)).sum()) for name, v in data.labels.items()},
+    )
+
+
+def draw_figures(sets: Mapping[str, Description], folder: str | Path) -> list[Path]:
+    """Draw documents per query (Figure 1) and values per feature (Figure 2) as PNG files.
+
+    Parameters
+    ----------
+    sets
+        Descriptions by name; each gets a line of its own.
+    folder
+        Where to put the files; made if it is not there.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    sizes = {name: description.sizes for name, description in sets.items()}
+    values = {name: description.distinct_values for name, description in sets.items()}
+    longest = max(int(column.max()) for column in sizes.values())
+    most = max(int(column.max()) for column in values.values())
+    width = max(1, -(-longest // 60))
+    paths = [target / "documents-per-query.png", target / "values-per-feature.png"]
+    _histogram(
+        paths[0],
+        sizes,
+        np.arange(0.5, longest + width + 0.5, width),
+        ("Number of documents", "Number of queries", "Documents per query"),
+    )
+    _histogram(
+        paths[1],
+        values,
+        np.concatenate([[0.5, 1.5, 2.5], np.geomspace(4.5, max(most, 5) * 1.01, 24)]),
+        ("Number of different values", "Number of features", "Different values per feature"),
+        logarithmic=True,
+    )
+    return paths
+
+
+def _histogram(
+    path: Path,
+    columns: Mapping[str, NDArray[np.int64]],
+    edges: NDArray[np.float64],
+    words: tuple[str, str, str],
+    *,
+    logarithmic: bool = False,
+) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(6.4, 4.0), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for name, values in columns.items():
+        counts, _ = np.histogram(values, edges)
+        axes.stairs(counts, edges, fill=len(columns) == 1, linewidth=1.5, label=name)
+    axes.set(xlabel=words[0], ylabel=words[1], title=words[2])
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    if logarithmic:
+        axes.set_xscale("log")
+    if len(columns) > 1:
+        axes.legend()
+    axes.spines[["top", "right"]].set_visible(False)
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", metadata={"Software": None})

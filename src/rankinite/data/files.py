@@ -1,0 +1,83 @@
+"""Load and save data sets; the name of the file tells the format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rankinite.core.errors import UsageError
+from rankinite.core.progress import Progress
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.svmlight import read_svmlight, write_svmlight
+from rankinite.data.tables import read_parquet, write_parquet
+
+PARQUET = (".parquet", ".pq")
+
+
+def load(
+    path: str | Path,
+    *,
+    labels: Sequence[str] | None = None,
+    group: bool = False,
+    top_grade: float | None = None,
+    n_features: int | None = None,
+    query_file: str | Path | None = None,
+    comments: bool = True,
+    progress: Progress | None = None,
+) -> RankingData:
+    """Load a data set: Parquet (``.parquet``, ``.pq``), or else SVMlight/LETOR text, also gzip.
+
+    Parameters
+    ----------
+    path
+        The file.
+    labels
+        Further label sources: Parquet columns, or ``name = value`` in text comments.
+    group
+        Bring documents of one query together instead of refusing them when they stand apart.
+    top_grade
+        The largest label there can be; the largest label seen if not given.
+    n_features
+        Text only: how many features there are, if the file may lack the last ones.
+    query_file
+        Text only: the group sizes of a file without ``qid:``, one a line; ``path`` with
+        ``.query`` or ``.group`` behind it if not given.
+    comments
+        Text only: keep what stands behind ``#``, document ids among it.
+    progress
+        Who wants to know how far it is.
+    """
+    if Path(path).suffix in PARQUET:
+        if n_features is not None or query_file is not None or not comments:
+            raise UsageError(
+                "load: n_features, query_file and comments are for text files, not for Parquet"
+            )
+        return read_parquet(
+            path, labels=labels, group=group, top_grade=top_grade, progress=progress
+        )
+    return read_svmlight(
+        path,
+        query_file=query_file,
+        n_features=n_features,
+        labels=labels or (),
+        comments=comments,
+        group=group,
+        top_grade=top_grade,
+        progress=progress,
+    )
+
+
+def save(data: RankingData, path: str | Path, *, progress: Progress | None = None) -> None:
+    """Save a data set: Parquet (``.parquet``, ``.pq``), or else SVMlight text, ``.gz`` compressed.
+
+    Parameters
+    ----------
+    data
+        What to save.
+    path
+        The file; it appears whole or not at all.
+    progress
+        Who wants to know how far it is.
+    """
+    write = write_parquet if Path(path).suffix in PARQUET else write_svmlight
+    write(data, path, progress=progress)

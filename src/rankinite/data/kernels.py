@@ -1,0 +1,57 @@
+"""The kernels that count what is in a data set."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.kernels import parallel_kernel, prange
+
+COLUMNS_A_BLOCK = 16
+MIXER = 0x2C1B3C6D  # odd, and small enough that no product overflows
+
+
+@parallel_kernel
+def count_values(
+    bits: NDArray[np.uint32],
+    rows: NDArray[np.int64],
+    distinct: NDArray[np.int64],
+    missing: NDArray[np.int64],
+) -> None:
+    """Count the different values and the missing ones in every column of float32 bits.
+
+    A hash set a column; columns are copied out in blocks, so that a cache line is read once.
+    """
+    n_rows = len(rows)
+    n_slots = 16
+    while n_slots < 2 * n_rows:
+        n_slots *= 2
+    n_columns = bits.shape[1]
+    for block in prange((n_columns + COLUMNS_A_BLOCK - 1) // COLUMNS_A_BLOCK):
+        first = block * COLUMNS_A_BLOCK
+        width = min(COLUMNS_A_BLOCK, n_columns - first)
+        values = np.empty((width, n_rows), np.uint32)
+        for i in range(n_rows):
+            for j in range(width):
+                values[j, i] = bits[rows[i], first + j]
+        slots = np.empty(n_slots, np.int64)
+        for j in range(width):
+            slots[:] = -1
+            found = 0
+            absent = 0
+            for i in range(n_rows):
+                value = np.int64(values[j, i])
+                if value & 0x7FFFFFFF > 0x7F800000:
+                    absent += 1
+                    continue
+                if value == 0x80000000:
+                    value = 0
+                mixed = ((value ^ (value >> 15)) * MIXER) & 0xFFFFFFFF
+                slot = (mixed ^ (mixed >> 12)) & (n_slots - 1)
+                while slots[slot] != -1 and slots[slot] != value:
+                    slot = (slot + 1) & (n_slots - 1)
+                if slots[slot] == -1:
+                    slots[slot] = value
+                    found += 1
+            distinct[first + j] = found
+            missing[first + j] = absent

@@ -1,0 +1,228 @@
+"""Scores in files: one number a line, or a TREC run; and labels as TREC qrels."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankinite.core.errors import DataError, FileFormatError, UsageError
+from rankinite.core.files import atomic_write
+from rankinite.core.params import OneOf, check
+from rankinite.core.progress import Silent
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.stream import read_blocks_of_lines
+
+RUN_FIELDS = 6
+
+
+def check_scores(scores: ArrayLike, data: RankingData) -> NDArray[np.float64]:
+    """Return scores as float64, one finite number a document."""
+    try:
+        array = np.ascontiguousarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"scores: cannot be made numbers: {problem}") from None
+    if array.shape != (data.n_docs,):
+        raise DataError(
+            f"scores: an array of shape {array.shape} for {data.n_docs} documents; "
+            "expected one score a document"
+        )
+    bad = ~np.isfinite(array)
+    if bad.any():
+        doc = int(bad.argmax())
+        raise DataError(
+            f"scores: the score of document {doc} is {array[doc]}; expected a finite number"
+        )
+    return array
+
+
+def load_scores(
+    path: str | Path, data: RankingData, *, missing: str = "refuse"
+) -> NDArray[np.float64]:
+    """Load the scores of a data set's documents.
+
+    Parameters
+    ----------
+    path
+        One number a line, in the order of the documents; or a TREC run (``query Q0 document rank
+        score tag``), whose documents are found by query and document id. Documents without ids
+        count 1, 2, ... within their query. Gzip is fine.
+    data
+        The data set.
+    missing
+        What to do with documents that a run lacks: ``"refuse"`` it, or rank them ``"last"``.
+    """
+    check("load_scores", "missing", missing, OneOf(["refuse", "last"]))
+    source = Path(path)
+    lines = [(number, line.split()) for number, line in _lines(source) if line.strip()]
+    if not lines:
+        raise FileFormatError(source, "there are no scores in this file")
+    number, first = lines[0]
+    if len(first) == RUN_FIELDS:
+        return _from_run(source, lines, data, missing)
+    if len(first) != 1:
+        problem = f"{len(first)} fields; expected a score alone, or the 6 fields of a TREC run"
+        raise FileFormatError(source, problem, number)
+    return _from_numbers(source, lines, data)
+
+
+def save_scores(
+    scores: ArrayLike, data: RankingData, path: str | Path, *, run: str | None = None
+) -> None:
+    """Save scores: one number a line, or as a TREC run.
+
+    Parameters
+    ----------
+    scores
+        One score a document.
+    data
+        The data set that they belong to.
+    path
+        The file; it appears whole or not at all, and ``.gz`` is compressed.
+    run
+        The name of the run; one number a line is written if not given. Tied documents stand in
+        the order of the data set.
+    """
+    array = check_scores(scores, data)
+    with _text_file(path) as file:
+        if run is None:
+            file.writelines(f"{score!r}\n".encode() for score in array.tolist())
+            return
+        if not run or len(run.split()) != 1:
+            raise UsageError(f"save_scores: {run!r} is no name for a run; use one word")
+        ids, qids = _document_names(data), _query_names(data)
+        for q, start in enumerate(data.offsets[:-1].tolist()):
+            chosen = array[start : data.offsets[q + 1]]
+            for rank, i in enumerate(np.argsort(-chosen, kind="stable").tolist(), 1):
+                score = float(chosen[i])
+                line = f"{qids[q]} Q0 {ids[start + i]} {rank} {score!r} {run}\n"
+                file.write(line.encode())
+
+
+def save_qrels(data: RankingData, path: str | Path) -> None:
+    """Save the labels as TREC qrels (``query 0 document label``); labels must be whole."""
+    fractional = data.y != np.floor(data.y)
+    if fractional.any():
+        doc = int(fractional.argmax())
+        raise DataError(
+            f"qrels hold whole labels only, and document {doc} has label {data.y[doc]:g}"
+        )
+    qids = np.repeat(np.array(_query_names(data), object), data.sizes)
+    rows = zip(qids, _document_names(data), data.y.astype(int).tolist(), strict=True)
+    with _text_file(path) as file:
+        file.writelines(f"{qid} 0 {name} {label}\n".encode() for qid, name, label in rows)
+
+
+@contextlib.contextmanager
+def _text_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that appears whole or not at all; ``.gz`` is compressed."""
+    with atomic_write(path) as file:
+        if Path(path).suffix != ".gz":
+            yield file
+            return
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as compressed:
+            yield cast(BinaryIO, compressed)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    number = 0
+    for block in read_blocks_of_lines(path, Silent()):
+        for line in block.text[: block.n_bytes].tobytes().split(b"\n")[:-1]:
+            number += 1
+            yield number, line.decode("utf-8", "backslashreplace")
+
+
+def _from_numbers(
+    path: Path, lines: list[tuple[int, list[str]]], data: RankingData
+) -> NDArray[np.float64]:
+    scores = np.empty(len(lines))
+    for i, (number, fields) in enumerate(lines):
+        if len(fields) != 1:
+            raise FileFormatError(path, f"{len(fields)} fields; expected a score alone", number)
+        scores[i] = _score(path, number, fields[0])
+    if len(scores) != data.n_docs:
+        raise FileFormatError(
+            path, f"{len(scores)} scores for {data.n_docs} documents; expected one a document"
+        )
+    return scores
+
+
+def _from_run(
+    path: Path, lines: list[tuple[int, list[str]]], data: RankingData, missing: str
+) -> NDArray[np.float64]:
+    queries = [str(qid) for qid in data.qid.tolist()]
+    keys = zip(queries, _document_names(data), strict=True)
+    place = {key: doc for doc, key in enumerate(keys)}
+    if len(place) != data.n_docs:
+        raise DataError("the data set has a document id twice in a query; a run cannot tell which")
+    scores = np.full(data.n_docs, np.nan)
+    for number, fields in lines:
+        if len(fields) != RUN_FIELDS:
+            raise FileFormatError(
+                path, f"{len(fields)} fields; expected: query Q0 document rank score tag", number
+            )
+        doc = place.get((fields[0], fields[2]))
+        if doc is None:
+            problem = f"the data set has no document {fields[2]!r} in a query {fields[0]!r}"
+            raise FileFormatError(path, problem, number)
+        if not np.isnan(scores[doc]):
+            problem = f"document {fields[2]!r} of query {fields[0]!r} stands here a second time"
+            raise FileFormatError(path, problem, number)
+        scores[doc] = _score(path, number, fields[4])
+    return _fill_missing(path, scores, data, missing)
+
+
+def _fill_missing(
+    path: Path, scores: NDArray[np.float64], data: RankingData, missing: str
+) -> NDArray[np.float64]:
+    absent = np.isnan(scores)
+    if absent.any() and missing == "refuse":
+        doc = int(absent.argmax())
+        raise FileFormatError(
+            path,
+            f"the run lacks {absent.sum()} of {data.n_docs} documents, such as "
+            f"{_document_names(data)[doc]!r} of query {data.qid[doc]}; "
+            "rank them last (missing='last', --missing last) or complete the run",
+        )
+    for start, end in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+        part = scores[start:end]
+        gone = np.isnan(part)
+        if gone.any():
+            part[gone] = 0.0 if gone.all() else np.nanmin(part) - 1.0 - abs(np.nanmin(part))
+    return scores
+
+
+def _document_names(data: RankingData) -> list[str]:
+    """Return document ids; without them, positions 1, 2, ... within each query."""
+    if data.doc_ids is not None:
+        return _words("document", data.doc_ids.tolist())
+    positions = np.arange(data.n_docs) - np.repeat(data.offsets[:-1], data.sizes) + 1
+    return [str(position) for position in positions.tolist()]
+
+
+def _query_names(data: RankingData) -> list[str]:
+    return _words("query", [str(qid) for qid in data.qids.tolist()])
+
+
+def _words(what: str, names: list[str]) -> list[str]:
+    for number, name in enumerate(names):
+        if len(name.split()) != 1:
+            raise DataError(
+                f"{what} {number} has the id {name!r}; TREC files need one word for each"
+            )
+    return names
+
+
+def _score(path: Path, number: int, text: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = np.nan
+    if not np.isfinite(score):
+        raise FileFormatError(path, f"{text[:30]!r} is not a score; expected a number", number)
+    return score

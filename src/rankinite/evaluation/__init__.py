@@ -1,0 +1,1 @@
+"""Data and measures together: what scores are worth on a data set."""

@@ -1,0 +1,85 @@
+"""Evaluate scores on a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.scores import check_scores
+from rankinite.measures.compute import measure_queries
+from rankinite.measures.text import MeasureLike, parse_measures
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What scores are worth: means over queries, and one value a query.
+
+    Attributes
+    ----------
+    qids
+        The queries.
+    per_query
+        For every measure, by its text, one value a query; NaN where the query is left out.
+    """
+
+    qids: NDArray[Any]
+    per_query: Mapping[str, NDArray[np.float64]]
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """The mean of every measure over the queries that count; NaN if none does."""
+        return {name: _mean(values) for name, values in self.per_query.items()}
+
+    @property
+    def n_queries(self) -> dict[str, int]:
+        """How many queries count for every measure."""
+        return {name: int((~np.isnan(v)).sum()) for name, v in self.per_query.items()}
+
+    def __str__(self) -> str:
+        return "  ".join(f"{name} {value:.4f}" for name, value in self.mean.items())
+
+
+def evaluate(
+    scores: ArrayLike,
+    data: RankingData,
+    measures: MeasureLike | Iterable[MeasureLike] = ("NDCG@10", "ERR"),
+) -> Evaluation:
+    """Evaluate scores on a data set.
+
+    Documents with equal scores count as if every order among them were equally likely.
+
+    Parameters
+    ----------
+    scores
+        One finite score a document; larger is better.
+    data
+        The data set.
+    measures
+        Measures as values or texts; see `parse_measure`. Tiers are evaluated one by one.
+
+    Examples
+    --------
+    >>> data = RankingData(X=[[0.0], [1.0]], y=[0, 1], qid=[1, 1], top_grade=1)
+    >>> evaluate([0.3, 0.1], data, ["MRR", "ERR"]).mean
+    {'MRR': 0.5, 'ERR': 0.25}
+    """
+    chosen = parse_measures(measures)
+    values = measure_queries(
+        chosen,
+        check_scores(scores, data),
+        dict([(None, data.y), *data.labels.items()]),
+        data.offsets,
+        data.top_grade,
+    )
+    per_query = {str(measure): row for measure, row in zip(chosen, values, strict=True)}
+    return Evaluation(data.qids, per_query)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if len(counted) else float("nan")

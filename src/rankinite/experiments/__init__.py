@@ -1,0 +1,1 @@
+"""Whole experiments: data in, tables and files out."""

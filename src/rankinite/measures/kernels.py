@@ -1,0 +1,286 @@
+"""The measures' kernels: exact expectations over all orders of tied documents.
+
+Each one-query kernel gets the documents' values in ranked order and ``ends``: group g of tied
+documents stands at the positions ``ends[g - 1]`` to ``ends[g] - 1``. Within a group every order
+is equally likely (McSherry & Najork 2008).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.kernels import kernel, parallel_kernel, prange
+from rankinite.measures.measure import Form
+
+INSERTION = 16
+
+CUMULATED = int(Form.CUMULATED)
+NORMALISED = int(Form.NORMALISED)
+CASCADE = int(Form.CASCADE)
+AVERAGE_PRECISION = int(Form.AVERAGE_PRECISION)
+RECIPROCAL_RANK = int(Form.RECIPROCAL_RANK)
+
+
+@kernel
+def sort_descending(
+    keys: NDArray[np.float64],
+    order: NDArray[np.int64],
+    spare_keys: NDArray[np.float64],
+    spare_order: NDArray[np.int64],
+    n: int,
+) -> None:
+    """Sort the first n keys from large to small and take ``order`` along; stable.
+
+    Short runs by insertion, then merged; the spare arrays are as long as the others.
+    """
+    for start in range(0, n, INSERTION):
+        for i in range(start + 1, min(start + INSERTION, n)):
+            key, item = keys[i], order[i]
+            j = i - 1
+            while j >= start and keys[j] < key:
+                keys[j + 1] = keys[j]
+                order[j + 1] = order[j]
+                j -= 1
+            keys[j + 1] = key
+            order[j + 1] = item
+    width = INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle = min(start + width, n)
+            end = min(start + 2 * width, n)
+            i, j = start, middle
+            for k in range(start, end):
+                if i < middle and (j >= end or keys[i] >= keys[j]):
+                    spare_keys[k] = keys[i]
+                    spare_order[k] = order[i]
+                    i += 1
+                else:
+                    spare_keys[k] = keys[j]
+                    spare_order[k] = order[j]
+                    j += 1
+        for k in range(n):
+            keys[k] = spare_keys[k]
+            order[k] = spare_order[k]
+        width *= 2
+
+
+@kernel
+def rank_documents(
+    keys: NDArray[np.float64],
+    order: NDArray[np.int64],
+    spare_keys: NDArray[np.float64],
+    spare_order: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    n: int,
+) -> int:
+    """Sort n scores, write the documents' order and the tied groups' ends; return their number."""
+    for i in range(n):
+        order[i] = i
+    sort_descending(keys, order, spare_keys, spare_order, n)
+    n_groups = 0
+    for i in range(n):
+        if i == n - 1 or keys[i] != keys[i + 1]:
+            ends[n_groups] = i + 1
+            n_groups += 1
+    return n_groups
+
+
+@kernel
+def cumulated(
+    values: NDArray[np.float64], ends: NDArray[np.int64], weights: NDArray[np.float64], depth: int
+) -> float:
+    """Return the expected sum of value x weight: a tied document has its group's mean weight."""
+    total = 0.0
+    start = 0
+    for end in ends:
+        if start >= depth:
+            break
+        value = 0.0
+        for i in range(start, end):
+            value += values[i]
+        weight = 0.0
+        for i in range(start, min(end, depth)):
+            weight += weights[i]
+        total += value / (end - start) * weight
+        start = end
+    return total
+
+
+@kernel
+def best_cumulated(ideal: NDArray[np.float64], weights: NDArray[np.float64], depth: int) -> float:
+    """Return the sum of value x weight for values from large to small."""
+    total = 0.0
+    for i in range(min(len(ideal), depth)):
+        total += ideal[i] * weights[i]
+    return total
+
+
+@kernel
+def cascade(
+    values: NDArray[np.float64],
+    ends: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    depth: int,
+    survival: NDArray[np.float64],
+) -> float:
+    """Return the expected weight of the rank at which a user stops (Ensemble, Eq. 1).
+
+    ``survival[p]`` is the expected chance to go on past p documents of a group. Another document
+    with value R among n is, for p of the n + 1, one of these with chance p / (n + 1).
+    """
+    total = 0.0
+    alive = 1.0
+    start = 0
+    for end in ends:
+        if start >= depth:
+            break
+        size = end - start
+        if size == 1:
+            total += alive * values[start] * weights[start]
+            alive *= 1.0 - values[start]
+            start = end
+            continue
+        reach = min(size, depth - start)
+        survival[0] = 1.0
+        for p in range(1, reach + 1):
+            survival[p] = 0.0
+        for n in range(size):
+            going_on = 1.0 - values[start + n]
+            for p in range(min(n + 1, reach), 0, -1):
+                survival[p] = ((n + 1 - p) * survival[p] + p * going_on * survival[p - 1]) / (n + 1)
+        for p in range(reach):
+            total += alive * (survival[p] - survival[p + 1]) * weights[start + p]
+        alive *= survival[reach]
+        start = end
+    return total
+
+
+@kernel
+def average_precision(relevant: NDArray[np.float64], ends: NDArray[np.int64], depth: int) -> float:
+    """Return the expected average precision.
+
+    A relevant document at place p of a group of n has, of the group's other r - 1 relevant ones,
+    (p - 1)(r - 1) / (n - 1) above itself.
+    """
+    total = 0.0
+    above = 0.0
+    start = 0
+    for end in ends:
+        here = 0.0
+        for i in range(start, end):
+            here += relevant[i]
+        if here > 0.0:
+            size = end - start
+            share = (here - 1.0) / (size - 1.0) if size > 1 else 0.0
+            for i in range(start, min(end, depth)):
+                total += here / size * (above + 1.0 + (i - start) * share) / (i + 1.0)
+        above += here
+        start = end
+    return total / above
+
+
+@kernel
+def reciprocal_rank(relevant: NDArray[np.float64], ends: NDArray[np.int64], depth: int) -> float:
+    """Return the expected reciprocal of the first relevant rank: in the first group with one."""
+    start = 0
+    for end in ends:
+        here = 0.0
+        for i in range(start, end):
+            here += relevant[i]
+        if here > 0.0:
+            total = 0.0
+            none_yet = 1.0
+            for i in range(start, min(end, depth)):
+                chance = min(here / (end - i), 1.0)
+                total += none_yet * chance / (i + 1.0)
+                none_yet *= 1.0 - chance
+            return total
+        start = end
+    return 0.0
+
+
+@kernel
+def precision(relevant: NDArray[np.float64], ends: NDArray[np.int64], depth: int) -> float:
+    """Return the expected number of relevant documents down to the depth."""
+    total = 0.0
+    start = 0
+    for end in ends:
+        if start >= depth:
+            break
+        here = 0.0
+        for i in range(start, end):
+            here += relevant[i]
+        total += here * (min(end, depth) - start) / (end - start)
+        start = end
+    return total
+
+
+@parallel_kernel
+def measure_all(
+    scores: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    values: NDArray[np.float64],
+    normalised: NDArray[np.bool_],
+    forms: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    depths: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    empty: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Evaluate several measures on every query with one sort of its scores.
+
+    ``values`` has one row for each way of valuing documents, ``columns[m]`` is the row of measure
+    m, ``normalised`` says which rows some measure needs in their best order; ``depths`` is 0 for
+    none. Queries are cut into blocks that share scratch arrays.
+    """
+    n_queries = len(offsets) - 1
+    longest = weights.shape[1]
+    n_blocks = min(n_queries, 64)
+    for block in prange(n_blocks):
+        keys = np.empty(longest, np.float64)
+        order = np.empty(longest, np.int64)
+        spare_keys = np.empty(longest, np.float64)
+        spare_order = np.empty(longest, np.int64)
+        unused = np.zeros(longest, np.int64)
+        ends = np.empty(longest, np.int64)
+        survival = np.empty(longest + 1, np.float64)
+        ranked = np.empty((values.shape[0], longest), np.float64)
+        ideal = np.empty((values.shape[0], longest), np.float64)
+        has_value = np.empty(values.shape[0], np.bool_)
+        for q in range(block * n_queries // n_blocks, (block + 1) * n_queries // n_blocks):
+            start = offsets[q]
+            n = offsets[q + 1] - start
+            keys[:n] = scores[start : start + n]
+            n_groups = rank_documents(keys, order, spare_keys, spare_order, ends, n)
+            for v in range(values.shape[0]):
+                has_value[v] = False
+                for i in range(n):
+                    ranked[v, i] = values[v, start + order[i]]
+                    has_value[v] |= ranked[v, i] > 0.0
+                if normalised[v] and has_value[v]:
+                    for i in range(n):
+                        ideal[v, i] = ranked[v, i]
+                    sort_descending(ideal[v], unused, spare_keys, spare_order, n)
+            for m in range(len(forms)):
+                v = columns[m]
+                if not has_value[v]:
+                    out[m, q] = empty[m]
+                    continue
+                depth = n if depths[m] == 0 else depths[m]
+                documents = ranked[v, :n]
+                groups = ends[:n_groups]
+                if forms[m] == CUMULATED:
+                    out[m, q] = cumulated(documents, groups, weights[m], depth)
+                elif forms[m] == NORMALISED:
+                    best = best_cumulated(ideal[v, :n], weights[m], depth)
+                    out[m, q] = cumulated(documents, groups, weights[m], depth) / best
+                elif forms[m] == CASCADE:
+                    out[m, q] = cascade(documents, groups, weights[m], depth, survival)
+                elif forms[m] == AVERAGE_PRECISION:
+                    out[m, q] = average_precision(documents, groups, depth)
+                elif forms[m] == RECIPROCAL_RANK:
+                    out[m, q] = reciprocal_rank(documents, groups, depth)
+                else:
+                    out[m, q] = precision(documents, groups, depth) / depth

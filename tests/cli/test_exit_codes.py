@@ -1,0 +1,134 @@
+"""Exit codes and sentences: 2 for wrong use, 1 for wrong data, 130 for Ctrl-C, no tracebacks."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rankinite as rk
+
+RUN = [sys.executable, "-m", "rankinite"]
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [*RUN, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture
+def small():
+    rk.save(rk.polynomials(3, n_features=2), "small.txt")
+    Path("bad.txt").write_text("1 qid:1 1:1\n2 qid:1 1:x\n")
+    Path("scores").write_text("1\n2\n")
+    Path("folder").mkdir()
+
+
+WRONG_USE = [
+    (["nonsense"], "No such command"),
+    (["data", "describe"], "Missing argument"),
+    (["data", "describe", "small.txt", "--nope"], "No such option"),
+    (["data", "split", "small.txt", "--out", "o"], "--parts, --proportions and --folds"),
+    (["data", "split", "small.txt", "--out", "o", "--proportions", "a,b"], "not numbers"),
+    (["data", "split", "small.txt", "--out", "o", "--parts", "9"], "too few"),
+    (["data", "simulate", "nothing", "--out", "o"], "polynomials"),
+    (["evaluate", "small.txt"], "--feature"),
+    (["evaluate", "small.txt", "--feature", "1", "-m", "NGCD"], "no measure 'NGCD'"),
+    (["evaluate", "small.txt", "--feature", "9"], "no feature called '9'"),
+    (["evaluate", "small.txt", "--feature", "1", "-m", "NDCG[x]"], "no label source 'x'"),
+]
+WRONG_DATA = [
+    (["data", "describe", "bad.txt"], "bad.txt:2:11: 'x' is not a value of feature 1"),
+    (["data", "describe", "folder"], "folder: this is a directory"),
+    (["data", "describe", "absent.txt"], "absent.txt: there is no such file"),
+    (["data", "convert", "small.txt", "absent/out.txt"], "absent: there is no such folder"),
+    (["evaluate", "small.txt", "scores"], "2 scores for 150 documents"),
+    (["evaluate", "small.txt", "--feature", "1", "-m", "CNDCG"], "click rates lie in [0, 1]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "code"),
+    [(*case, 2) for case in WRONG_USE] + [(*case, 1) for case in WRONG_DATA],
+)
+def test_one_sentence_and_the_right_code(small, arguments, words, code):
+    done = run(*arguments, "--quiet") if arguments != ["nonsense"] else run(*arguments)
+    assert done.returncode == code
+    assert words in done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_nothing_is_left_behind_by_a_failure(small):
+    before = sorted(path.name for path in Path().iterdir())
+    assert run("data", "convert", "bad.txt", "out.parquet").returncode == 1
+    assert sorted(path.name for path in Path().iterdir()) == before
+
+
+def test_ctrl_c_leaves_with_130_and_no_half_file():
+    worker = subprocess.Popen(
+        [*RUN, "data", "simulate", "polynomials", "--size", "200", "--out", "o", "--quiet"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)
+    worker.send_signal(signal.SIGINT)
+    _, errors = worker.communicate(timeout=30)
+    assert worker.returncode == 130
+    assert "Traceback" not in errors
+    assert not list(Path("o").glob("*"))
+
+
+def test_a_closed_pipe_is_no_drama(small):
+    shell = " ".join([*RUN, "data", "describe", "small.txt", "--json", "2>err", "|", "true"])
+    subprocess.run(shell, shell=True, check=True)
+    assert "Traceback" not in Path("err").read_text()
+
+
+def test_notes_go_to_the_error_stream_unless_quiet(small):
+    spoken, silent = (
+        run("data", "describe", "small.txt"),
+        run("data", "describe", "small.txt", "-q"),
+    )
+    assert spoken.stderr == "note: the top grade is taken to be 4, the largest label seen\n"
+    assert silent.stderr == ""
+    assert spoken.stdout == silent.stdout
+
+
+def test_a_terminal_gets_rich_tables(small):
+    shown, typed = pty.openpty()
+    subprocess.run([*RUN, "data", "describe", "small.txt", "-q"], stdout=typed, check=True)
+    os.close(typed)
+    text = b""
+    while True:
+        try:
+            piece = os.read(shown, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece
+    assert "┃" in text.decode()
+    assert "┃" not in run("data", "describe", "small.txt", "-q").stdout
+
+
+def test_version():
+    assert run("--version").stdout == f"rankinite {rk.__version__}\n"
+
+
+def test_completion_script_is_offered():
+    done = run(
+        env={
+            **os.environ,
+            "_RANKINITE_COMPLETE": "complete_bash",
+            "COMP_WORDS": "rankinite da",
+            "COMP_CWORD": "1",
+        }
+    )
+    assert done.stdout.split() == ["data"]

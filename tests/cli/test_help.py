@@ -1,0 +1,46 @@
+"""Every command has help with an example, and the command reference is up to date."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+from rankinite.cli.app import app
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def load_generator():
+    spec = importlib.util.spec_from_file_location("generator", DOCS / "make_command_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATOR = load_generator()
+COMMANDS = list(GENERATOR.commands(typer.main.get_command(app)))
+
+
+def test_the_reference_is_what_help_says():
+    assert (DOCS / "commands.md").read_text() == GENERATOR.reference(), "run: make docs"
+
+
+def test_every_command_has_an_example_of_itself():
+    assert {"data describe", "data convert", "data split", "data simulate"} <= set(COMMANDS)
+    assert {"evaluate", "demo"} <= set(COMMANDS)
+    for command in COMMANDS:
+        text = GENERATOR.help_text(command)
+        assert f"Example: rankinite {command}".strip() in text, command
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom rankinite.cli.run import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'numba', 'numpy', 'pyarrow', 'scipy', 'sklearn', 'matplotlib'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"

@@ -1,0 +1,45 @@
+"""Counts what numba compiles while the tests run, and says so at the end."""
+
+from __future__ import annotations
+
+import time
+
+import numba.core.event as numba_events
+import pytest
+
+
+class CompileClock(numba_events.Listener):
+    """Adds up compilations; one kernel compiled inside another counts, its time does not twice."""
+
+    def __init__(self) -> None:
+        self.n_kernels = 0
+        self.seconds = 0.0
+        self.started: list[float] = []
+
+    def on_start(self, event: numba_events.Event) -> None:
+        self.started.append(time.perf_counter())
+
+    def on_end(self, event: numba_events.Event) -> None:
+        self.n_kernels += 1
+        start = self.started.pop()
+        if not self.started:
+            self.seconds += time.perf_counter() - start
+
+
+CLOCK = CompileClock()
+
+
+def pytest_configure() -> None:
+    numba_events.register("numba:compile", CLOCK)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(
+        f"kernels: {CLOCK.n_kernels} compiled in {CLOCK.seconds:.1f} s, the rest was in the cache"
+    )
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path, monkeypatch) -> None:
+    """Run every test in a folder of its own, so that none can leave files in the project."""
+    monkeypatch.chdir(tmp_path)

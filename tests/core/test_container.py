@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankinite.core.container import Content, read_container, write_container
+from rankinite.core.errors import ModelFileError, UsageError
+
+MODEL = Path("model.rk")
+MANIFEST = {"class": "Ranker", "parameters": {"rate": 0.1, "names": ["ä", None, True]}}
+ARRAYS = {
+    "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "scalar": np.array(7),
+    "empty": np.empty((0, 4), np.int8),
+    "special": np.array([np.nan, -0.0, np.inf, 5e-324]),
+    "flags": np.array([True, False]),
+    "texts": np.array(["a", "ä\n"]),
+    "deeper/name.npy": np.zeros((1, 1, 1), np.uint64),
+}
+
+
+def bytes_of(content: Content) -> bytes:
+    write_container(MODEL, content)
+    return MODEL.read_bytes()
+
+
+def with_digest(body: bytes) -> bytes:
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def forged(entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """Return a zip with a right checksum: what only somebody who means harm would write."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+        archive.comment = b"0" * 64
+    return with_digest(buffer.getvalue()[:-64])
+
+
+def manifest_text(**changes: object) -> bytes:
+    return json.dumps({"format": "rankinite model", "version": 1} | changes).encode()
+
+
+def npy(array: np.ndarray, **options: bool) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+def npy_header(shape: tuple[int, ...]) -> bytes:
+    buffer = io.BytesIO()
+    described = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, described)
+    return buffer.getvalue()
+
+
+def refused(data: bytes) -> str:
+    MODEL.write_bytes(data)
+    with pytest.raises(ModelFileError) as caught:
+        read_container(MODEL)
+    assert str(caught.value).startswith("model.rk: ")
+    return str(caught.value)
+
+
+def test_what_is_written_is_read():
+    write_container(str(MODEL), Content(MANIFEST, ARRAYS))
+    back = read_container(str(MODEL))
+    assert back.manifest == MANIFEST
+    assert back.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        found = back.arrays[name]
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tobytes() == array.tobytes()
+
+
+def test_equal_content_gives_equal_bytes():
+    first = bytes_of(Content(MANIFEST, ARRAYS))
+    backwards = {name: np.asfortranarray(ARRAYS[name]) for name in reversed(ARRAYS)}
+    backwards["scalar"] = ARRAYS["scalar"]  # asfortranarray gives it a dimension
+    mixed = {name: MANIFEST[name] for name in reversed(MANIFEST)}
+    assert bytes_of(Content(mixed, backwards)) == first
+    assert bytes_of(Content(MANIFEST | {"class": "Other"}, ARRAYS)) != first
+
+
+def test_other_tools_can_look_inside():
+    bytes_of(Content(MANIFEST, ARRAYS))
+    with zipfile.ZipFile(MODEL) as archive:
+        assert archive.testzip() is None
+        assert json.loads(archive.read("manifest.json"))["class"] == "Ranker"
+        assert (np.load(archive.open("matrix.npy")) == ARRAYS["matrix"]).all()
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+@pytest.fixture
+def small() -> bytes:
+    return bytes_of(Content({"class": "R"}, {"a": np.arange(2.0)}))
+
+
+def test_every_flipped_byte_is_refused(small):
+    for place in range(len(small)):
+        for flip in (0x01, 0x20, 0xFF):
+            damaged = bytearray(small)
+            damaged[place] ^= flip
+            refused(bytes(damaged))
+
+
+def test_every_truncation_and_addition_is_refused(small):
+    for length in range(len(small)):
+        refused(small[:length])
+    for more in (b"\0", b"\n", small):
+        refused(small + more)
+        refused(more + small)
+
+
+def test_flips_under_a_forged_checksum_never_surprise(small):
+    """Whatever the bytes say, reading gives plain content or a `ModelFileError`."""
+    outcomes = set()
+    for place in range(len(small) - 64):
+        for flip in (0x01, 0x08, 0x84, 0xFF):
+            damaged = bytearray(small[:-64])
+            damaged[place] ^= flip
+            MODEL.write_bytes(with_digest(bytes(damaged)))
+            try:
+                arrays = read_container(MODEL).arrays.values()
+                outcomes.add("read")
+                assert all(type(array) is np.ndarray for array in arrays)
+            except ModelFileError:
+                outcomes.add("refused")
+    assert outcomes == {"read", "refused"}
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "too short"),
+        (b"PK\x03\x04", "too short"),
+        (b"2 qid:1 1:0.5\n" * 20, "not a model file, or it is damaged"),
+        (forged({"a.txt": b"text"})[:-64] + b"0" * 64, "not a model file, or it is damaged"),
+        (forged({"a.txt": b"text"}), "cannot be read as a model file"),
+        (forged({"manifest.json": b"[1, 2]"}), "not a model file"),
+        (forged({"manifest.json": b'{"format": "x"}'}), "not a model file"),
+        (forged({"manifest.json": b"{"}), "cannot be read as a model file"),
+        (forged({"manifest.json": b"[" * 100_000}), "cannot be read as a model file"),
+        (forged({"manifest.json": manifest_text()}, zipfile.ZIP_DEFLATED), "compression"),
+        (forged({"manifest.json": manifest_text(version=2)}), "install a newer rankinite"),
+    ],
+)
+def test_foreign_and_newer_files(data, sentence):
+    assert sentence in refused(data)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        npy(np.array([{"code": 1}], object), allow_pickle=True),
+        npy(np.arange(9))[:-1],
+        npy_header((10**12,)),
+        npy_header((-1, 3)),
+        b"\x93NUMPY",
+        b"",
+        forged({"inner.npy": npy(np.arange(3))}),
+        b"\x80\x04N.",  # a pickle
+    ],
+)
+def test_forged_arrays(array):
+    refused(forged({"manifest.json": manifest_text(), "a.npy": array}))
+
+
+def test_no_such_file_and_directories():
+    for path in (Path("nowhere.rk"), Path()):
+        with pytest.raises(ModelFileError, match="cannot be read as a model file"):
+            read_container(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "sentence"),
+    [
+        (Content({}, {"a": np.arange(3), "b": np.array([None])}), UsageError, "'b' holds Python"),
+        (Content({}, {"a": np.zeros(1, [("x", object)])}), UsageError, "'a' holds Python objects"),
+        (Content({"x": float("nan")}, {}), ValueError, "JSON compliant"),
+        (Content({"x": object()}, {}), TypeError, "not JSON serializable"),
+    ],
+)
+def test_a_failed_write_leaves_the_old_file(small, content, error, sentence):
+    with pytest.raises(error, match=sentence):
+        write_container(MODEL, content)
+    assert MODEL.read_bytes() == small
+    assert list(Path().iterdir()) == [MODEL]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rankinite.core.files import atomic_write
+
+TARGET = Path("target.bin")
+
+
+def write(content: bytes) -> None:
+    with atomic_write(TARGET) as file:
+        file.write(content)
+
+
+def write_half(problem: type[BaseException]) -> None:
+    with atomic_write(TARGET) as file:
+        file.write(b"half")
+        raise problem
+
+
+def test_the_new_file_takes_the_place_of_the_old():
+    write(b"old, and longer")
+    write(b"new")
+    assert TARGET.read_bytes() == b"new"
+    assert list(Path().iterdir()) == [TARGET]
+
+
+def test_readers_see_the_old_file_until_the_end():
+    write(b"old")
+    with atomic_write(str(TARGET)) as file:
+        file.write(b"new")
+        file.flush()
+        assert TARGET.read_bytes() == b"old"
+    assert TARGET.read_bytes() == b"new"
+
+
+def test_the_file_can_be_read_and_changed_while_written():
+    with atomic_write(TARGET) as file:
+        file.write(b"abcdef")
+        file.seek(2)
+        assert file.read(2) == b"cd"
+        file.seek(0)
+        file.write(b"X")
+    assert TARGET.read_bytes() == b"Xbcdef"
+
+
+@pytest.mark.parametrize("problem", [ValueError, OSError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("there_before", [True, False])
+def test_an_exception_leaves_all_as_it_was(problem, there_before):
+    if there_before:
+        write(b"old")
+    with pytest.raises(problem):
+        write_half(problem)
+    assert [path.read_bytes() for path in Path().iterdir()] == [b"old"] * there_before
+
+
+def test_a_rename_that_fails_leaves_nothing_behind():
+    TARGET.mkdir()
+    with pytest.raises(OSError), atomic_write(TARGET) as file:
+        file.write(b"new")
+    assert list(Path().rglob("*")) == [TARGET]
+
+
+def test_a_missing_folder_is_named():
+    with pytest.raises(OSError, match="missing") as caught, atomic_write("missing/target.bin"):
+        pytest.fail("there is nothing to write to")
+    assert "part" not in str(caught.value)
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_permissions_follow_the_umask(umask):
+    before = os.umask(umask)
+    try:
+        write(b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(TARGET.stat().st_mode) == 0o666 & ~umask

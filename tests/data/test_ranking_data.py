@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankinite.core.errors import DataError, UsageError
+from rankinite.data.ranking_data import RankingData, concat
+
+
+def simple(n_queries: int = 5, **more) -> RankingData:
+    """Return queries 10, 11, ... with 1, 2, 3, 1, 2, ... documents; features count on."""
+    sizes = [1 + k % 3 for k in range(n_queries)]
+    X = np.arange(2.0 * sum(sizes)).reshape(-1, 2)
+    qid = np.repeat(10 + np.arange(n_queries), sizes)
+    return RankingData(X, np.arange(sum(sizes)) % 5, qid, **more)
+
+
+@pytest.mark.parametrize(
+    ("queries", "qids"),
+    [
+        ({"qid": [7, 7, 3]}, [7, 3]),
+        ({"qid": np.array([7, 7, -3], np.int8)}, [7, -3]),
+        ({"qid": [7.0, 7.0, 3.0]}, [7, 3]),
+        ({"qid": np.array([2**63 - 1] * 2 + [-(2**63)])}, [2**63 - 1, -(2**63)]),
+        ({"qid": np.array([5, 5, 6], np.uint64)}, [5, 6]),
+        ({"qid": ["b", "b", "a"]}, ["b", "a"]),
+        ({"qid": np.array(["10", "10", "9"], object)}, ["10", "9"]),
+        ({"qid": ["", "", "ü x"]}, ["", "ü x"]),
+        ({"group_sizes": [2, 1]}, [1, 2]),
+        ({"group_sizes": np.array([2.0, 1.0])}, [1, 2]),
+    ],
+)
+def test_queries_from_ids_or_sizes(queries, qids):
+    data = RankingData([[1], [2], [3]], [0, 1, 2], **queries)
+    assert data.qids.tolist() == qids
+    assert data.qid.tolist() == [qids[0], qids[0], qids[1]]
+    assert (data.offsets.tolist(), data.sizes.tolist()) == ([0, 2, 3], [2, 1])
+    assert (len(data), data.n_queries, data.n_docs, data.n_features) == (2, 2, 3, 1)
+    assert (data.base.dtype, data.offsets.dtype, data.y.dtype) == (np.float32, np.int64, float)
+    assert data.rows is None
+
+
+def test_features_are_not_copied():
+    X = np.ones((3, 2), np.float32)
+    assert np.shares_memory(RankingData(X, [0, 1, 2], [1, 1, 1]).base, X)
+    assert X.flags.writeable
+
+
+def test_grouping_is_stable_and_in_order_of_first_appearance():
+    qid = np.array(["b", "a", "b", "c", "a", "b"])
+    given = {
+        "labels": {"clicks": [10, 11, 12, 13, 14, np.nan]},
+        "doc_ids": list("uvwxyz"),
+        "comments": list("UVWXYZ"),
+        "query_weight": [1, 2, 3],
+    }
+    data = RankingData(np.arange(6.0)[:, None], np.arange(6), qid, group=True, **given)
+    assert data.rows.tolist() == [0, 2, 5, 1, 4, 3]
+    assert data.X.ravel().tolist() == data.y.tolist() == [0, 2, 5, 1, 4, 3]
+    assert data.qid.tolist() == list("bbbaac")
+    assert "".join(data.doc_ids) + "".join(data.comments) == "uwzvyxUWZVYX"
+    assert data.labels["clicks"].tolist()[3:] == [11, 14, 13]
+    assert data.query_weight.tolist() == [1, 2, 3]
+    together = RankingData([[1], [2]], [0, 1], [1, 1], group=True)
+    assert together.rows is None
+
+
+GOOD = {"X": [[1, 2], [3, 4], [5, np.nan]], "y": [0, 1, 2], "qid": [1, 1, 2]}
+BIG = np.array([1, 2**63, 2], np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        ({"y": [0, 1]}, DataError, "y: 2 values for 3 documents"),
+        ({"y": [[0, 1, 2]]}, DataError, r"y: an array of shape \(1, 3\) for 3 documents"),
+        ({"qid": [1, 1]}, DataError, "qid: 2 values for 3 documents"),
+        ({"y": ["a", 1, 2]}, DataError, "y: cannot be made numbers"),
+        ({"y": [0, -1, 2]}, DataError, "y: the label of document 1 is -1; expected at least 0"),
+        ({"y": [0, 1, np.nan]}, DataError, "y: the label of document 2 is nan"),
+        ({"y": [np.inf, 1, 2]}, DataError, "y: the label of document 0 is inf"),
+        ({"qid": [1, 2, 1]}, DataError, "query 1 comes again at document 2 .*began at document 0"),
+        ({"qid": [1.5, 1, 2]}, DataError, "qid: cannot use float64"),
+        ({"qid": [np.nan, 1, 2]}, DataError, "qid: cannot use float64"),
+        ({"qid": [True, True, False]}, DataError, "qid: cannot use bool"),
+        ({"qid": [1.0, 1e300, 2e300]}, DataError, "qid: .* of document 1 does not fit in a 64-bit"),
+        ({"qid": BIG}, DataError, "qid: 9223372036854775808 of document 1 does not fit"),
+        ({"qid": np.array(["a", None, "b"])}, DataError, "qid: document 1 has none"),
+        ({"qid": np.array([np.nan, "a", "b"], object)}, DataError, "qid: document 0 has none"),
+        ({"qid": None}, UsageError, "either qid or group_sizes"),
+        ({"group_sizes": [3]}, UsageError, "either qid or group_sizes"),
+        ({"qid": None, "group_sizes": [1, 1]}, DataError, "add up to 2, but documents are 3"),
+        ({"qid": None, "group_sizes": [2, 0, 1]}, DataError, "query 1 has size 0; expected"),
+        ({"qid": None, "group_sizes": [4, -1]}, DataError, "query 1 has size -1; expected"),
+        ({"qid": None, "group_sizes": [1.5, 1.5]}, DataError, "query 0 has size 1.5; expected"),
+        ({"qid": None, "group_sizes": ["3"]}, DataError, "query 0 has size 3; expected"),
+        ({"qid": None, "group_sizes": []}, DataError, "expected one size a query"),
+        ({"X": [[1], [np.inf], [2]]}, DataError, "feature '1' of document 1 is infinite"),
+        ({"X": [[1, 2], [3, 4], [5, 1e39]]}, DataError, "feature '2' of document 2 .* too large"),
+        ({"X": [1, 2, 3]}, DataError, "X: has 1 dimensions; expected 2"),
+        ({"X": np.empty((0, 2)), "y": [], "qid": []}, DataError, "X: there are no documents"),
+        ({"X": np.empty((3, 0))}, DataError, "X: there are no features"),
+        ({"X": [[1], [2, 3], [4]]}, DataError, "X: cannot be made a matrix"),
+        ({"X": [["a"], ["b"], ["c"]]}, DataError, "X: cannot be made a matrix"),
+        ({"top_grade": 1.5}, DataError, "top_grade: 1.5 is below the label 2 of document 2"),
+        ({"top_grade": np.nan}, UsageError, "top_grade must be a finite number, at least 0"),
+        ({"feature_names": ["a", "a"]}, DataError, "feature_names: 'a' stands twice"),
+        ({"feature_names": ["a"]}, DataError, "feature_names: 1 names for 2 features"),
+        ({"doc_ids": ["a"]}, DataError, "doc_ids: 1 of them for 3 documents"),
+        ({"comments": list("abcd")}, DataError, "comments: 4 of them for 3 documents"),
+        ({"comments": ["a", "\ud800", "c"]}, DataError, "comments: the text of document 1 is not"),
+        ({"query_weight": [1]}, DataError, "query_weight: 1 values for 2 queries"),
+        ({"query_weight": [1, -1]}, DataError, "the weight of query 1 is -1"),
+        ({"query_weight": [np.nan, 1]}, DataError, "the weight of query 0 is nan"),
+        ({"query_weight": [1, np.inf]}, DataError, "the weight of query 1 is inf"),
+        ({"query_weight": [0, 0]}, DataError, "query_weight: all weights are 0"),
+        ({"labels": {"c": [1, 2]}}, DataError, r"labels\['c'\]: 2 values for 3 documents"),
+        ({"labels": {"c": [1, -2, 3]}}, DataError, r"labels\['c'\]: the label of document 1 is -2"),
+        ({"labels": {"c": [1, 2, np.inf]}}, DataError, r"labels\['c'\].* document 2 is infinite"),
+        *(
+            ({"labels": {name: [1, 2, 3]}}, UsageError, "is no name for a label source")
+            for name in ("", "a]", "a[b", "a > b", "a,b", "a\nb", 3)
+        ),
+    ],
+)
+def test_what_is_refused(change, error, sentence):
+    assert RankingData(**GOOD).n_docs == 3
+    with pytest.raises(error, match=sentence):
+        RankingData(**(GOOD | change))
+
+
+def test_top_grade_is_the_largest_label_unless_given(caplog):
+    caplog.set_level(logging.INFO, "rankinite")
+    assert RankingData(**GOOD).top_grade == 2
+    assert "the top grade is taken to be 2" in caplog.text
+    data = RankingData(**GOOD, top_grade=4)
+    assert data.top_grade == data[0].top_grade == data.split(2)[1].top_grade == 4
+    assert concat([data[:1], RankingData([[1, 2]], [6], [9])]).top_grade == 6
+
+
+def test_immutable():
+    data = simple(labels={"clicks": np.ones(9)}, query_weight=np.ones(5))
+    for part in (data, data[1:], data.select_features([0]), concat([data[3:], data[:2]])):
+        arrays = [part.base, part.X, part.y, part.offsets, part.qids, part.query_weight]
+        arrays += [part.labels["clicks"], *([] if part.rows is None else [part.rows])]
+        assert not any(array.flags.writeable for array in arrays)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            part.y = None
+        with pytest.raises(TypeError):
+            part.labels["clicks"] = None
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        *(0, 4, -1, -5, np.int64(2), np.array(3)),
+        *(slice(None), slice(1, 3), slice(None, None, -2), slice(-2, 99)),
+        *([2], [4, 0, -2], (1, 3), np.array([3, 1], np.uint8)),
+        *([True, False, True, False, False], np.arange(5) > 2),
+    ],
+)
+def test_slicing_is_numpy_indexing(chosen):
+    data = simple()
+    part = data[chosen]
+    numbers = np.atleast_1d(np.arange(5)[np.array(chosen) if isinstance(chosen, tuple) else chosen])
+    docs = np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in numbers])
+    assert part.qids.tolist() == (10 + numbers).tolist()
+    assert part.sizes.tolist() == (1 + numbers % 3).tolist()
+    assert part.X.tolist() == data.X[docs].tolist()
+    assert (part.y == data.y[docs]).all()
+    assert part.base is data.base
+    again = part[::-1][[-1]]
+    assert again.X.tolist() == data.X[docs[: part.sizes[0]]].tolist()
+    assert [query.qids[0] for query in part] == part.qids.tolist()
+
+
+@pytest.mark.parametrize("chosen", [5, -6, [0, 5], [True], [0.5], "a", None, [[0, 1]], [None]])
+def test_slices_out_of_range(chosen):
+    with pytest.raises(UsageError, match=r"RankingData: (there are 5 queries, 0 to 4|queries are)"):
+        simple()[chosen]
+
+
+@pytest.mark.parametrize("chosen", [slice(3, 3), [], np.zeros(5, bool)])
+def test_empty_slices(chosen):
+    with pytest.raises(UsageError, match="the chosen slice has no queries"):
+        simple()[chosen]
+
+
+@pytest.mark.parametrize(
+    ("other", "error", "sentence"),
+    [
+        (RankingData([[1, 2, 3]], [0], [1]), DataError, "different features: 2 and 3 of them"),
+        (
+            RankingData([[1, 2]], [0], [1], feature_names=["1", "x"]),
+            DataError,
+            "different features: '2' in one where the other has 'x'",
+        ),
+        (
+            RankingData([[1, 2]], [0], [1], labels={"clicks": [1]}),
+            DataError,
+            r"different label sources: \[\] and \['clicks'\]",
+        ),
+        (RankingData([[1, 2]], [0], [12]), DataError, "query 12 is in two of the sets"),
+        (None, UsageError, "concat: there is nothing to put together"),
+    ],
+)
+def test_what_concat_refuses(other, error, sentence):
+    with pytest.raises(error, match=sentence):
+        concat([] if other is None else [simple(), other])
+
+
+def test_concat_fills_what_one_set_lacks():
+    bare, full = simple(1), simple(2, doc_ids=list("abc"), comments=list("def"))[1]
+    heavy = RankingData([[1, 2]], [0], [99], query_weight=[0.5])
+    joined = concat([bare, full, heavy])
+    assert joined.doc_ids.tolist() == ["", "b", "c", ""]
+    assert joined.comments.tolist() == ["", "e", "f", ""]
+    assert joined.query_weight.tolist() == [1, 1, 0.5]
+    assert joined.rows is None
+
+
+@pytest.mark.parametrize("bad", [["c"], [2], [-1], [0.0], [True], [], slice(2, 2), ["a", 0]])
+def test_bad_features(bad):
+    with pytest.raises(UsageError, match=r"^select_features: "):
+        simple(feature_names=["a", "b"]).select_features(bad)
+
+
+@given(n_queries=st.integers(1, 30), parts=st.integers(1, 30), seed=st.integers(0, 99))
+def test_split_into_equal_parts(n_queries, parts, seed):
+    data = simple(n_queries)
+    if parts > n_queries:
+        with pytest.raises(UsageError, match="too few"):
+            data.split(parts, seed=seed)
+        return
+    pieces = data.split(parts, seed=seed)
+    sizes = [len(piece) for piece in pieces]
+    assert len(pieces) == parts
+    assert max(sizes) - min(sizes) <= 1
+    assert sorted(q for piece in pieces for q in piece.qids) == data.qids.tolist()
+    assert all(piece.base is data.base for piece in pieces)
+    again = data.split(np.int64(parts), seed=seed)
+    assert all(one.equals(other) for one, other in zip(pieces, again, strict=True))
+
+
+def test_split_is_seeded_and_proportional():
+    data = simple(100)
+    orders = {tuple(concat(data.split(4, seed=seed)).qids) for seed in range(20)}
+    assert len(orders) == 20
+    for shares in ([0.6, 0.2, 0.2], [3, 1, 1], np.array([6.0, 2, 2])):
+        assert [len(part) for part in data.split(shares)] == [60, 20, 20]
+
+
+@pytest.mark.parametrize("parts", [0, -1, True, 2.0, None, [], [0.5, 0], [1, np.nan], "ab", [9, 1]])
+def test_bad_splits(parts):
+    with pytest.raises(UsageError, match=r"^split: "):
+        simple(4).split(parts)
+
+
+def test_folds():
+    data = simple(7)
+    pairs = list(data.folds(3, seed=5))
+    parts = data.split(3, seed=5)
+    assert [valid.qids.tolist() for _, valid in pairs] == [part.qids.tolist() for part in parts]
+    for train, valid in pairs:
+        assert sorted([*train.qids, *valid.qids]) == data.qids.tolist()
+        assert train.base is valid.base is data.base
+    with pytest.raises(UsageError, match="folds: n must be a whole number of at least 2"):
+        next(data.folds(1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"X": [[1, 2], [3, 4], [5, 0]]},
+        {"X": [[1, 2], [3, 4.0000005], [5, np.nan]]},
+        {"X": [[1], [3], [5]]},
+        {"y": [0, 2, 2]},
+        {"qid": [1, 1, 3]},
+        {"qid": [1, 2, 2]},
+        {"qid": ["1", "1", "2"]},
+        {"top_grade": 3},
+        {"feature_names": ["1", "x"]},
+        *({name: ["", "", ""]} for name in ("doc_ids", "comments")),
+        {"query_weight": [1, 1]},
+        {"labels": {"c": [1, 2, np.nan]}},
+    ],
+)
+def test_equals_sees_every_difference(change):
+    other = RankingData(**(GOOD | change))
+    assert not RankingData(**GOOD).equals(other)
+    assert other.equals(concat([other[0], other[1]]))
+
+
+def test_equals_sees_signs_of_zero_but_not_of_nan():
+    plus, minus, nan = (RankingData([[x]], [0], [1]) for x in (0.0, -0.0, np.nan))
+    assert not plus.equals(minus)
+    negative = RankingData(np.array([[0xFFC00001]], np.uint32).view(np.float32), [0], [1])
+    assert nan.equals(negative)
