@@ -20,6 +20,46 @@ HEADER = b"#rankinite "
 DOCID = re.compile(r"(?:^|[ \t\r\f\v])docid[ \t\r\f\v]*=[ \t\r\f\v]*([^ \t\r\f\v]+)")
 BLANKS = " \t\r\f\v"
 
+# Numbers, good and bad, at which a reader may stumble: the first 20 are good values.
+ODD_NUMBERS = (
+    "0 1 2 3.5 .5 5. -0 -0.0 +1 1e3 1E-3 1e+2 007 0.1 0.30000001192092896 16777217 1.17549435e-38 "
+    "1e-45 7e-46 3.4028235e38 3.4028236e38 1e39 -1e39 1e-400 1e400 1e60 1e-61 0e99999 1e00005 "
+    "123456789.123456789 0.1234567890123456789012345 99999999 9999999.9999999 "
+    "1.00000005960464477539 1.000000059604644775390625 1.00000005960464477540 "
+    "00000000000000000000001 "
+    "nan NaN -nan +NAN inf -inf - + . -. e5 1e 1e+ 1.2.3 0x10 1_0 1,5 \u0661 --1 +-1 1f 1d5"
+)
+ODD_WHOLES = (
+    "0 1 2 3 4 5 7 12 150 01 0000000000000000000002 -1 -0 +1 1.0 1e2 999999 1000001 4194304 "
+    "2147483646 2147483647 4294967297 9223372036854775807 9223372036854775808 "
+    "-9223372036854775808 -9223372036854775809 18446744073709551617 "
+    "123456789012345678901234567890 x"
+)
+NUMBERS, WHOLES = ODD_NUMBERS.split(), ODD_WHOLES.split()
+
+
+def random_numbers(seed: int, n: int) -> list[str]:
+    """Return numbers in many forms, among them those next to where float32 rounds."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for _ in range(n // 10):
+        wide = float(rng.normal() * 10.0 ** rng.integers(-6, 7))
+        digits = "".join(map(str, rng.integers(0, 10, 30)))
+        point = int(rng.integers(1, 30))
+        low = rng.integers(0, 0x7F7FFFFF, dtype=np.uint32).view(np.float32)
+        middle = (float(low) + float(np.nextafter(low, np.float32(np.inf)))) / 2
+        beside = np.nextafter(middle, rng.choice([-np.inf, np.inf]))
+        texts += [f"{wide:.6f}", f"{wide:.17g}", f"{wide:e}", repr(wide), f"{wide:+.25f}"]
+        texts += [f"{digits[:point]}.{digits[point:]}", f".{digits}e-{rng.integers(0, 60)}"]
+        texts += [f"{digits[0]}.{digits[1:9]}E{rng.integers(-400, 38):+05d}"]
+        texts += [f"{middle:.60e}", f"{float(beside):.{rng.integers(8, 25)}e}"]
+    return [text for text in texts if abs(float(text)) < 3.4e38]
+
+
+def float32s(texts: list[str]) -> np.ndarray:
+    """Return what the grammar says that these values are."""
+    return np.array([np.float32(float(text)) for text in texts], np.float32)
+
 
 class RefusedError(Exception):
     """The file is not what the grammar says."""

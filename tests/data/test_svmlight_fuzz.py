@@ -16,36 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import naive_svmlight
+import numba
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from naive_svmlight import NUMBERS, WHOLES
 
 from rankinite.core.errors import FileFormatError, RankiniteError
 from rankinite.data import stream
 from rankinite.data.svmlight import read, read_svmlight
 
-FILES = int(os.environ.get("RANKINITE_FUZZ_FILES", "3000"))
+FILES = int(os.environ.get("RANKINITE_FUZZ_FILES", "2000"))
 MUTANTS = 50  # of each pair of valid files
 # Between these two numbers of features, whether the matrix fits depends on the blocks.
 SURELY_FITS = 200
 SURELY_TOO_LARGE = 1_000_000
 FREE = 4 * SURELY_TOO_LARGE
 
-ODD_NUMBERS = (
-    "0 1 2 3.5 .5 5. -0 -0.0 +1 1e3 1E-3 1e+2 007 0.1 0.30000001192092896 16777217 1.17549435e-38 "
-    "1e-45 7e-46 3.4028235e38 3.4028236e38 1e39 -1e39 1e-400 1e400 1e60 1e-61 0e99999 1e00005 "
-    "123456789.123456789 0.1234567890123456789012345 99999999 9999999.9999999 "
-    "1.00000005960464477539 1.000000059604644775390625 1.00000005960464477540 "
-    "00000000000000000000001 "
-    "nan NaN -nan +NAN inf -inf - + . -. e5 1e 1e+ 1.2.3 0x10 1_0 1,5 \u0661 --1 +-1 1f 1d5"
-)
-ODD_WHOLES = (
-    "0 1 2 3 4 5 7 12 150 01 0000000000000000000002 -1 -0 +1 1.0 1e2 999999 1000001 4194304 "
-    "2147483646 2147483647 4294967297 9223372036854775807 9223372036854775808 "
-    "-9223372036854775808 -9223372036854775809 18446744073709551617 "
-    "123456789012345678901234567890 x"
-)
-NUMBERS, WHOLES = ODD_NUMBERS.split(), ODD_WHOLES.split()
 ODD_REMARKS = (
     "|docid = D1|docid=D2 |  docid = é|docid = GX1 inc = 1 prob = 0.5|a # b|x\r|\vdocid\v=\vV|"
     'mydocid = 1|["", "d"]|["c", "d", 1.5]|["c", "d", null]|["\\ud800", ""]|\0|\u2028|docid ='
@@ -76,7 +63,7 @@ def valid_files(draw: Any) -> bytes:
     plain = st.one_of(
         st.integers(-99, 99).map(str),
         st.floats(-1e6, 1e6, width=32).map(repr),
-        st.sampled_from(NUMBERS[:22]),
+        st.sampled_from(NUMBERS[:20]),
     )
     document = st.tuples(
         st.sampled_from(["0", "1", "2", "4", "0.5", "1e-3", "0.12345678901234567"]),
@@ -114,7 +101,7 @@ def mutant(rng: random.Random, files: list[bytes]) -> Mutant:
             sizes = _damage(rng, sizes, files)
     if rng.random() < 0.06:
         data = b"#rankinite " + rng.choice(HEADERS).encode() + b"\n" + data
-    for _ in range(rng.choice([0, 1, 1, 1, 2, 3, 5])):
+    for _ in range(rng.choice([0, 1, 1, 1, 1, 2, 4])):
         data = _damage(rng, data, files)
     if rng.random() < 0.15:
         data = _compressed(rng, data)
@@ -227,6 +214,7 @@ def little_memory() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read, "available_memory", lambda: FREE)
         yield patch
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
 
 @pytest.fixture(scope="module")
@@ -237,12 +225,22 @@ def counts() -> Iterator[Counter[str]]:
     assert min(tried["read"], tried["refused"]) > tried.total() / 10
 
 
+def _sizes(data: bytes) -> bytes | None:
+    return None if b"qid:" in data else b"%d\n" % len(data.splitlines())
+
+
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@given(data=valid_files())
+def test_valid_files_are_read(folder: Path, data: bytes) -> None:
+    assert _verdict(folder, Mutant(data, _sizes(data), {}, 0, 0)) == "read"
+
+
 @settings(
     max_examples=-(-FILES // MUTANTS),
     deadline=None,
     database=None,
     phases=[Phase.generate],  # a shrunk seed is no simpler; the message shows the file
-    derandomize=FILES <= 3000,
+    derandomize=FILES <= 2000,
     suppress_health_check=list(HealthCheck),
 )
 @given(files=st.lists(valid_files(), min_size=2, max_size=2), seed=st.integers(0, 2**32))
@@ -254,6 +252,8 @@ def test_reader_and_twin_agree_on_damaged_files(
     seed: int,
 ) -> None:
     rng = random.Random(seed)
+    # Starting threads takes longer than reading such a file: one set in ten is enough.
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if rng.random() < 0.1 else 1)
     for _ in range(MUTANTS):
         one = mutant(rng, files)
         little_memory.setattr(stream, "BLOCK", one.block)

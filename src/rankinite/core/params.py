@@ -86,6 +86,20 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class SourceName:
+    """The name of a label source, such as a measure's text can hold."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is such a name."""
+        if not isinstance(value, str):
+            return False
+        return value != "" and value == value.strip() and not set(value) & set("[]()>,\n")
+
+    def __str__(self) -> str:
+        return "a name without brackets, commas and >, and without spaces around it"
+
+
+@dataclass(frozen=True)
 class Either:
     """What either of two constraints allows."""
 

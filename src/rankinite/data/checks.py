@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.params import Real, check
+from rankinite.core.params import Real, SourceName, check
 
 log = logging.getLogger("rankinite")
 
@@ -71,8 +71,7 @@ def label_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64
 
 def source_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64]:
     """Return a further label source as float64: like labels, but NaN where there is none."""
-    if not isinstance(name, str) or not name or any(character in name for character in "[]>,\n"):
-        raise UsageError(f"labels: {name!r} is no name for a label source; use letters and digits")
+    check("RankingData", "a label source", name, SourceName())
     labels = _column(f"labels[{name!r}]", values, n_docs, "documents")
     if np.isinf(labels).any():
         doc = np.flatnonzero(np.isinf(labels))[0]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rankinite.core.errors import UsageError
 from rankinite.core.progress import Progress
+from rankinite.data.parquet import read_parquet, write_parquet
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.svmlight import read_svmlight, write_svmlight
-from rankinite.data.tables import read_parquet, write_parquet
 
 PARQUET = (".parquet", ".pq")
 

@@ -144,6 +144,13 @@ class RankingData:
             **{name: getattr(self, name) for name in self.__dataclass_fields__} | changes
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**fields, "labels": dict(self.labels)}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        self._set(**fields)
+
     @property
     def n_queries(self) -> int:
         """How many queries there are."""
@@ -242,6 +249,8 @@ class RankingData:
                 f"RankingData: there are {self.n_queries} queries, 0 to {self.n_queries - 1}; "
                 f"{problem}"
             ) from None
+        if len(np.unique(picked)) < len(picked):
+            raise UsageError("RankingData: a query is chosen twice; expected each once at most")
         return picked
 
     def __iter__(self) -> Iterator[RankingData]:

@@ -93,7 +93,7 @@ def save_scores(
         if run is None:
             file.writelines(f"{score!r}\n".encode() for score in array.tolist())
             return
-        if not run or len(run.split()) != 1:
+        if run.split() != [run]:
             raise UsageError(f"save_scores: {run!r} is no name for a run; use one word")
         ids, qids = _document_names(data), _query_names(data)
         for q, start in enumerate(data.offsets[:-1].tolist()):
@@ -211,7 +211,7 @@ def _query_names(data: RankingData) -> list[str]:
 
 def _words(what: str, names: list[str]) -> list[str]:
     for number, name in enumerate(names):
-        if len(name.split()) != 1:
+        if name.split() != [name]:
             raise DataError(
                 f"{what} {number} has the id {name!r}; TREC files need one word for each"
             )

@@ -49,12 +49,13 @@ def measure_queries(
     normalised = np.zeros(len(values), np.bool_)
     for measure, column in zip(measures, columns, strict=True):
         normalised[column] |= measure.form == Form.NORMALISED
+    unsigned = _read_only(scores + 0.0)  # -0.0 becomes 0.0, with which it ties
     longest = int(np.diff(offsets).max())
     out = np.empty((len(measures), len(offsets) - 1))
     for first, last in _calls(offsets):
         part = np.empty((len(measures), last - first))
         kernels.measure_all(
-            _read_only(scores),
+            unsigned,
             _read_only(offsets[first : last + 1]),
             values,
             normalised,
@@ -73,15 +74,13 @@ def _document_values(
     measures: Sequence[Measure], labels: Mapping[str | None, Floats], top_grade: float
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the distinct ways in which documents are valued, and the one of each measure."""
-    rows: dict[object, tuple[int, Floats]] = {}
-    columns = np.empty(len(measures), np.int64)
-    for m, measure in enumerate(measures):
-        key = measure.values_key(top_grade)
-        if key not in rows:
-            source = np.nan_to_num(_labels(measure, labels), nan=0.0)
-            rows[key] = (len(rows), measure.document_values(source, top_grade))
-        columns[m] = rows[key][0]
-    return np.stack([row for _, row in rows.values()]), columns
+    keys = [measure.values_key(top_grade) for measure in measures]
+    rows = {key: row for row, key in enumerate(dict.fromkeys(keys))}
+    columns = np.array([rows[key] for key in keys])
+    values = np.empty((len(rows), len(labels[None])))
+    for row, measure in dict(zip(columns.tolist(), measures, strict=True)).items():
+        values[row] = measure.document_values(_labels(measure, labels), top_grade)
+    return values, columns
 
 
 def _labels(measure: Measure, labels: Mapping[str | None, Floats]) -> Floats:
@@ -89,7 +88,8 @@ def _labels(measure: Measure, labels: Mapping[str | None, Floats]) -> Floats:
         known = [repr(name) for name in labels if name is not None]
         has = f"it has {', '.join(known)}" if known else "it has none but its own labels"
         raise UsageError(f"{measure}: the data set has no label source {measure.source!r}; {has}")
-    return labels[measure.source]
+    found = labels[measure.source]
+    return np.nan_to_num(found, nan=0.0) if np.isnan(found).any() else found
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

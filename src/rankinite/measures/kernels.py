@@ -12,78 +12,13 @@ from numpy.typing import NDArray
 
 from rankinite.core.kernels import kernel, parallel_kernel, prange
 from rankinite.measures.measure import Form
-
-INSERTION = 16
+from rankinite.measures.order import find_ties, order_documents, padded_length, sort_values
 
 CUMULATED = int(Form.CUMULATED)
 NORMALISED = int(Form.NORMALISED)
 CASCADE = int(Form.CASCADE)
 AVERAGE_PRECISION = int(Form.AVERAGE_PRECISION)
 RECIPROCAL_RANK = int(Form.RECIPROCAL_RANK)
-
-
-@kernel
-def sort_descending(
-    keys: NDArray[np.float64],
-    order: NDArray[np.int64],
-    spare_keys: NDArray[np.float64],
-    spare_order: NDArray[np.int64],
-    n: int,
-) -> None:
-    """Sort the first n keys from large to small and take ``order`` along; stable.
-
-    Short runs by insertion, then merged; the spare arrays are as long as the others.
-    """
-    for start in range(0, n, INSERTION):
-        for i in range(start + 1, min(start + INSERTION, n)):
-            key, item = keys[i], order[i]
-            j = i - 1
-            while j >= start and keys[j] < key:
-                keys[j + 1] = keys[j]
-                order[j + 1] = order[j]
-                j -= 1
-            keys[j + 1] = key
-            order[j + 1] = item
-    width = INSERTION
-    while width < n:
-        for start in range(0, n, 2 * width):
-            middle = min(start + width, n)
-            end = min(start + 2 * width, n)
-            i, j = start, middle
-            for k in range(start, end):
-                if i < middle and (j >= end or keys[i] >= keys[j]):
-                    spare_keys[k] = keys[i]
-                    spare_order[k] = order[i]
-                    i += 1
-                else:
-                    spare_keys[k] = keys[j]
-                    spare_order[k] = order[j]
-                    j += 1
-        for k in range(n):
-            keys[k] = spare_keys[k]
-            order[k] = spare_order[k]
-        width *= 2
-
-
-@kernel
-def rank_documents(
-    keys: NDArray[np.float64],
-    order: NDArray[np.int64],
-    spare_keys: NDArray[np.float64],
-    spare_order: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    n: int,
-) -> int:
-    """Sort n scores, write the documents' order and the tied groups' ends; return their number."""
-    for i in range(n):
-        order[i] = i
-    sort_descending(keys, order, spare_keys, spare_order, n)
-    n_groups = 0
-    for i in range(n):
-        if i == n - 1 or keys[i] != keys[i + 1]:
-            ends[n_groups] = i + 1
-            n_groups += 1
-    return n_groups
 
 
 @kernel
@@ -96,6 +31,10 @@ def cumulated(
     for end in ends:
         if start >= depth:
             break
+        if end - start == 1:
+            total += values[start] * weights[start]
+            start = end
+            continue
         value = 0.0
         for i in range(start, end):
             value += values[i]
@@ -167,12 +106,18 @@ def average_precision(relevant: NDArray[np.float64], ends: NDArray[np.int64], de
     above = 0.0
     start = 0
     for end in ends:
+        size = end - start
+        if size == 1:
+            above += relevant[start]
+            if relevant[start] > 0.0 and start < depth:
+                total += above / end
+            start = end
+            continue
         here = 0.0
         for i in range(start, end):
             here += relevant[i]
         if here > 0.0:
-            size = end - start
-            share = (here - 1.0) / (size - 1.0) if size > 1 else 0.0
+            share = (here - 1.0) / (size - 1.0)
             for i in range(start, min(end, depth)):
                 total += here / size * (above + 1.0 + (i - start) * share) / (i + 1.0)
         above += here
@@ -233,36 +178,35 @@ def measure_all(
 
     ``values`` has one row for each way of valuing documents, ``columns[m]`` is the row of measure
     m, ``normalised`` says which rows some measure needs in their best order; ``depths`` is 0 for
-    none. Queries are cut into blocks that share scratch arrays.
+    none. Scores have no negative zero. Queries are cut into blocks that share scratch arrays.
     """
+    score_bits = scores.view(np.int64)
+    value_bits = values.view(np.int64)
     n_queries = len(offsets) - 1
     longest = weights.shape[1]
     n_blocks = min(n_queries, 64)
     for block in prange(n_blocks):
-        keys = np.empty(longest, np.float64)
+        keys = np.empty(padded_length(longest), np.int64)
+        spare = np.empty(padded_length(longest), np.int64)
         order = np.empty(longest, np.int64)
-        spare_keys = np.empty(longest, np.float64)
-        spare_order = np.empty(longest, np.int64)
-        unused = np.zeros(longest, np.int64)
         ends = np.empty(longest, np.int64)
         survival = np.empty(longest + 1, np.float64)
         ranked = np.empty((values.shape[0], longest), np.float64)
         ideal = np.empty((values.shape[0], longest), np.float64)
+        ideal_bits = ideal.view(np.int64)
         has_value = np.empty(values.shape[0], np.bool_)
         for q in range(block * n_queries // n_blocks, (block + 1) * n_queries // n_blocks):
-            start = offsets[q]
-            n = offsets[q + 1] - start
-            keys[:n] = scores[start : start + n]
-            n_groups = rank_documents(keys, order, spare_keys, spare_order, ends, n)
+            start, end = offsets[q], offsets[q + 1]
+            n = end - start
+            order_documents(scores[start:end], score_bits[start:end], order, keys, spare)
+            n_groups = find_ties(scores[start:end], order, ends)
             for v in range(values.shape[0]):
                 has_value[v] = False
                 for i in range(n):
                     ranked[v, i] = values[v, start + order[i]]
                     has_value[v] |= ranked[v, i] > 0.0
                 if normalised[v] and has_value[v]:
-                    for i in range(n):
-                        ideal[v, i] = ranked[v, i]
-                    sort_descending(ideal[v], unused, spare_keys, spare_order, n)
+                    sort_values(value_bits[v, start:end], ideal_bits[v], keys, spare)
             for m in range(len(forms)):
                 v = columns[m]
                 if not has_value[v]:
@@ -275,9 +219,11 @@ def measure_all(
                     out[m, q] = cumulated(documents, groups, weights[m], depth)
                 elif forms[m] == NORMALISED:
                     best = best_cumulated(ideal[v, :n], weights[m], depth)
-                    out[m, q] = cumulated(documents, groups, weights[m], depth) / best
+                    share = cumulated(documents, groups, weights[m], depth) / best
+                    out[m, q] = min(share, 1.0)  # means of ties round
                 elif forms[m] == CASCADE:
-                    out[m, q] = cascade(documents, groups, weights[m], depth, survival)
+                    chance = cascade(documents, groups, weights[m], depth, survival)
+                    out[m, q] = min(chance, 1.0)
                 elif forms[m] == AVERAGE_PRECISION:
                     out[m, q] = average_precision(documents, groups, depth)
                 elif forms[m] == RECIPROCAL_RANK:

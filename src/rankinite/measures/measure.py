@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import DataError
-from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
+from rankinite.core.errors import DataError, UsageError
+from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, Whole, check
 
 Floats = NDArray[np.float64]
 
@@ -33,20 +33,6 @@ class Form(IntEnum):
     AVERAGE_PRECISION = 3
     RECIPROCAL_RANK = 4
     PRECISION = 5
-
-
-@dataclass(frozen=True)
-class SourceName:
-    """The name of a label source that a measure's text can hold, or None."""
-
-    def allows(self, value: Any) -> bool:
-        """Tell whether the value is such a name or None."""
-        if not isinstance(value, str):
-            return value is None
-        return value != "" and value == value.strip() and not set(value) & set("[]()>,\n")
-
-    def __str__(self) -> str:
-        return "None or a name without brackets, commas and > and without spaces around it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +57,7 @@ class Measure:
     form: ClassVar[Form]
     constraints: ClassVar[dict[str, Constraint]] = {
         "depth": Either(Whole(1, DEEPEST), OneOf([None])),
-        "source": SourceName(),
+        "source": Either(SourceName(), OneOf([None])),
         "empty": OneOf([0, 1, "skip"]),
     }
 
@@ -314,6 +300,10 @@ class GradedMeasure:
 
     tiers: tuple[Measure, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.tiers) < 2 or not all(isinstance(tier, Measure) for tier in self.tiers):
+            raise UsageError("GradedMeasure: give two measures or more, the most important first")
+
     def __str__(self) -> str:
         return " > ".join(str(tier) for tier in self.tiers)
 
@@ -347,4 +337,4 @@ def _given(own: float | None, of_data: float) -> float:
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 from rankinite.core.errors import UsageError
 from rankinite.measures.measure import DEEPEST, MEASURES, GradedMeasure, Measure
@@ -47,7 +48,8 @@ def parse_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measur
 
     A text may hold several measures, separated by commas. None comes twice.
     """
-    given = [measures] if isinstance(measures, (str, Measure, GradedMeasure)) else list(measures)
+    several = isinstance(measures, Iterable) and not isinstance(measures, str)
+    given: Any = measures if several else [measures]
     found: list[Measure] = []
     for item in given:
         for value in _values(item):

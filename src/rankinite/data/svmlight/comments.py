@@ -292,7 +292,9 @@ def _plain_comments(comments: Any, doc_ids: Any) -> list[str] | None:
         return []
     written = comments
     if comments is None:
-        written = pc.binary_join_element_wise(pa.scalar("docid = ", pa.large_string()), doc_ids, "")
+        written = pc.binary_join_element_wise(
+            pa.scalar("docid = ", pa.large_string()), doc_ids, pa.scalar("", pa.large_string())
+        )
     if pc.max(pc.binary_length(written)).as_py() == 0:
         return None  # a reader takes empty comments for none
     if pc.any(pc.match_substring_regex(written, r"[\n\r\x00]")).as_py():

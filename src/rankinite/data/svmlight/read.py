@@ -121,11 +121,14 @@ class _Reader:
             rows[: len(docs)] = rows[docs]
         lines = self.n_lines + 1 + docs
         self.columns.append((found.labels[docs], found.qids[docs], found.has_qid[docs], lines))
-        if self.comments is not None:
-            ends = found.starts[docs + 1] - 1
-            self.comments.take(block.text, found.comments[docs], ends, lines)
+        self._take_comments(block, found, docs)
         self.n_docs += len(docs)
         self.n_lines += len(found.states)
+
+    def _take_comments(self, block: Block, found: _Lines, docs: NDArray[np.int64]) -> None:
+        if self.comments is not None:
+            begins, ends = found.comments[docs], found.starts[docs + 1] - 1
+            self.comments.take(block.text, begins, ends, self.n_lines + 1 + docs)
 
     def _matrix(self) -> NDArray[np.float32]:
         n_rows = self.flat.size // self.width
@@ -224,10 +227,12 @@ class _Reader:
         self, block: Block, found: _Lines, too_large: NDArray[np.bool_], problem: str
     ) -> None:
         """Blame the first line with a feature that is too large, or else the feature 0."""
+        i = int(too_large.argmax()) if too_large.any() else found.zero_line
+        # Before that, blame a line further up whose comment cannot be read.
+        self._take_comments(block, found, np.flatnonzero(found.states[:i] != kernels.NO_DOCUMENT))
         if not too_large.any():
             problem = f"with feature 0 here and feature {self.top_feature} before, {problem}"
-            raise FileFormatError(self.path, problem, self.n_lines + found.zero_line + 1)
-        i = int(too_large.argmax())
+            raise FileFormatError(self.path, problem, self.n_lines + i + 1)
         feature = int(found.largest[i])
         place = re.search(rb"(?<!\S)0*%d:" % feature, found.line(block, i))
         raise FileFormatError(

@@ -1,0 +1,193 @@
+"""Data sets as Parquet files.
+
+What a table by itself cannot tell (which column is what, the top grade) is in the metadata of
+files that Rankinite wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankinite.core.errors import FileFormatError, UsageError
+from rankinite.core.files import atomic_write
+from rankinite.core.params import Real
+from rankinite.core.progress import Progress, Silent
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.tables import ROWS_A_BATCH, Columns, assemble, without_index
+
+METADATA = b"rankinite"
+ROWS_A_GROUP = 1 << 16
+
+
+def read_parquet(
+    path: str | Path,
+    *,
+    label: str | None = None,
+    qid: str | None = None,
+    labels: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    query_weight: str | None = None,
+    doc_id: str | None = None,
+    comment: str | None = None,
+    group: bool = False,
+    top_grade: float | None = None,
+    progress: Progress | None = None,
+) -> RankingData:
+    """Read a Parquet file with one row a document.
+
+    Parameters
+    ----------
+    path
+        The file. If Rankinite wrote it, its metadata say which column is what; else the label is
+        in ``label``, the query in ``qid``, and all other columns are features.
+    label, qid, labels, features, query_weight, doc_id, comment, group, top_grade
+        As in `from_frame`; what is given goes before the metadata.
+    progress
+        Who wants to know how far it is.
+    """
+    source = Path(path)
+    with _open(source) as file:
+        schema = file.schema_arrow
+        columns, known = _described(source, schema.metadata or {})
+        given: dict[str, Any] = {
+            "label": label,
+            "qid": qid,
+            "labels": None
+            if labels is None
+            else {name: columns.labels.get(name, name) for name in labels},
+            "features": features,
+            "query_weight": query_weight,
+            "doc_id": doc_id,
+            "comment": comment,
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        columns = replace(columns, **chosen)
+        if top_grade is None and label is None:
+            top_grade = known.get("top_grade")
+        try:
+            columns = columns.complete(without_index(schema, columns))
+            return assemble(
+                _batches(file, columns, source, progress or Silent()),
+                file.metadata.num_rows,
+                columns,
+                group=group,
+                top_grade=top_grade,
+            )
+        except (FileFormatError, UsageError):
+            raise
+        except (ValueError, pa.ArrowException, OSError) as problem:
+            raise FileFormatError(source, str(problem)) from None
+
+
+def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | None = None) -> None:
+    """Write a data set as a Parquet file; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    data
+        What to write.
+    path
+        The file.
+    progress
+        Who wants to know how far it is.
+    """
+    columns = _free_names(data)
+    described = {**asdict(columns), "top_grade": data.top_grade}
+    metadata = {METADATA: json.dumps(described)}
+    with (
+        atomic_write(path) as file,
+        (progress or Silent()).start(
+            f"Writing {Path(path).name}", data.n_docs, "documents"
+        ) as task,
+    ):
+        writer = None
+        for start in range(0, data.n_docs, ROWS_A_GROUP):
+            docs = slice(start, min(start + ROWS_A_GROUP, data.n_docs))
+            table = pa.table(_arrays(data, columns, docs)).replace_schema_metadata(metadata)
+            writer = writer or pq.ParquetWriter(
+                file, table.schema, compression="zstd", write_page_checksum=True
+            )
+            writer.write_table(table)
+            task.advance(docs.stop - docs.start)
+        if writer is not None:
+            writer.close()
+
+
+def _free_names(data: RankingData) -> Columns:
+    """Choose names for the columns that are not features, so that none stands twice."""
+    taken = set(data.feature_names)
+
+    def free(name: str) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    return Columns(
+        label=free("label"),
+        qid=free("qid"),
+        labels={name: free(name) for name in data.labels},
+        features=list(data.feature_names),
+        query_weight=None if data.query_weight is None else free("query_weight"),
+        doc_id=None if data.doc_ids is None else free("docid"),
+        comment=None if data.comments is None else free("comment"),
+    )
+
+
+def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
+    values = data.base[docs] if data.rows is None else data.base[data.rows[docs]]
+    arrays: dict[str, Any] = {columns.label: data.y[docs], columns.qid: data.qid[docs]}
+    for source, column in columns.labels.items():
+        arrays[column] = data.labels[source][docs]
+    if columns.query_weight is not None and data.query_weight is not None:
+        arrays[columns.query_weight] = np.repeat(data.query_weight, data.sizes)[docs]
+    if columns.doc_id is not None:
+        arrays[columns.doc_id] = data._doc_ids[docs]
+    if columns.comment is not None:
+        arrays[columns.comment] = data._comments[docs]
+    for j, name in enumerate(data.feature_names):
+        arrays[name] = np.ascontiguousarray(values[:, j])
+    return arrays
+
+
+def _open(path: Path) -> Any:
+    if path.is_dir():
+        raise FileFormatError(path, "this is a directory; expected a file")
+    try:
+        return pq.ParquetFile(path, page_checksum_verification=True)
+    except FileNotFoundError:
+        raise FileFormatError(path, "there is no such file") from None
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise FileFormatError(path, f"cannot be read as Parquet: {problem}") from None
+
+
+def _described(path: Path, metadata: Mapping[bytes, bytes]) -> tuple[Columns, dict[str, Any]]:
+    if METADATA not in metadata:
+        return Columns(), {}
+    try:
+        known = json.loads(metadata[METADATA])
+        columns = Columns(**{name: known[name] for name in asdict(Columns())})
+        names = [*columns.named(), *(columns.features or ())]
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError("the name of a column is not a text")
+        if not Real(0).allows(known["top_grade"]):
+            raise ValueError("the top grade is not a number of at least 0")
+        return columns, {"top_grade": known["top_grade"]}
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise FileFormatError(path, f"the metadata are damaged: {problem!r}") from None
+
+
+def _batches(file: Any, columns: Columns, path: Path, progress: Progress) -> Iterator[Any]:
+    wanted = list(dict.fromkeys([*columns.named(), *(columns.features or ())]))
+    with progress.start(f"Reading {path.name}", file.metadata.num_rows, "documents") as task:
+        for batch in file.iter_batches(ROWS_A_BATCH, columns=wanted, use_threads=True):
+            yield batch
+            task.advance(batch.num_rows)
