@@ -24,7 +24,7 @@ from naive_svmlight import NUMBERS, WHOLES
 
 from rankinite.core.errors import FileFormatError, RankiniteError
 from rankinite.data import stream
-from rankinite.data.svmlight import read, read_svmlight
+from rankinite.data.svmlight import read, read_svmlight, write_svmlight
 
 FILES = int(os.environ.get("RANKINITE_FUZZ_FILES", "2000"))
 MUTANTS = 50  # of each pair of valid files
@@ -49,6 +49,12 @@ HEADERS = (
     '{"feature_names": 3}',
     '{"query_weight": 0}',
     "[[",
+)
+OWN_FILES = (  # as our writer makes them for what SVMlight cannot hold
+    b'#rankinite {"documents": ["clicks", "b"], "has_comments": true, "has_doc_ids": true}\n'
+    b'1 qid:1 1:0.5 2:3 #["c", "d", 1.5, null]\n0 qid:2 1:7 #["", "e\\n", 0.0, 2]\n',
+    b'#rankinite {"feature_names": ["x", "y"], "top_grade": 4.0, "qids": ["p", "q"], '
+    b'"query_weight": [0.5, 2.0]}\n2 qid:1 1:1 2:0\n0 qid:1 2:4\n1 qid:2 1:1e-3\n',
 )
 BYTES = b' \t\n\r\f\v#:.+-eE0123456789qidnaN\0\xff\xc3\xa9_x"[]{},='
 
@@ -88,10 +94,11 @@ class Mutant:
     options: dict[str, Any]
     block: int
     piece: int
+    written: bool = False  # and read again
 
 
 def mutant(rng: random.Random, files: list[bytes]) -> Mutant:
-    data = rng.choice(files)
+    data = rng.choice(OWN_FILES if rng.random() < 0.08 else files)
     sizes = None
     if b"qid:" not in data or rng.random() < 0.05:
         sizes = b"%d\n" * 2 % (rng.randrange(1, 4), rng.randrange(1, 4))
@@ -111,7 +118,8 @@ def mutant(rng: random.Random, files: list[bytes]) -> Mutant:
         "group": rng.random() < 0.2,
     }
     block = rng.choice([1, 7, 16, 64, 200, 4096])
-    return Mutant(data, sizes, options, block, rng.choice([1, 8, 50, 4096]))
+    piece = rng.choice([1, 8, 50, 4096])
+    return Mutant(data, sizes, options, block, piece, written=rng.random() < 0.1)
 
 
 def _compressed(rng: random.Random, data: bytes) -> bytes:
@@ -282,6 +290,9 @@ def _verdict(folder: Path, one: Mutant) -> str:
     assert isinstance(expected, naive_svmlight.Content)
     assert expected.width < SURELY_TOO_LARGE
     naive_svmlight.assert_same(found, expected)
+    if one.written:
+        write_svmlight(found, path)
+        assert read_svmlight(path).equals(found)
     return "read"
 
 

@@ -149,6 +149,12 @@ def test_read_line_is_right_or_says_odd(first: int) -> None:
     assert n_read > 60
 
 
+@pytest.mark.parametrize("place", ["{} qid:1 1:1", "1 qid:{} 1:1", "1 {}:1", "1 1:{}", "1 2:{}#"])
+def test_read_line_with_odd_numbers_everywhere(place: str) -> None:
+    lines = [place.format(text).encode() for text in [*NUMBERS, *WHOLES]]
+    assert sum(agrees(Row(line, 1, 9), line, 1, 9) for line in lines) > 5
+
+
 PLAIN = "1 qid:7 1:0.5 2:-3 4:1e-5 5:nan 8:123456.789 9:0.000012345678901 #docid = x"
 
 
@@ -177,7 +183,7 @@ def random_cuts(rng: random.Random, length: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_blocks_hold_the_lines_that_start_in_them(seed: int) -> None:
+def test_blocks_hold_the_lines_that_end_in_them(seed: int) -> None:
     rng = random.Random(seed)
     lines = [rng.choice([random_line(rng), b"", b"#"]) for _ in range(rng.randrange(2, 20))]
     text = np.frombuffer(b"\n".join(lines) + b"\n" + PADDING, np.uint8)
@@ -186,7 +192,7 @@ def test_blocks_hold_the_lines_that_start_in_them(seed: int) -> None:
     counts = np.empty(len(begins) - 1, np.int64)
     kernels.count_lines(text, begins, counts)
     assert counts.tolist() == [
-        int(((a <= starts[:-1]) & (starts[:-1] < b)).sum()) for a, b in pairwise(begins)
+        int(((a < starts[1:]) & (starts[1:] <= b)).sum()) for a, b in pairwise(begins)
     ]
 
     n = len(lines)

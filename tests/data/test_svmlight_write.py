@@ -1,7 +1,6 @@
 """Writing SVMlight text: what is written is read back to the bit, by us and by others."""
 
 import gzip
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.svmlight import kernels, read_svmlight, write, write_svmlight
 
 NAN = float("nan")
-# What a float32 can be: zeros, the smallest, the largest denormal, the smallest normal, the largest.
+# Zeros, the smallest numbers, the largest denormal, the smallest normal, the largest, and NaN.
 EXTREMES = np.array(
     [0x0, 0x80000000, 0x1, 0x80000001, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7FC00000],
     np.uint32,
@@ -81,11 +80,10 @@ def test_features_that_are_all_zero_survive(X: Any, first: int) -> None:
 
 
 def test_the_text_is_plain_and_short() -> None:
-    data = plain(
-        [[0.5, 0, 3], [0, 0, -0.25]], y=[2, 0.1], qid=[7, -3], comments=["docid = a x", "b"]
-    )
-    write_svmlight(data[:1], "one.txt")
-    assert Path("one.txt").read_bytes() == b"2 qid:7 1:0.5 3:3 #docid = a x\n"
+    rows = [[0.5, 0, 3], [0, 0, -0.25]]
+    write_svmlight(plain(rows, y=[2, 0.1], qid=[7, -3], comments=[" a x", ""]), "out.txt")
+    expected = b"2 qid:7 1:0.5 3:3 # a x\n0.1 qid:-3 3:-0.25\n"
+    assert Path("out.txt").read_bytes() == expected
 
 
 @pytest.mark.parametrize(
@@ -177,7 +175,7 @@ def test_an_interrupted_write_leaves_the_old_file(
         write_svmlight(data, name)
     assert len(calls) == after + 1
     assert Path(name).read_bytes() == before
-    assert os.listdir() == [name]
+    assert [path.name for path in Path().iterdir()] == [name]
 
 
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])

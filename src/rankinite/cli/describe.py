@@ -44,6 +44,7 @@ def describe(
         terminal.show_json({"sets": found, "figures": [str(path) for path in drawn]})
         return
     _show_statistics(terminal, names, sets)
+    terminal.say("")
     _show_grades(terminal, names, sets)
     for path in drawn:
         terminal.say(f"wrote {path}")

@@ -20,6 +20,10 @@ def _load_word(array: NDArray[np.uint8], index: int) -> np.uint64:
     return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
 
 
+def _load_byte(array: NDArray[np.uint8], index: int) -> int:
+    return int(array[index])
+
+
 def _trailing_zeros(word: np.uint64) -> int:
     value = int(word)
     return (value & -value).bit_length() - 1 if value else 64
@@ -34,6 +38,15 @@ def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.int64), generate
 
 
+def _load_byte_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(view.data, [arguments[1]])
+        return builder.zext(builder.load(place), WORD)
+
+    return types.int64(array, types.int64), generate
+
+
 def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -42,8 +55,10 @@ def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
 
 
 if config.DISABLE_JIT:
+    load_byte: Any = _load_byte
     load_word: Any = _load_word
     trailing_zeros: Any = _trailing_zeros
 else:
+    load_byte = intrinsic(_load_byte_intrinsic)
     load_word = intrinsic(_load_word_intrinsic)
     trailing_zeros = intrinsic(_trailing_zeros_intrinsic)

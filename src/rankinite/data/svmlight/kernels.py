@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange
-from rankinite.core.words import load_word, trailing_zeros
+from rankinite.core.words import load_byte, load_word, trailing_zeros
 
 # The states of a line.
 NO_DOCUMENT = 0
@@ -38,6 +38,8 @@ MOST_DIGITS = 18
 ZEROS = np.uint64(0x3030303030303030)
 UP_FROM_TEN = np.uint64(0x7676767676767676)
 HIGH_BITS = np.uint64(0x8080808080808080)
+LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
 PAIRS = np.uint64(0x000000FF000000FF)
 PAIR_FACTORS = np.uint64(0x000F424000000064)
 FOUR_FACTORS = np.uint64(0x0000271000000001)
@@ -221,48 +223,71 @@ def read_line(
     n_seen = 0
     top = np.int64(-1)
     while True:
-        while is_blank(text[p]):
+        byte = load_byte(text, p)
+        while is_blank(byte):
             p += 1
-        if text[p] == 10:
+            byte = load_byte(text, p)
+        if byte == 10:
             break
-        if text[p] == 35:
+        if byte == 35:
             comment[0] = p + 1
             break
         feature = np.int64(0)
         start = p
-        digit = np.int64(text[p]) - 48
+        digit = byte - 48
         while 0 <= digit <= 9:
             feature = feature * 10 + digit
             p += 1
-            digit = np.int64(text[p]) - 48
-        if text[p] != 58 or not 0 < p - start <= MOST_DIGITS or feature < first_feature:
+            digit = load_byte(text, p) - 48
+        if digit != 10 or not 0 < p - start <= MOST_DIGITS or feature < first_feature:
             return ODD, start
         p += 1
         start = p
-        negative = text[p] == 45
+        byte = load_byte(text, p)
+        negative = byte == 45
         if negative:
             p += 1
+            byte = load_byte(text, p)
         mantissa = np.int64(0)
-        digit = np.int64(text[p]) - 48
+        first_digit = p
+        digit = byte - 48
         while 0 <= digit <= 9:
             mantissa = mantissa * 10 + digit
             p += 1
-            digit = np.int64(text[p]) - 48
-        plain = negative < p - start < 8
+            digit = load_byte(text, p) - 48
+        n_digits = p - first_digit
+        plain = n_digits > 0
         n_fraction = 0
-        if text[p] == 46:
-            fraction, n_fraction = read_digits(load_word(text, p + 1))
+        if digit == -2:
+            p += 1
+            fraction, n_fraction = read_digits(load_word(text, p))
             mantissa = mantissa * TENS[n_fraction] + fraction
-            p += 1 + n_fraction
-        value = np.float32(np.float64(mantissa) / POWERS[n_fraction])
-        plain = plain and n_fraction < 8 and text[p] | 32 != 101
-        if not plain:
+            p += n_fraction
+            if n_fraction == 8:
+                fraction, n_more = read_digits(load_word(text, p))
+                mantissa = mantissa * TENS[n_more] + fraction
+                p += n_more
+                n_fraction += n_more
+                if n_more == 8:
+                    fraction, n_more = read_digits(load_word(text, p))
+                    mantissa = mantissa * TENS[n_more] + fraction
+                    p += n_more
+                    n_fraction += n_more
+        wide = np.float64(mantissa) / POWERS[n_fraction]
+        value = np.float32(wide)
+        byte = load_byte(text, p)
+        if mantissa > EXACT_INTEGER:
+            plain = plain and np.float32(wide * (1 - ROUND_OFF)) == np.float32(
+                wide * (1 + ROUND_OFF)
+            )
+        if not plain or n_digits + n_fraction > MOST_DIGITS or byte | 32 == 101:
             value, negative, p = read_value(text, start)
             if p < 0:
                 return ODD, start
+            byte = load_byte(text, p)
         if negative:
             value = -value
-        if not ends_token(text[p]):
+        if not ends_token(byte):
             return ODD, p
         column = feature - first_feature
         if column < width:
@@ -281,11 +306,28 @@ def read_line(
 
 @parallel_kernel
 def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-    """Count the lines that start in each block of text; block b ends where b + 1 begins."""
+    """Count the newlines in each block of text; block b ends where b + 1 begins.
+
+    Eight bytes at a time: each byte of ``sums`` counts the newlines at its place, and is emptied
+    before it can overflow.
+    """
     for b in prange(out.shape[0]):
-        found = 1 if begins[b] == 0 else 0
-        for p in range(max(begins[b] - 1, 0), begins[b + 1] - 1):
-            found += text[p] == 10
+        found = np.int64(0)
+        p = begins[b]
+        while p + 8 <= begins[b + 1]:
+            n_words = min((begins[b + 1] - p) // 8, 255)
+            sums = np.uint64(0)
+            for w in range(n_words):
+                word = load_word(text, p + 8 * w) ^ NEWLINES
+                word = ~(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
+                sums += word >> np.uint64(7)
+            for _ in range(8):
+                found += np.int64(sums & np.uint64(255))
+                sums >>= np.uint64(8)
+            p += 8 * n_words
+        while p < begins[b + 1]:
+            found += load_byte(text, p) == 10
+            p += 1
         out[b] = found
 
 
@@ -304,14 +346,14 @@ def read_blocks(
     starts: NDArray[np.int64],
     states: NDArray[np.uint8],
 ) -> None:
-    """Read every line into its own row of the matrix; block b starts with ``first_lines[b]``."""
+    """Read every line into its own row; block b has the lines that end in it.
+
+    The first of them is ``first_lines[b]``.
+    """
     for b in prange(begins.shape[0] - 1):
         p = begins[b]
-        if p > 0:
+        while p > 0 and text[p - 1] != 10:
             p -= 1
-            while text[p] != 10:
-                p += 1
-            p += 1
         for i in range(first_lines[b], first_lines[b + 1]):
             starts[i] = p
             one = slice(i, i + 1)

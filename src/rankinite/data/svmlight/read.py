@@ -20,8 +20,8 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import Block, read_blocks_of_lines
 from rankinite.data.svmlight import kernels
 from rankinite.data.svmlight.comments import CommentColumn, Header, interpret
-from rankinite.data.svmlight.groups import group_sizes_beside, read_group_sizes
 from rankinite.data.svmlight.line import LARGEST_FEATURE, LineError, parse_label, parse_line
+from rankinite.data.svmlight.queries import find_queries
 
 log = logging.getLogger("rankinite")
 
@@ -151,8 +151,11 @@ class _Reader:
         return int((self.n_docs + n_lines) / share * SPARE_ROWS) + 1
 
     def _resize(self, n_rows: int) -> None:
-        # In place: large arrays move by their page tables, not by copying.
-        self.flat.resize(n_rows * self.width, refcheck=False)
+        if self.flat.size == 0:
+            self.flat = np.empty(n_rows * self.width, np.float32)
+        else:
+            # In place: large arrays move by their page tables, not by copying.
+            self.flat.resize(n_rows * self.width, refcheck=False)
 
     def _read_unusual_lines(
         self, block: Block, found: _Lines, rows: NDArray[np.float32]
@@ -260,7 +263,9 @@ class _Reader:
         self._resize(self.n_docs)
         base = self._matrix()
         texts, labels = interpret(self.path, self.comments, self.header, sources, lines)
-        order, offsets, qids = self._queries(ids, has_qid, lines, query_file, group=group)
+        order, offsets, qids = find_queries(
+            self.path, ids, has_qid, lines, query_file=query_file, group=group
+        )
         names = self.header.feature_names
         if names is None:
             names = [str(self.first_feature + column) for column in range(self.width)]
@@ -287,55 +292,6 @@ class _Reader:
             top_grade=top,
             **texts,
         )
-
-    def _queries(
-        self,
-        ids: NDArray[np.int64],
-        has_qid: NDArray[np.bool_],
-        lines: NDArray[np.int64],
-        query_file: str | Path | None,
-        *,
-        group: bool,
-    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
-        if not has_qid.any():
-            sizes = self._group_sizes(query_file)
-            return None, sizes, np.arange(1, len(sizes))
-        if query_file is not None:
-            problem = (
-                f"the lines have a qid, and {query_file} has group sizes; expected one of both"
-            )
-            raise FileFormatError(self.path, problem)
-        if not has_qid.all():
-            line = int(lines[has_qid.argmin()])
-            problem = "this line has no qid, and others have one; expected it in every line"
-            raise FileFormatError(self.path, problem, line)
-        apart = None if group else checks.first_apart(ids)
-        if apart is not None:
-            again, began = apart
-            raise FileFormatError(
-                self.path,
-                f"query {ids[again]} comes again after others (it began in line {lines[began]}); "
-                "put its documents together, or group them (group=True, --group)",
-                int(lines[again]),
-            )
-        return checks.grouped(ids, group=group)
-
-    def _group_sizes(self, query_file: str | Path | None) -> NDArray[np.int64]:
-        source = group_sizes_beside(self.path) if query_file is None else Path(query_file)
-        if source is None:
-            raise FileFormatError(
-                self.path,
-                "no line has a qid, and there are no group sizes; expected qid:<number> behind "
-                f"the labels, or the sizes, one a line, in {self.path.name}.query",
-            )
-        sizes = read_group_sizes(source)
-        if sizes.sum() != self.n_docs:
-            raise FileFormatError(
-                source,
-                f"the group sizes add up to {sizes.sum()}, "
-                f"and {self.path} has {self.n_docs} documents",
-            )
-        return np.concatenate([[0], np.cumsum(sizes)])
 
 
 class _Lines:
