@@ -37,7 +37,7 @@ def test_every_command_has_an_example_of_itself():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys\nfrom rankinite.cli.run import main\n"
+        "import sys\nfrom rankinite.cli import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "heavy = {'numba', 'numpy', 'pyarrow', 'scipy', 'sklearn', 'matplotlib'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"

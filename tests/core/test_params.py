@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankinite.core.errors import UsageError
-from rankinite.core.params import Either, OneOf, Real, Whole, check, check_all
+from rankinite.core.params import Either, OneOf, Real, Whole, check
 
 CASES = [
     (Whole(), [0, 1, 10**30, np.int64(3), np.uint8(0)], [-1, 1.0, "1", None, True, np.True_]),
@@ -48,10 +48,3 @@ def test_the_sentence(constraint, words):
     with pytest.raises(UsageError) as caught:
         check("Model", "depth", -0.5j, constraint)
     assert str(caught.value) == f"Model: depth must be {words}; got (-0-0.5j)"
-
-
-def test_check_all_names_the_wrong_one():
-    constraints = {"first": Whole(), "second": Real()}
-    check_all("Model", {"first": 1, "second": 2.0, "unchecked": None}, constraints)
-    with pytest.raises(UsageError, match=r"^Model: second must be a finite number; got 'x'$"):
-        check_all("Model", {"first": 1, "second": "x"}, constraints)

@@ -1,5 +1,20 @@
 """The ``rankinite`` command: the only place that prints, catches errors and draws progress bars."""
 
-from rankinite.cli.run import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code; Ctrl-C counts from the first import."""
+    try:
+        from rankinite.cli.run import run
+
+        code = run(arguments)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)

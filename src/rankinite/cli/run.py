@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any
 
 import typer
 
@@ -19,26 +21,35 @@ from rankinite.core.errors import RankiniteError, UsageError
 
 WRONG_DATA = 1
 WRONG_USE = 2
-INTERRUPTED = 130
+SECONDS_TO_REPEAT = 0.05
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code."""
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the command line and return its exit code."""
     from rankinite.cli.app import app
 
+    sys.unraisablehook = _keep_interrupts
     try:
         code = app(arguments, prog_name="rankinite", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as problem:
-        code = _explain(problem)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _explain(problem)
+    return code if isinstance(code, int) else 0
+
+
+def _keep_interrupts(lost: Any) -> None:
+    """Repeat a Ctrl-C that came while Python could not raise it, such as in a finaliser."""
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        threading.Timer(SECONDS_TO_REPEAT, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _explain(problem: BaseException) -> int:
     if isinstance(problem, SystemExit):
         return problem.code if isinstance(problem.code, int) else WRONG_DATA
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
-        return INTERRUPTED
+        raise KeyboardInterrupt
     if isinstance(problem, BrokenPipeError):
         # Whoever read our output has gone; nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -128,9 +128,3 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
     """
     if not constraint.allows(value):
         raise UsageError(f"{owner}: {name} must be {constraint}; got {value!r}")
-
-
-def check_all(owner: str, values: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
-    """Check every parameter that has a constraint."""
-    for name, constraint in constraints.items():
-        check(owner, name, values[name], constraint)
