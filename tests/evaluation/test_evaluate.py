@@ -237,12 +237,11 @@ def test_scores_may_be_any_array_and_stay_as_they_are():
         (
             [0, 2000],
             "NDCG",
-            "NDCG: the label 2000 of document 1 is too large for a gain of 2^label",
+            "NDCG: document 1 has the label 2000, too large for a gain of 2^label",
         ),
-        ([0, 2000], "ERR", "ERR: the label 2000 of document 1 is too large"),
         # Each gain is a number, but their sum is not.
-        ([1023.9, 1023.9], "NDCG@3", "NDCG@3: the label 1023.9 of document 0 is too large"),
-        ([0, 1e308, 1e308], "DCG(gain=linear)", "the label 1e+308 of document 1 is too large"),
+        ([1023.9, 1023.9], "NDCG@3", "NDCG@3: document 0 has the label 1023.9, too large"),
+        ([0, 1e308, 1e308], "DCG(gain=linear)", "document 1 has the label 1e+308, too large"),
         ([0.5, 1.5], "CNDCG@3", "CNDCG@3: document 1 has the label 1.5"),
         ([0.5, 1.5], "CNDCG@3", "click rates lie in [0, 1]"),
         ([0, 0, 4], "ERR(top_grade=3)@5", "ERR(top_grade=3)@5: document 2 has the label 4, above"),

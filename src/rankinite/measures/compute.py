@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,9 @@ from rankinite.measures.measure import Form, Measure
 
 Floats = NDArray[np.float64]
 
-# One call of the kernel cannot be interrupted, so it gets no more documents than this.
-DOCS_A_CALL = 1 << 21
+# So many documents' values stay in the cache; and a call of a kernel cannot be interrupted.
+DOCS_A_CALL = 1 << 17
+NORMALISED = Form.NORMALISED
 
 
 def measure_queries(
@@ -45,42 +45,52 @@ def measure_queries(
     top_grade
         The largest grade there can be, for measures that do not name their own.
     """
-    values, columns = _document_values(measures, labels, top_grade)
-    normalised = np.zeros(len(values), np.bool_)
-    for measure, column in zip(measures, columns, strict=True):
-        normalised[column] |= measure.form == Form.NORMALISED
-    unsigned = _read_only(scores + 0.0)  # -0.0 becomes 0.0, with which it ties
+    for measure in measures:
+        measure.check_labels(_labels(measure, labels), top_grade)
+    valuing, columns = _ways_of_valuing(measures, top_grade)
+    normalised = np.zeros(len(valuing), np.bool_)
+    normalised[[c for m, c in zip(measures, columns, strict=True) if m.form == NORMALISED]] = True
     longest = int(np.diff(offsets).max())
+    fixed = (
+        normalised,
+        np.array([int(measure.form) for measure in measures]),
+        columns,
+        np.array([measure.depth or 0 for measure in measures]),
+        np.stack([measure.rank_weights(longest) for measure in measures]),
+        np.array([_number(measure.empty) for measure in measures]),
+    )
     out = np.empty((len(measures), len(offsets) - 1))
     for first, last in _calls(offsets):
+        docs = slice(offsets[first], offsets[last])
+        values = np.empty((len(valuing), docs.stop - docs.start))
+        for row, measure in enumerate(valuing):
+            values[row] = measure.document_values(_without_gaps(measure, labels, docs), top_grade)
         part = np.empty((len(measures), last - first))
+        # -0.0 becomes 0.0, with which it ties.
         kernels.measure_all(
-            unsigned,
-            _read_only(offsets[first : last + 1]),
-            values,
-            normalised,
-            np.array([int(measure.form) for measure in measures]),
-            columns,
-            np.array([measure.depth or 0 for measure in measures]),
-            np.stack([measure.rank_weights(longest) for measure in measures]),
-            np.array([_number(measure.empty) for measure in measures]),
-            part,
+            scores[docs] + 0.0, offsets[first : last + 1] - docs.start, values, *fixed, part
         )
         out[:, first:last] = part
     return out
 
 
-def _document_values(
-    measures: Sequence[Measure], labels: Mapping[str | None, Floats], top_grade: float
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the distinct ways in which documents are valued, and the one of each measure."""
-    keys = [measure.values_key(top_grade) for measure in measures]
-    rows = {key: row for row, key in enumerate(dict.fromkeys(keys))}
-    columns = np.array([rows[key] for key in keys])
-    values = np.empty((len(rows), len(labels[None])))
-    for row, measure in dict(zip(columns.tolist(), measures, strict=True)).items():
-        values[row] = measure.document_values(_labels(measure, labels), top_grade)
-    return values, columns
+def _ways_of_valuing(
+    measures: Sequence[Measure], top_grade: float
+) -> tuple[list[Measure], NDArray[np.int64]]:
+    """Return measures that value documents in different ways, and the like of each measure."""
+    rows: dict[Hashable, int] = {}
+    valuing: list[Measure] = []
+    for measure in measures:
+        key = measure.values_key(top_grade)
+        if key not in rows:
+            rows[key] = len(valuing)
+            valuing.append(measure)
+    return valuing, np.array([rows[measure.values_key(top_grade)] for measure in measures])
+
+
+def _without_gaps(measure: Measure, labels: Mapping[str | None, Floats], docs: slice) -> Floats:
+    part = _labels(measure, labels)[docs]
+    return np.nan_to_num(part, nan=0.0) if np.isnan(part).any() else part
 
 
 def _labels(measure: Measure, labels: Mapping[str | None, Floats]) -> Floats:
@@ -88,15 +98,7 @@ def _labels(measure: Measure, labels: Mapping[str | None, Floats]) -> Floats:
         known = [repr(name) for name in labels if name is not None]
         has = f"it has {', '.join(known)}" if known else "it has none but its own labels"
         raise UsageError(f"{measure}: the data set has no label source {measure.source!r}; {has}")
-    found = labels[measure.source]
-    return np.nan_to_num(found, nan=0.0) if np.isnan(found).any() else found
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to: numba compiles again for arrays that can."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return labels[measure.source]
 
 
 def _number(empty: int | str) -> float:

@@ -21,6 +21,10 @@ from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, W
 
 Floats = NDArray[np.float64]
 
+# Gains up to here can be added up without overflow, however many documents there are.
+LARGEST_EXPONENT = 900
+LARGEST_GAIN = 1e270
+
 DEEPEST = 999_999_999
 
 
@@ -84,6 +88,17 @@ class Measure:
         names = [item.name.rstrip("_") for item in fields(cls)]
         return [name for name in names if name not in ("depth", "source")]
 
+    def check_labels(self, labels: Floats, top_grade: float) -> None:
+        """Refuse labels that the measure cannot use; NaN is no label and passes."""
+        limit, reason = self._largest_label(top_grade)
+        if np.fmax.reduce(labels) > limit:
+            doc = int((labels > limit).argmax())
+            raise DataError(f"{self}: document {doc} has the label {labels[doc]:g}, {reason}")
+
+    def _largest_label(self, top_grade: float) -> tuple[float, str]:
+        """Return the largest label that can be used, and what to say of a larger one."""
+        return np.inf, ""
+
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
         """Return what each document is worth; 0 for one that is not relevant."""
         raise NotImplementedError(f"{self.name} gives no values")  # an abstract method
@@ -125,10 +140,14 @@ class DCG(Measure):
 
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
         """Return the gain of each document."""
-        if self.gain == "exp2":
-            return _exponential_gain(labels, self)
-        _check_sum(labels, labels, self, "; use smaller labels")
-        return labels.copy()
+        return labels if self.gain == "linear" else _exponential_gain(labels)
+
+    def _largest_label(self, top_grade: float) -> tuple[float, str]:
+        if self.gain == "linear":
+            return LARGEST_GAIN, "too large for gains that can be added up"
+        return LARGEST_EXPONENT, (
+            "too large for a gain of 2^label; use grades such as 0 to 4, or NDCG(gain=linear)"
+        )
 
     def values_key(self, top_grade: float) -> Hashable:
         """Return what the gains depend on."""
@@ -169,13 +188,13 @@ class CNDCG(Measure):
 
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
         """Return the gain of each document's click rate."""
-        if labels.max(initial=0.0) > 1.0:
-            doc = int(labels.argmax())
-            raise DataError(
-                f"{self}: document {doc} has the label {labels[doc]:g}, and click rates lie in "
-                "[0, 1]; name their source, as in CNDCG@3[clicks]"
-            )
-        return _exponential_gain(labels * _given(self.top_grade, top_grade), self)
+        return _exponential_gain(labels * _given(self.top_grade, top_grade))
+
+    def _largest_label(self, top_grade: float) -> tuple[float, str]:
+        top = _given(self.top_grade, top_grade)
+        if top > LARGEST_EXPONENT:
+            return 0.0, f"and a top grade of {top:g} is too large for a gain of 2^(top grade)"
+        return 1.0, "and click rates lie in [0, 1]; name their source, as in CNDCG@3[clicks]"
 
     def values_key(self, top_grade: float) -> Hashable:
         """Return what the gains depend on."""
@@ -205,12 +224,11 @@ class ERR(Measure):
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
         """Return the chance that each document satisfies."""
         top = _given(self.top_grade, top_grade)
-        if labels.max(initial=0.0) > top:
-            doc = int(labels.argmax())
-            raise DataError(
-                f"{self}: document {doc} has the label {labels[doc]:g}, above the top grade {top:g}"
-            )
-        return np.asarray(_exponential_gain(labels, self) * np.exp2(-top))
+        return np.asarray(np.exp2(labels - top) - np.exp2(-top))
+
+    def _largest_label(self, top_grade: float) -> tuple[float, str]:
+        top = _given(self.top_grade, top_grade)
+        return top, f"above the top grade {top:g}"
 
     def values_key(self, top_grade: float) -> Hashable:
         """Return what the chances depend on."""
@@ -313,23 +331,8 @@ MEASURES: dict[str, type[Measure]] = {
 }
 
 
-def _exponential_gain(labels: Floats, measure: Measure) -> Floats:
-    with np.errstate(over="ignore"):
-        gain = np.exp2(labels) - 1.0
-    advice = " of 2^label; use grades such as 0 to 4, or NDCG(gain=linear)"
-    _check_sum(gain, labels, measure, advice)
-    return np.asarray(gain)
-
-
-def _check_sum(gain: Floats, labels: Floats, measure: Measure, advice: str) -> None:
-    """Refuse gains that overflow when added: their NDCG would be NaN, as if left out."""
-    with np.errstate(over="ignore"):
-        if np.isfinite(gain.sum()):
-            return
-    doc = int(labels.argmax())
-    raise DataError(
-        f"{measure}: the label {labels[doc]:g} of document {doc} is too large for a gain{advice}"
-    )
+def _exponential_gain(labels: Floats) -> Floats:
+    return np.asarray(np.exp2(labels) - 1.0)
 
 
 def _given(own: float | None, of_data: float) -> float:
