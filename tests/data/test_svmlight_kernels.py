@@ -218,9 +218,8 @@ def test_gather_text_copies_pieces() -> None:
     text = b"the quick brown fox"
     pieces = [(4, 9), (0, 3), (7, 7), (16, 19)]
     begins, ends = (np.array(side) for side in zip(*pieces, strict=True))
-    offsets = np.cumsum([0, *(ends - begins)])
-    out = np.empty(offsets[-1], np.uint8)
-    kernels.gather_text(np.frombuffer(text, np.uint8), begins, ends, offsets, out)
+    out = np.empty((ends - begins).sum(), np.uint8)
+    kernels.gather_text(np.frombuffer(text, np.uint8), begins, ends, out)
     assert out.tobytes() == b"quickthefox"
 
 

@@ -8,8 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -97,7 +96,7 @@ class Bars:
         return _Bar(name, total, unit)
 
 
-class _Bar:
+class _Bar(Task):
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name = name
         self.total = total
@@ -130,15 +129,7 @@ class _Bar:
         bar.start()
         return bar
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def end(self) -> None:
         if self.drawn is not None:
             self.drawn.stop()
 

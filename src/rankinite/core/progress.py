@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Protocol, Self
 
 
-class Task(Protocol):
-    """One piece of work under way; a context manager that ends it."""
+class Task:
+    """One piece of work under way, of which nobody sees anything; a context manager that ends it.
+
+    Whoever shows progress overrides `advance` and `end`.
+    """
 
     def advance(self, amount: int) -> None:
         """Say that so much more is done."""
 
-    def __enter__(self) -> Self: ...
+    def end(self) -> None:
+        """Say that the work has ended, well or not."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        self.end()
 
 
 class Progress(Protocol):
@@ -29,25 +31,9 @@ class Progress(Protocol):
         """Begin a piece of work of ``total`` units (None if nobody knows)."""
 
 
-class _SilentTask:
-    def advance(self, amount: int) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
-
-
 class Silent:
     """The progress that nobody watches: the default everywhere."""
 
     def start(self, name: str, total: int | None, unit: str) -> Task:
         """Begin a piece of work without a word."""
-        return _SilentTask()
+        return Task()

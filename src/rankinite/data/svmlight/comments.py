@@ -126,7 +126,7 @@ class CommentColumn:
         lengths = np.maximum(ends - begins, 0)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         copied = np.empty(offsets[-1], np.uint8)
-        kernels.gather_text(text, begins, begins + lengths, offsets, copied)
+        kernels.gather_text(text, begins, begins + lengths, copied)
         array = pa.LargeStringArray.from_buffers(
             len(begins), pa.py_buffer(offsets), pa.py_buffer(copied)
         )

@@ -373,20 +373,28 @@ def read_blocks(
             p += 1
 
 
+@inlined_kernel
+def copy_text(
+    text: NDArray[np.uint8], begin: int, end: int, out: NDArray[np.uint8], at: int
+) -> int:
+    """Copy a piece of text to a place; return the place behind it."""
+    for p in range(begin, end):
+        out[at] = text[p]
+        at += 1
+    return at
+
+
 @kernel
 def gather_text(
     text: NDArray[np.uint8],
     begins: NDArray[np.int64],
     ends: NDArray[np.int64],
-    offsets: NDArray[np.int64],
     out: NDArray[np.uint8],
 ) -> None:
-    """Copy pieces of text one behind the other; piece i goes to ``offsets[i]``."""
+    """Copy pieces of text one behind the other."""
+    at = 0
     for i in range(begins.shape[0]):
-        at = offsets[i]
-        for p in range(begins[i], ends[i]):
-            out[at] = text[p]
-            at += 1
+        at = copy_text(text, begins[i], ends[i], out, at)
 
 
 @kernel
@@ -406,19 +414,10 @@ def write_lines(
     at = 0
     v = 0
     for i in range(written.shape[0]):
-        for p in range(head_offsets[i], head_offsets[i + 1]):
-            out[at] = heads[p]
-            at += 1
+        at = copy_text(heads, head_offsets[i], head_offsets[i + 1], out, at)
         for j in range(written.shape[1]):
-            if not written[i, j]:
-                continue
-            for p in range(prefix_offsets[j], prefix_offsets[j + 1]):
-                out[at] = prefixes[p]
-                at += 1
-            for p in range(value_offsets[v], value_offsets[v + 1]):
-                out[at] = values[p]
-                at += 1
-            v += 1
-        for p in range(tail_offsets[i], tail_offsets[i + 1]):
-            out[at] = tails[p]
-            at += 1
+            if written[i, j]:
+                at = copy_text(prefixes, prefix_offsets[j], prefix_offsets[j + 1], out, at)
+                at = copy_text(values, value_offsets[v], value_offsets[v + 1], out, at)
+                v += 1
+        at = copy_text(tails, tail_offsets[i], tail_offsets[i + 1], out, at)
