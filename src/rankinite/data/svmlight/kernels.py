@@ -34,7 +34,16 @@ EXACT_INTEGER = 2**53
 EXACT_POWER = 22
 MOST_DIGITS = 18
 
+# Bytes; bit 5 makes a letter lower case.
+TAB, NEWLINE, VERTICAL_TAB, RETURN, SPACE = 9, 10, 11, 13, 32
+LOWER = 32
+HASH, PLUS, MINUS, POINT, COLON = ord("#"), ord("+"), ord("-"), ord("."), ord(":")
+ZERO, NINE = ord("0"), ord("9")
+A, E, N = ord("a"), ord("e"), ord("n")
+
 # Eight bytes of text as one word.
+FOUR_BYTES = np.uint64(0xFFFFFFFF)
+QID = np.uint64(int.from_bytes(b"qid:", "little"))
 ZEROS = np.uint64(0x3030303030303030)
 UP_FROM_TEN = np.uint64(0x7676767676767676)
 HIGH_BITS = np.uint64(0x8080808080808080)
@@ -49,13 +58,13 @@ TENS = np.array([10**k for k in range(9)], dtype=np.int64)
 @inlined_kernel
 def is_blank(byte: int) -> bool:
     """Tell whether a byte separates tokens inside a line."""
-    return byte == 32 or byte == 9 or 11 <= byte <= 13
+    return byte == SPACE or byte == TAB or VERTICAL_TAB <= byte <= RETURN
 
 
 @inlined_kernel
 def ends_token(byte: int) -> bool:
     """Tell whether a byte may follow a token: a blank, the newline or the mark of a comment."""
-    return byte == 32 or byte == 10 or byte == 35 or byte == 9 or 11 <= byte <= 13
+    return byte == NEWLINE or byte == HASH or is_blank(byte)
 
 
 @inlined_kernel
@@ -83,30 +92,30 @@ def read_number(text: NDArray[np.uint8], p: int) -> tuple[int, int, int, bool, b
     Returns the position behind it, its digits as an integer, its power of ten, whether it is
     negative, and whether all of this is right; the caller checks what follows.
     """
-    negative = text[p] == 45
-    if negative or text[p] == 43:
+    negative = text[p] == MINUS
+    if negative or text[p] == PLUS:
         p += 1
     mantissa = np.int64(0)
     exponent = np.int64(0)
     n_kept = 0
     n_digits = 0
     in_fraction = False
-    while text[p] == 46 or 48 <= text[p] <= 57:
-        if text[p] == 46:
+    while text[p] == POINT or ZERO <= text[p] <= NINE:
+        if text[p] == POINT:
             if in_fraction:
                 break
             in_fraction = True
         else:
             n_digits += 1
             if n_kept < MOST_DIGITS:
-                mantissa = mantissa * 10 + np.int64(text[p]) - 48
+                mantissa = mantissa * 10 + np.int64(text[p]) - ZERO
                 n_kept += 1 if mantissa > 0 else 0
                 exponent -= 1 if in_fraction else 0
             elif not in_fraction:
                 exponent += 1
         p += 1
     fine = n_digits > 0
-    if text[p] | 32 == 101:
+    if text[p] | LOWER == E:
         p, power, has_power = _read_power(text, p + 1)
         exponent += power
         fine = fine and has_power
@@ -115,13 +124,13 @@ def read_number(text: NDArray[np.uint8], p: int) -> tuple[int, int, int, bool, b
 
 @kernel
 def _read_power(text: NDArray[np.uint8], p: int) -> tuple[int, int, bool]:
-    negative = text[p] == 45
-    if negative or text[p] == 43:
+    negative = text[p] == MINUS
+    if negative or text[p] == PLUS:
         p += 1
     first = p
     power = np.int64(0)
-    while 48 <= text[p] <= 57 and p - first < 5:
-        power = power * 10 + np.int64(text[p]) - 48
+    while ZERO <= text[p] <= NINE and p - first < 5:
+        power = power * 10 + np.int64(text[p]) - ZERO
         p += 1
     return p, -power if negative else power, 0 < p - first < 5
 
@@ -129,22 +138,22 @@ def _read_power(text: NDArray[np.uint8], p: int) -> tuple[int, int, bool]:
 @kernel
 def _behind_nan(text: NDArray[np.uint8], p: int) -> int:
     """Return the position behind ``nan`` in any case, or -1."""
-    if text[p] == 45 or text[p] == 43:
+    if text[p] == MINUS or text[p] == PLUS:
         p += 1
-    if text[p] | 32 == 110 and text[p + 1] | 32 == 97 and text[p + 2] | 32 == 110:
+    if text[p] | LOWER == N and text[p + 1] | LOWER == A and text[p + 2] | LOWER == N:
         return p + 3
     return -1
 
 
 @kernel
 def _read_qid(text: NDArray[np.uint8], p: int) -> tuple[int, int, bool]:
-    negative = text[p] == 45
+    negative = text[p] == MINUS
     if negative:
         p += 1
     first = p
     qid = np.int64(0)
-    while 48 <= text[p] <= 57 and p - first <= MOST_DIGITS:
-        qid = qid * 10 + np.int64(text[p]) - 48
+    while ZERO <= text[p] <= NINE and p - first <= MOST_DIGITS:
+        qid = qid * 10 + np.int64(text[p]) - ZERO
         p += 1
     return p, -qid if negative else qid, 0 < p - first <= MOST_DIGITS
 
@@ -192,10 +201,10 @@ def read_line(
     qid[0] = NO_QID
     while is_blank(text[p]):
         p += 1
-    if text[p] == 35:
+    if text[p] == HASH:
         comment[0] = p + 1
         return NO_DOCUMENT, p
-    if text[p] == 10:
+    if text[p] == NEWLINE:
         return NO_DOCUMENT, p
 
     p, mantissa, exponent, negative, fine = read_number(text, p)
@@ -209,9 +218,7 @@ def read_line(
 
     while is_blank(text[p]):
         p += 1
-    if text[p] == 113:
-        if text[p + 1] != 105 or text[p + 2] != 100 or text[p + 3] != 58:
-            return ODD, p
+    if load_word(text, p) & FOUR_BYTES == QID:
         p, number, fine = _read_qid(text, p + 4)
         if not fine or not ends_token(text[p]):
             return ODD, p
@@ -227,38 +234,38 @@ def read_line(
         while is_blank(byte):
             p += 1
             byte = load_byte(text, p)
-        if byte == 10:
+        if byte == NEWLINE:
             break
-        if byte == 35:
+        if byte == HASH:
             comment[0] = p + 1
             break
         feature = np.int64(0)
         start = p
-        digit = byte - 48
+        digit = byte - ZERO
         while 0 <= digit <= 9:
             feature = feature * 10 + digit
             p += 1
-            digit = load_byte(text, p) - 48
-        if digit != 10 or not 0 < p - start <= MOST_DIGITS or feature < first_feature:
+            digit = load_byte(text, p) - ZERO
+        if digit != COLON - ZERO or not 0 < p - start <= MOST_DIGITS or feature < first_feature:
             return ODD, start
         p += 1
         start = p
         byte = load_byte(text, p)
-        negative = byte == 45
+        negative = byte == MINUS
         if negative:
             p += 1
             byte = load_byte(text, p)
         mantissa = np.int64(0)
         first_digit = p
-        digit = byte - 48
+        digit = byte - ZERO
         while 0 <= digit <= 9:
             mantissa = mantissa * 10 + digit
             p += 1
-            digit = load_byte(text, p) - 48
+            digit = load_byte(text, p) - ZERO
         n_digits = p - first_digit
         plain = n_digits > 0
         n_fraction = 0
-        if digit == -2:
+        if digit == POINT - ZERO:
             p += 1
             fraction, n_fraction = read_digits(load_word(text, p))
             mantissa = mantissa * TENS[n_fraction] + fraction
@@ -280,7 +287,7 @@ def read_line(
             plain = plain and np.float32(wide * (1 - ROUND_OFF)) == np.float32(
                 wide * (1 + ROUND_OFF)
             )
-        if not plain or n_digits + n_fraction > MOST_DIGITS or byte | 32 == 101:
+        if not plain or n_digits + n_fraction > MOST_DIGITS or byte | LOWER == E:
             value, negative, p = read_value(text, start)
             if p < 0:
                 return ODD, start
@@ -326,7 +333,7 @@ def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray
                 sums >>= np.uint64(8)
             p += 8 * n_words
         while p < begins[b + 1]:
-            found += load_byte(text, p) == 10
+            found += load_byte(text, p) == NEWLINE
             p += 1
         out[b] = found
 
@@ -352,7 +359,7 @@ def read_blocks(
     """
     for b in prange(begins.shape[0] - 1):
         p = begins[b]
-        while p > 0 and text[p - 1] != 10:
+        while p > 0 and text[p - 1] != NEWLINE:
             p -= 1
         for i in range(first_lines[b], first_lines[b + 1]):
             starts[i] = p
@@ -368,7 +375,7 @@ def read_blocks(
                 comments[one],
                 largest[one],
             )
-            while text[p] != 10:
+            while text[p] != NEWLINE:
                 p += 1
             p += 1
 
