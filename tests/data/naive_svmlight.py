@@ -17,6 +17,7 @@ import numpy as np
 NUMBER_BYTES = frozenset(b"0123456789+-.eE")
 DIGITS = frozenset(b"0123456789")
 HEADER = b"#rankinite "
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DOCID = re.compile(r"(?:^|[ \t\r\f\v])docid[ \t\r\f\v]*=[ \t\r\f\v]*([^ \t\r\f\v]+)")
 BLANKS = " \t\r\f\v"
 
@@ -187,6 +188,8 @@ def _lines(data: bytes) -> list[bytes]:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error):
             raise RefusedError from None
+    if data.startswith(BYTE_ORDER_MARK):
+        data = b"   " + data[3:]
     return data.split(b"\n")
 
 
@@ -303,6 +306,7 @@ def _group_sizes(sizes: bytes | None) -> list[int]:
 
 
 def _header(line: bytes) -> dict[str, Any]:
+    line = line.lstrip(b" ")
     if not line.startswith(HEADER):
         return {}
     said = _json(line[len(HEADER) :])

@@ -342,3 +342,17 @@ def test_same_bits_for_any_number_of_threads() -> None:
     assert len(digests[0].strip()) == 64
     assert digests[1:] == digests[:1] * 2
     naive_svmlight.assert_same(read_svmlight(path), naive_svmlight.read(path.read_bytes()))
+
+
+@pytest.mark.parametrize("block", [16, stream.BLOCK])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(monkeypatch, block):
+    monkeypatch.setattr(stream, "BLOCK", block)
+    mark = b"\xef\xbb\xbf"
+    lines = b'#rankinite {"feature_names": ["a", "b"]}\n2 qid:1 1:1 2:3\n0 qid:1 1:4\n'
+    Path("plain.txt").write_bytes(lines)
+    Path("marked.txt").write_bytes(mark + lines)
+    Path("packed.txt.gz").write_bytes(gzip.compress(mark + lines))
+    plain = read_svmlight("plain.txt")
+    assert plain.feature_names == ("a", "b")
+    assert read_svmlight("marked.txt").equals(plain)
+    assert read_svmlight("packed.txt.gz").equals(plain)

@@ -22,6 +22,7 @@ LONGEST_LINE = 1 << 30
 PADDING = 64  # a kernel may look a few bytes past the last newline
 GZIP_MAGIC = b"\x1f\x8b"
 NEWLINE = b"\n"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of Windows editors; counts as blanks
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,15 @@ def _open(path: Path) -> BinaryIO:
 def _blocks(path: Path, stream: Any) -> Iterator[tuple[NDArray[np.uint8], int]]:
     buffer = bytearray(BLOCK + PADDING)
     filled = 0
+    at_start = True
     while True:
         n_read = _read_into(path, stream, memoryview(buffer)[filled : len(buffer) - PADDING])
         filled += n_read
         if n_read == 0:
             break
+        if at_start and buffer.startswith(BYTE_ORDER_MARK):
+            buffer[: len(BYTE_ORDER_MARK)] = b" " * len(BYTE_ORDER_MARK)
+        at_start = False
         whole = buffer.rfind(NEWLINE, 0, filled) + 1
         if whole > 0:
             yield np.frombuffer(buffer, np.uint8), whole

@@ -49,10 +49,11 @@ class Header:
     @classmethod
     def parse(cls, path: Path, line: bytes) -> Header:
         """Read a header; a first line with any other comment gives an empty one."""
-        if not line.startswith(MARK):
+        text = line.lstrip(b" ")
+        if not text.startswith(MARK):
             return cls()
         try:
-            return cls(**json.loads(line[len(MARK) :]))._checked()
+            return cls(**json.loads(text[len(MARK) :]))._checked()
         except WRONG_JSON as problem:
             raise FileFormatError(
                 path, f"the header is damaged ({problem}); restore or remove this line", 1, 1
