@@ -48,7 +48,6 @@ BAD_LINES = [
     ("1_0 qid:1 1:1", 1, "'1_0' is not a label"),
     ("0x1 qid:1 1:1", 1, "'0x1' is not a label"),
     ("1.2.3 qid:1 1:1", 1, "'1.2.3' is not a label"),
-    ("\ufeff1 qid:1 1:1", 1, "'\\ufeff1' is not a label"),
     ("1: qid:1 1:1", 1, "'1:' is not a label"),
     ("1 qid:x 1:1", 7, "'x' is not a query id; expected a whole number"),
     ("1 qid: 1:1", 7, "'' is not a query id"),
