@@ -1,10 +1,13 @@
 """The commands, called as a person would call them."""
 
 import csv
+import gzip
 import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankinite as rk
@@ -57,7 +60,7 @@ def test_describe_prints_tables_2_and_3(call, data):
     rows = {line[:36].strip(): line[36:].split() for line in printed.splitlines()}
     assert rows["Queries"] == ["2"]
     assert rows["Documents"] == ["5"]
-    assert ["2", "20.00%"] in [line.split() for line in printed.splitlines()]
+    assert ["Good", "2", "20.00%"] in [line.split() for line in printed.splitlines()]
 
 
 @pytest.mark.parametrize("target", ["a.txt", "a.txt.gz", "a.parquet"])
@@ -165,3 +168,62 @@ def test_demo_names_what_it_wrote(call):
     ranked = [found["mean"][name]["NDCG@10"] for name in found["mean"]]
     assert ranked == sorted(ranked)
     assert all(Path(path).read_bytes()[:1] for path in found["wrote"])
+
+
+def test_scores_stand_in_the_order_of_the_file_even_if_grouped(call):
+    Path("apart.txt").write_text("0 qid:1 1:1\n3 qid:2 1:9\n2 qid:1 1:2\n0 qid:2 1:3\n")
+    Path("scores").write_text("1\n9\n2\n3\n")
+    arguments = ["--group", "-m", "MRR", "--json"]
+    by_scores = json.loads(call("evaluate", "apart.txt", "scores", *arguments))
+    by_feature = json.loads(call("evaluate", "apart.txt", "--feature", 1, *arguments))
+    assert by_scores["mean"] == by_feature["mean"] == {"MRR": 1.0}
+
+
+def test_split_does_not_overwrite_its_input(call):
+    rk.save(rk.polynomials(10), "train.parquet")
+    before = Path("train.parquet").read_bytes()
+    sentence = call(
+        "data", "split", "train.parquet", "--proportions", "0.5,0.5", "--out", ".", code=2
+    )
+    assert "would overwrite train.parquet" in sentence
+    assert Path("train.parquet").read_bytes() == before
+
+
+def test_columns_of_foreign_parquet_files_can_be_named(call):
+    table = pa.table({"url": ["a", "b"], "query_id": [1, 1], "grade": [0, 2], "bm25": [0.5, 0.7]})
+    pq.write_table(table, "foreign.parquet")
+    assert "--label-column" in call("data", "describe", "foreign.parquet", code=1)
+    columns = ["--label-column", "grade", "--qid-column", "query_id"]
+    assert "--doc-id-column" in call("data", "describe", "foreign.parquet", *columns, code=1)
+    columns += ["--doc-id-column", "url"]
+    call("data", "convert", "foreign.parquet", "own.parquet", *columns)
+    own = rk.load("own.parquet")
+    assert own.feature_names == ("bm25",)
+    assert own.doc_ids.tolist() == ["a", "b"]
+    call("data", "convert", "own.parquet", "labels.qrels.gz")
+    assert gzip.decompress(Path("labels.qrels.gz").read_bytes()) == b"1 0 a 0\n1 0 b 2\n"
+    Path("own.parquet").rename("own.txt")
+    assert "this is a Parquet file" in call("data", "describe", "own.txt", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["data", "simulate", "polynomials", "--out", "o", "--size", "inf"], "--size must be"),
+        (["data", "simulate", "polynomials", "--out", "o", "--size", "0"], "--size must be"),
+        (["data", "describe", "data.parquet", "--labels", ""], "has an empty name"),
+        (["data", "describe", "x.txt", "--qid-column", "q"], "names a column of Parquet files"),
+        (["evaluate", "data.parquet", "--feature", "x"], "the features are 'bm25', 'clicks'"),
+        (["evaluate", "data.parquet", "--feature", "bm25", "-m", "ERR[c]"], "--labels c"),
+    ],
+)
+def test_wrong_use_names_what_to_do(call, data, arguments, words):
+    assert words in call(*arguments, code=2)
+
+
+def test_another_top_grade_is_warned_of(call, data, capsys):
+    with pytest.raises(SystemExit):
+        main(["evaluate", "data.parquet", "--feature", "bm25", "-m", "ERR(top_grade=7)"])
+    assert (
+        "warning: ERR(top_grade=7): the top grade of the data set is 4" in capsys.readouterr().err
+    )

@@ -101,9 +101,10 @@ def test_notes_go_to_the_error_stream_unless_quiet(small):
     assert spoken.stdout == silent.stdout
 
 
-def test_a_terminal_gets_rich_tables(small):
+def on_a_terminal(*arguments):
+    """Return what a command prints on a terminal."""
     shown, typed = pty.openpty()
-    subprocess.run([*RUN, "data", "describe", "small.txt", "-q"], stdout=typed, check=True)
+    subprocess.run([*RUN, *arguments], stdout=typed, check=True)
     os.close(typed)
     text = b""
     while True:
@@ -114,8 +115,30 @@ def test_a_terminal_gets_rich_tables(small):
         if not piece:
             break
         text += piece
-    assert "┃" in text.decode()
+    os.close(shown)
+    return text.decode()
+
+
+def test_a_terminal_gets_rich_tables(small):
+    assert "┃" in on_a_terminal("data", "describe", "small.txt", "-q")
     assert "┃" not in run("data", "describe", "small.txt", "-q").stdout
+
+
+def test_brackets_are_shown_and_no_markup():
+    Path("clicks.txt").write_text("1 qid:1 1:1 #c = 1\n0 qid:1 1:2 #c = 0\n")
+    arguments = [
+        "evaluate",
+        "clicks.txt",
+        "--feature",
+        "1",
+        "--labels",
+        "c",
+        "-m",
+        "CNDCG@3[c]",
+        "-q",
+    ]
+    assert "CNDCG@3[c]" in on_a_terminal(*arguments)
+    assert "NAME(option=value)@depth[source]" in run("evaluate", "--help").stdout
 
 
 def test_version():

@@ -81,3 +81,22 @@ def test_permissions_follow_the_umask(umask):
     finally:
         os.umask(before)
     assert stat.S_IMODE(TARGET.stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_link_stays_a_link_and_a_mode_stays_a_mode():
+    Path("real").write_bytes(b"old")
+    Path("real").chmod(0o600)
+    Path("link").symlink_to("real")
+    with atomic_write("link") as file:
+        file.write(b"new")
+    assert Path("link").is_symlink()
+    assert Path("real").read_bytes() == b"new"
+    assert Path("real").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_no_file_is_refused():
+    os.mkfifo("pipe")
+    with pytest.raises(OSError, match="pipe or a device"), atomic_write("pipe"):
+        pass
+    with pytest.raises(IsADirectoryError, match="this is a directory"), atomic_write("."):
+        pass

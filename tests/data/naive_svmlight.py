@@ -367,6 +367,7 @@ def _apply_header(content: Content, header: dict[str, Any]) -> None:
         _demand(len(content.names) == content.width)
     if header.get("qids") is not None:
         _demand(len(header["qids"]) == len(content.qids))
+        _demand(content.qids == list(range(1, len(content.qids) + 1)))
         content.qids = header["qids"]
     if header.get("query_weight") is not None:
         content.weights = [float(weight) for weight in header["query_weight"]]

@@ -32,7 +32,7 @@ def convert(
     from rankinite.data.scores import save_qrels
 
     found = loading.load(source, terminal)
-    if target.suffix == QRELS:
+    if target.name.removesuffix(".gz").endswith(QRELS):
         save_qrels(found, target)
     else:
         save(found, target, progress=terminal.progress())

@@ -9,6 +9,7 @@ import typer
 
 from rankinite.cli.options import Loading
 from rankinite.cli.terminal import Terminal
+from rankinite.core.wording import plain_number
 
 if TYPE_CHECKING:
     from rankinite.data.describe import Description
@@ -79,10 +80,11 @@ def _show_grades(terminal: Terminal, names: list[str], sets: list[Description]) 
     if not grades:
         terminal.say("There are too many different labels for a table of grades.")
         return
-    named = all(grade in GRADE_NAMES for grade in grades) and max(grades) == max(GRADE_NAMES)
+    tops = {one.top_grade for one in sets}
+    named = tops == {max(GRADE_NAMES)} and set(grades) <= set(GRADE_NAMES)
     rows = [
         [
-            f"{GRADE_NAMES[int(grade)]} {grade:g}" if named else f"{grade:g}",
+            f"{GRADE_NAMES[int(grade)]} {plain_number(grade)}" if named else plain_number(grade),
             *(f"{one.grades.get(grade, 0) / one.n_docs:.2%}" if one.grades else "" for one in sets),
         ]
         for grade in grades

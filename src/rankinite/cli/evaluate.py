@@ -44,9 +44,9 @@ def evaluate(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Say what a ranking is worth: the mean of every measure over the queries.
+    r"""Say what a ranking is worth: the mean of every measure over the queries.
 
-    Measures: NDCG, DCG, ERR, MAP, MRR, P, CNDCG, pFound, each as NAME(option=value)@depth[source].
+    Measures: NDCG, DCG, ERR, MAP, MRR, P, CNDCG, pFound, each as NAME(option=value)@depth\[source].
     Documents with equal scores count as if every order among them were equally likely.
     """
     from rankinite.data.scores import load_scores
@@ -60,7 +60,7 @@ def evaluate(
     ranking = (
         _feature_scores(found, str(feature))
         if scores is None
-        else load_scores(scores, found, missing=missing)
+        else load_scores(scores, found, missing=missing, order=found.rows)
     )
     result = evaluate_scores(ranking, found, chosen)
     if per_query is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankinite.cli.terminal import Terminal
+from rankinite.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -39,6 +40,15 @@ class Loading:
     group: Annotated[
         bool, typer.Option("--group", help="Bring documents of one query together.")
     ] = False
+    label_column: Annotated[
+        str | None, typer.Option(help="The label column of a Parquet file. (Default: label.)")
+    ] = None
+    qid_column: Annotated[
+        str | None, typer.Option(help="The query column of a Parquet file. (Default: qid.)")
+    ] = None
+    doc_id_column: Annotated[
+        str | None, typer.Option(help="The column of document ids of a Parquet file.")
+    ] = None
     n_features: Annotated[
         int | None, typer.Option(min=1, help="How many features a text file has.")
     ] = None
@@ -56,7 +66,10 @@ class Loading:
 
         return load(
             path,
-            labels=None if self.labels is None else self.labels.split(","),
+            labels=None if self.labels is None else _names(self.labels),
+            label=self.label_column,
+            qid=self.qid_column,
+            doc_id=self.doc_id_column,
             group=self.group,
             top_grade=self.top_grade,
             n_features=self.n_features,
@@ -64,6 +77,15 @@ class Loading:
             comments=not self.no_comments,
             progress=terminal.progress(),
         )
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise UsageError(
+            f"--labels {text!r} has an empty name; expected names such as clicks,dwell"
+        )
+    return names
 
 
 GROUPS = (Loading, Terminal)

@@ -8,6 +8,7 @@ import typer
 
 from rankinite.cli.options import Format, Out, Seed
 from rankinite.cli.terminal import Terminal
+from rankinite.core.params import Real, check
 
 
 def simulate(
@@ -18,7 +19,7 @@ def simulate(
     out: Out,
     size: Annotated[
         float,
-        typer.Option(min=0.0, help="The share of 10,000 / 5,000 / 10,000 queries to simulate."),
+        typer.Option(help="The share of 10,000 / 5,000 / 10,000 queries to simulate."),
     ] = 1.0,
     features: Annotated[
         int, typer.Option(min=1, help="50 as in LambdaSMART, 300 as in Optimality.")
@@ -32,6 +33,7 @@ def simulate(
     from rankinite.data.files import save
     from rankinite.data.simulate import FULL_SIZE, polynomials
 
+    check("data simulate", "--size", size, Real(0, low_open=True))
     rows = []
     for part, full in FULL_SIZE.items():
         simulated = polynomials(

@@ -41,50 +41,46 @@ def split(
     terminal: Terminal,
 ) -> None:
     """Shuffle the queries and split them; the documents of a query stay together."""
-    from rankinite.data.files import save
+    from rankinite.data.files import format_of, save
 
     if sum(choice is not None for choice in (parts, proportions, folds)) != 1:
         raise UsageError("data split: give one of --parts, --proportions and --folds")
-    ending = suffix or _format_of(source)
-    shares = None if proportions is None else _numbers(proportions)
+    ending = suffix or format_of(source)
+    wanted = parts if proportions is None else _numbers(proportions)
     found = loading.load(source, terminal)
-    written = []
-    for name, part in _named_parts(found, parts or shares, folds, seed):
-        path = out / f"{name}.{ending}"
+    pieces = [
+        (out / f"{name}.{ending}", part) for name, part in _named_parts(found, wanted, folds, seed)
+    ]
+    if any(path.exists() and path.samefile(source) for path, _ in pieces):
+        raise UsageError(f"data split: a part would overwrite {source}; choose another --out")
+    for path, part in pieces:
         path.parent.mkdir(parents=True, exist_ok=True)
         save(part, path, progress=terminal.progress())
-        written.append((path, part))
     if terminal.json:
         terminal.show_json(
             [
                 {"wrote": str(path), "queries": part.n_queries, "documents": part.n_docs}
-                for path, part in written
+                for path, part in pieces
             ]
         )
         return
-    rows = [[str(path), f"{part.n_queries:,}", f"{part.n_docs:,}"] for path, part in written]
+    rows = [[str(path), f"{part.n_queries:,}", f"{part.n_docs:,}"] for path, part in pieces]
     terminal.show_table("Wrote", ["File", "Queries", "Documents"], rows)
 
 
 def _named_parts(
-    found: RankingData, parts: int | list[float] | None, folds: int | None, seed: int
+    found: RankingData, wanted: int | list[float] | None, folds: int | None, seed: int
 ) -> Iterator[tuple[str, RankingData]]:
-    if folds is not None:
-        for k, (train, valid) in enumerate(found.folds(folds, seed=seed), 1):
+    if wanted is None:
+        for k, (train, valid) in enumerate(found.folds(folds or 0, seed=seed), 1):
             yield f"fold{k}/train", train
             yield f"fold{k}/valid", valid
         return
-    pieces = found.split(parts or 1, seed=seed)
+    pieces = found.split(wanted, seed=seed)
     width = max(2, len(str(len(pieces))))
     numbers = [f"part{k:0{width}}" for k in range(1, len(pieces) + 1)]
-    names = NAMES.get(len(pieces), numbers) if isinstance(parts, list) else numbers
+    names = NAMES.get(len(pieces), numbers) if isinstance(wanted, list) else numbers
     yield from zip(names, pieces, strict=True)
-
-
-def _format_of(path: Path) -> Format:
-    if path.suffix in (".parquet", ".pq"):
-        return "parquet"
-    return "txt.gz" if path.suffix == ".gz" else "txt"
 
 
 def _numbers(text: str) -> list[float]:

@@ -52,12 +52,13 @@ class Terminal:
             return
         import rich.console
         import rich.table
+        from rich.markup import escape
 
-        table = rich.table.Table(title=title, title_justify="left", title_style="bold")
+        table = rich.table.Table(title=escape(title), title_justify="left", title_style="bold")
         for k, column in enumerate(columns):
-            table.add_column(column, justify="left" if k == 0 else "right")
+            table.add_column(escape(column), justify="left" if k == 0 else "right")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(escape(cell) for cell in row))
         rich.console.Console().print(table)
 
     def say(self, sentence: str) -> None:
@@ -118,7 +119,7 @@ class _Bar(Task):
 
         count = parts.DownloadColumn() if self.unit == "bytes" else parts.MofNCompleteColumn()
         bar = parts.Progress(
-            parts.TextColumn("{task.description}"),
+            parts.TextColumn("{task.description}", markup=False),
             parts.BarColumn(),
             count,
             parts.TimeRemainingColumn(),

@@ -93,7 +93,7 @@ def _read(path: Path, file: BinaryIO) -> Content:
         if manifest.get("version") != VERSION:
             raise ModelFileError(
                 f"{path}: has format version {manifest.get('version')}, and this version of "
-                f"rankinite reads {VERSION}; install a newer rankinite"
+                f"rankinite reads {VERSION}; install the rankinite that wrote it"
             )
         arrays = {
             name.removesuffix(".npy"): _array(archive.read(name))

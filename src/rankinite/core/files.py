@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -14,21 +16,35 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that takes the place of ``path`` only when the block ends well.
 
     A reader sees the old file or the new one, never half of it; after an exception the old file
-    is untouched and nothing is left behind.
+    is untouched and nothing is left behind. A link stays a link, and its file is replaced.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    mode = _checked_mode(target, path)
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with _create(beside, target) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if mode is not None:
+            beside.chmod(mode)
         beside.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
     _flush_directory(target.parent)
+
+
+def _checked_mode(target: Path, named: str | Path) -> int | None:
+    """Return the mode of the file that is replaced; refuse what is no file."""
+    if not target.exists():
+        return None
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a directory; expected a file", str(named))
+    if not target.is_file():
+        raise OSError(errno.EINVAL, "this is a pipe or a device; expected a file", str(named))
+    return stat.S_IMODE(target.stat().st_mode)
 
 
 def _create(beside: Path, target: Path) -> BinaryIO:

@@ -1,4 +1,4 @@
-"""How much memory is left, and how to say so."""
+"""How much memory is left."""
 
 from __future__ import annotations
 
@@ -17,18 +17,3 @@ def available_memory() -> int:
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 1 << 62
-
-
-def readable_size(n_bytes: float) -> str:
-    """Write a number of bytes for people.
-
-    Examples
-    --------
-    >>> readable_size(1536), readable_size(24e9)
-    ('1.5 kB', '24.0 GB')
-    """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000 or unit == "GB":
-            break
-        n_bytes /= 1000
-    return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:,.1f} {unit}"

@@ -214,6 +214,9 @@ def offsets_of_sizes(group_sizes: ArrayLike, n_docs: int) -> NDArray[np.int64]:
 def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind == "i":
         return ids.astype(np.int64)
+    if ids.dtype.kind == "f" and not np.isfinite(ids).all():
+        doc = int((~np.isfinite(ids)).argmax())
+        raise DataError(f"qid: document {doc} has {ids[doc]}; expected one a document")
     if ids.dtype.kind == "u" or (ids.dtype.kind == "f" and (ids == np.floor(ids)).all()):
         outside = (ids >= 2**63) | (ids < -(2**63))
         if outside.any():
@@ -224,7 +227,10 @@ def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
         return ids.astype(np.int64)
     if ids.dtype.kind in "OUST":
         _refuse_absent(ids)
-        return ids.astype(str)
+        try:
+            return ids.astype(str)
+        except UnicodeDecodeError as problem:
+            raise DataError(f"qid: a query id is not text: {problem}") from None
     raise DataError(f"qid: cannot use {ids.dtype} as query ids; expected whole numbers or texts")
 
 

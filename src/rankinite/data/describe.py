@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.files import atomic_write
+from rankinite.core.wording import plain_number
 from rankinite.data.kernels import count_values
 from rankinite.data.ranking_data import RankingData
 
@@ -70,7 +71,7 @@ class Description:
                     for size, count in zip(sizes.tolist(), queries.tolist(), strict=True)
                 },
             },
-            "grades": {f"{grade:g}": count for grade, count in self.grades.items()},
+            "grades": {plain_number(grade): count for grade, count in self.grades.items()},
             "distinct_values_per_feature": self.distinct_values.tolist(),
             "missing": self.missing,
             "queries_without_relevant": self.without_relevant,

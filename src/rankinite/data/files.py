@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from rankinite.core.errors import UsageError
 from rankinite.core.progress import Progress
@@ -13,11 +14,25 @@ from rankinite.data.svmlight import read_svmlight, write_svmlight
 
 PARQUET = (".parquet", ".pq")
 
+Format = Literal["txt", "txt.gz", "parquet"]
+
+
+def format_of(path: str | Path) -> Format:
+    """Tell the format of a data set by the name of its file."""
+    suffix = Path(path).suffix.lower()
+    if suffix in PARQUET:
+        return "parquet"
+    return "txt.gz" if suffix == ".gz" else "txt"
+
 
 def load(
     path: str | Path,
     *,
     labels: Sequence[str] | None = None,
+    label: str | None = None,
+    qid: str | None = None,
+    features: Sequence[str] | None = None,
+    doc_id: str | None = None,
     group: bool = False,
     top_grade: float | None = None,
     n_features: int | None = None,
@@ -33,6 +48,9 @@ def load(
         The file.
     labels
         Further label sources: Parquet columns, or ``name = value`` in text comments.
+    label, qid, features, doc_id
+        Parquet only: the columns of labels (``label``), queries (``qid``), features (all others)
+        and document ids (none), if they are called otherwise.
     group
         Bring documents of one query together instead of refusing them when they stand apart.
     top_grade
@@ -47,14 +65,26 @@ def load(
     progress
         Who wants to know how far it is.
     """
-    if Path(path).suffix in PARQUET:
+    columns = {"label": label, "qid": qid, "features": features, "doc_id": doc_id}
+    if format_of(path) == "parquet":
         if n_features is not None or query_file is not None or not comments:
             raise UsageError(
                 "load: n_features, query_file and comments are for text files, not for Parquet"
             )
         return read_parquet(
-            path, labels=labels, group=group, top_grade=top_grade, progress=progress
+            path,
+            label=label,
+            qid=qid,
+            labels=labels,
+            features=features,
+            doc_id=doc_id,
+            group=group,
+            top_grade=top_grade,
+            progress=progress,
         )
+    for name, column in columns.items():
+        if column is not None:
+            raise UsageError(f"load: {name} names a column of Parquet files, and {path} is text")
     return read_svmlight(
         path,
         query_file=query_file,
@@ -79,5 +109,5 @@ def save(data: RankingData, path: str | Path, *, progress: Progress | None = Non
     progress
         Who wants to know how far it is.
     """
-    write = write_parquet if Path(path).suffix in PARQUET else write_svmlight
+    write = write_parquet if format_of(path) == "parquet" else write_svmlight
     write(data, path, progress=progress)

@@ -20,6 +20,7 @@ from rankinite.core.errors import FileFormatError, UsageError
 from rankinite.core.files import atomic_write
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
+from rankinite.core.wording import refuse_text
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.tables import ROWS_A_BATCH, Columns, assemble, without_index
 
@@ -54,6 +55,8 @@ def read_parquet(
         Who wants to know how far it is.
     """
     source = Path(path)
+    refuse_text("load", "labels", labels)
+    refuse_text("load", "features", features)
     with _open(source) as file:
         schema = file.schema_arrow
         columns, known = _described(source, schema.metadata or {})
@@ -137,8 +140,8 @@ def _free_names(data: RankingData) -> Columns:
         labels={name: free(name) for name in data.labels},
         features=list(data.feature_names),
         query_weight=None if data.query_weight is None else free("query_weight"),
-        doc_id=None if data.doc_ids is None else free("docid"),
-        comment=None if data.comments is None else free("comment"),
+        doc_id=None if data._doc_ids is None else free("docid"),
+        comment=None if data._comments is None else free("comment"),
     )
 
 

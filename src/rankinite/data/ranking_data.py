@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Real, Whole, check
 from rankinite.core.seeds import generator
+from rankinite.core.wording import refuse_text, some_of
 from rankinite.data import checks
 
 Floats = NDArray[np.float64]
@@ -218,7 +219,10 @@ class RankingData:
         queries = self._query_numbers(chosen)
         if len(queries) == 0:
             raise UsageError("RankingData: the chosen slice has no queries; choose at least one")
-        sizes = self.sizes[queries]
+        return self._picked(queries)
+
+    def _picked(self, queries: Integers) -> RankingData:
+        sizes = self.offsets[queries + 1] - self.offsets[queries]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         docs = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], sizes)
         return self._with(
@@ -255,10 +259,11 @@ class RankingData:
 
     def __iter__(self) -> Iterator[RankingData]:
         """Go through the queries, each as a set of its own."""
-        return (self[q] for q in range(self.n_queries))
+        return (self._picked(np.array([q])) for q in range(self.n_queries))
 
     def select_features(self, features: Sequence[str] | Sequence[int] | slice) -> RankingData:
         """Return the set with some of the features, by name or by column number from 0."""
+        refuse_text("select_features", "features", features)
         if isinstance(features, slice):
             columns = list(range(self.n_features))[features]
         else:
@@ -275,7 +280,10 @@ class RankingData:
     def _column(self, feature: str | int, place: Mapping[str, int]) -> int:
         if isinstance(feature, str):
             if feature not in place:
-                raise UsageError(f"select_features: there is no feature called {feature!r}")
+                raise UsageError(
+                    f"there is no feature called {feature!r}; "
+                    f"the features are {some_of(self.feature_names)}"
+                )
             return place[feature]
         check("select_features", "a column", feature, Whole(0, self.n_features - 1))
         return int(feature)
@@ -305,8 +313,8 @@ class RankingData:
         pieces = np.split(order, bounds[:-1])
         if any(len(piece) == 0 for piece in pieces):
             raise UsageError(
-                f"split: {self.n_queries} queries are too few for {len(pieces)} parts "
-                "of which each has at least one; ask for fewer parts"
+                f"split: {self.n_queries} queries are too few to give each of {len(pieces)} parts "
+                "at least one; ask for fewer parts, or for other proportions"
             )
         return [self[piece] for piece in pieces]
 
@@ -354,6 +362,7 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
     checks.distinct_queries(qids)
     shared = all(part.base is first.base for part in parts)
     sizes = np.concatenate([part.sizes for part in parts])
+    n_docs = [part.n_docs for part in parts]
     return first._with(
         base=first.base if shared else np.concatenate([part.X for part in parts]),
         rows=np.concatenate([_rows(part) for part in parts]) if shared else None,
@@ -363,14 +372,9 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
         labels={n: np.concatenate([part.labels[n] for part in parts]) for n in first.labels},
         query_weight=_joined_weights(parts),
         top_grade=max(part.top_grade for part in parts),
-        _doc_ids=checks.joined_texts([part._doc_ids for part in parts], sizes_of(parts)),
-        _comments=checks.joined_texts([part._comments for part in parts], sizes_of(parts)),
+        _doc_ids=checks.joined_texts([part._doc_ids for part in parts], n_docs),
+        _comments=checks.joined_texts([part._comments for part in parts], n_docs),
     )
-
-
-def sizes_of(parts: Sequence[RankingData]) -> list[int]:
-    """Return how many documents each of the sets has."""
-    return [part.n_docs for part in parts]
 
 
 def _check_alike(first: RankingData, part: RankingData) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -17,6 +18,8 @@ from rankinite.core.params import OneOf, check
 from rankinite.core.progress import Silent
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import read_blocks_of_lines
+
+log = logging.getLogger("rankinite")
 
 RUN_FIELDS = 6
 
@@ -42,7 +45,11 @@ def check_scores(scores: ArrayLike, data: RankingData) -> NDArray[np.float64]:
 
 
 def load_scores(
-    path: str | Path, data: RankingData, *, missing: str = "refuse"
+    path: str | Path,
+    data: RankingData,
+    *,
+    missing: str = "refuse",
+    order: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """Load the scores of a data set's documents.
 
@@ -56,6 +63,9 @@ def load_scores(
         The data set.
     missing
         What to do with documents that a run lacks: ``"refuse"`` it, or rank them ``"last"``.
+    order
+        For numbers in the order of a file whose queries were brought together when it was
+        loaded: the line of each document, which is ``data.rows`` then.
     """
     check("load_scores", "missing", missing, OneOf(["refuse", "last"]))
     source = Path(path)
@@ -68,7 +78,8 @@ def load_scores(
     if len(first) != 1:
         problem = f"{len(first)} fields; expected a score alone, or the 6 fields of a TREC run"
         raise FileFormatError(source, problem, number)
-    return _from_numbers(source, lines, data)
+    scores = _from_numbers(source, lines, data)
+    return scores if order is None else scores[order]
 
 
 def save_scores(
@@ -188,6 +199,14 @@ def _fill_missing(
             f"the run lacks {absent.sum()} of {data.n_docs} documents, such as "
             f"{_document_names(data)[doc]!r} of query {data.qid[doc]}; "
             "rank them last (missing='last', --missing last) or complete the run",
+        )
+    without = np.logical_and.reduceat(absent, data.offsets[:-1])
+    if without.any():
+        log.warning(
+            "%s: %d queries are not in the run, such as %s; their documents count as tied",
+            path,
+            without.sum(),
+            data.qids[without.argmax()],
         )
     for start, end in zip(data.offsets[:-1], data.offsets[1:], strict=True):
         part = scores[start:end]

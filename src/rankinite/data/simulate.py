@@ -9,10 +9,10 @@ features (LambdaSMART) or 300 (Optimality); five grades; no noise in the labels;
 product with a random vector, a sum of x_i x_Q(i) and a sum of x_i x_Q(i) x_R(i), where Q and R
 are random permutations.
 
-What is chosen here: the weights of the linear term are uniform in [-1, 1]; the terms are scaled,
-and the bounds between grades set, on a sample of 20,000 documents of their own, so that a set's
-labels do not depend on its size; the grades have the shares of `GRADE_SHARES`, which thin out
-towards the top as grades on the Web do.
+What is chosen here: Q is the same in the quadratic and the cubic term; the weights of the linear
+term are uniform in [-1, 1]; the terms are scaled, and the bounds between grades set, on a sample
+of 20,000 documents of their own, so that a set's labels do not depend on its size; the grades have
+the shares of `GRADE_SHARES`, which thin out towards the top as grades on the Web do.
 """
 
 from __future__ import annotations

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import FileFormatError
-from rankinite.core.memory import readable_size
 from rankinite.core.progress import Progress
+from rankinite.core.wording import readable_size
 
 BLOCK = 8 << 20
 LONGEST_LINE = 1 << 30
 PADDING = 64  # a kernel may look a few bytes past the last newline
 GZIP_MAGIC = b"\x1f\x8b"
+PARQUET_MAGIC = b"PAR1"
 NEWLINE = b"\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of Windows editors; counts as blanks
 
@@ -48,8 +49,11 @@ def read_blocks_of_lines(path: Path, progress: Progress) -> Iterator[Block]:
         raw.seek(0)
         if size == 0:
             raise FileFormatError(path, "the file is empty")
-        compressed = raw.read(2) == GZIP_MAGIC
+        magic = raw.read(4)
         raw.seek(0)
+        if magic == PARQUET_MAGIC:
+            raise FileFormatError(path, "this is a Parquet file; give it a name with .parquet")
+        compressed = magic.startswith(GZIP_MAGIC)
         stream: Any = gzip.GzipFile(fileobj=raw) if compressed else raw
         with progress.start(f"Reading {path.name}", size, "bytes") as task:
             done = 0

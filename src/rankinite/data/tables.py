@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.wording import refuse_text, some_of
 from rankinite.data.ranking_data import RankingData
 
 ROWS_A_BATCH = 1 << 14
@@ -57,10 +58,11 @@ class Columns:
         for role, name in self._roles(features):
             if name not in available:
                 raise DataError(
-                    f"there is no {role} column {name!r}; the columns are {_shown(available)}"
+                    f"there is no {role} column {name!r}; the columns are {some_of(available)} "
+                    "(name them with label and qid, --label-column and --qid-column)"
                 )
         if not features:
-            raise DataError(f"there are no feature columns; the columns are {_shown(available)}")
+            raise DataError(f"there are no feature columns; the columns are {some_of(available)}")
         return replace(self, features=list(features))
 
     def _roles(self, features: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -120,6 +122,8 @@ def from_frame(
             f"from_frame: cannot read a {type(frame).__name__}; "
             "expected a pandas, polars or Arrow frame"
         )
+    refuse_text("from_frame", "labels", labels)
+    refuse_text("from_frame", "features", features)
     try:
         table = pa.table(frame)
     except (pa.ArrowException, ValueError, TypeError) as problem:
@@ -181,7 +185,10 @@ def _numbers(column: Any, name: str, dtype: type[np.floating[Any]]) -> NDArray[A
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-            raise DataError(f"column {name!r} holds {kind}; expected numbers")
+            raise DataError(
+                f"column {name!r} holds {kind}; expected numbers "
+                "(document ids are named with doc_id, --doc-id-column; features with features)"
+            )
         column = column.cast(pa.float64())
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
@@ -229,8 +236,3 @@ def _weights(
 
 def _by_name(labels: Sequence[str]) -> dict[str, str]:
     return {name: name for name in labels}
-
-
-def _shown(names: Sequence[str], most: int = 12) -> str:
-    listed = ", ".join(repr(name) for name in names[:most])
-    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
 from rankinite.measures.compute import measure_queries
 from rankinite.measures.text import MeasureLike, parse_measures
+
+log = logging.getLogger("rankinite")
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate scores on a data set.
 
-    Documents with equal scores count as if every order among them were equally likely.
+    Documents with equal scores count as if every order among them were equally likely. Every
+    query counts alike in a mean; query weights are for training.
 
     Parameters
     ----------
@@ -69,6 +73,10 @@ def evaluate(
     {'MRR': 0.5, 'ERR': 0.25}
     """
     chosen = parse_measures(measures)
+    for measure in chosen:
+        own = getattr(measure, "top_grade", None)
+        if own is not None and own != data.top_grade:
+            log.warning("%s: the top grade of the data set is %g", measure, data.top_grade)
     values = measure_queries(
         chosen,
         check_scores(scores, data),

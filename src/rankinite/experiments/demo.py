@@ -54,9 +54,10 @@ def run_demo(folder: str | Path, *, seed: int = 0, progress: Progress | None = N
         written.append(path)
     train, test = sets["train"], sets["test"]
     feature, sign = _best_feature(train)
+    direction = "feature " if sign > 0 else "falling feature "
     rankings = {
         "no order": np.zeros(test.n_docs),
-        f"feature {train.feature_names[feature]}": sign * test.X[:, feature].astype(np.float64),
+        direction + train.feature_names[feature]: sign * test.X[:, feature].astype(np.float64),
         "least squares": _least_squares(train, test),
     }
     evaluations = {name: evaluate(scores, test, MEASURES) for name, scores in rankings.items()}

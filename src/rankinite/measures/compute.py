@@ -97,7 +97,10 @@ def _labels(measure: Measure, labels: Mapping[str | None, Floats]) -> Floats:
     if measure.source not in labels:
         known = [repr(name) for name in labels if name is not None]
         has = f"it has {', '.join(known)}" if known else "it has none but its own labels"
-        raise UsageError(f"{measure}: the data set has no label source {measure.source!r}; {has}")
+        raise UsageError(
+            f"{measure}: the data set has no label source {measure.source!r}; {has}; "
+            f"load it with labels=[{measure.source!r}], --labels {measure.source}"
+        )
     return labels[measure.source]
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, Whole, check
+from rankinite.core.wording import plain_number
 
 Floats = NDArray[np.float64]
 
@@ -340,4 +341,4 @@ def _given(own: float | None, of_data: float) -> float:
 
 
 def _text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return plain_number(value) if isinstance(value, float) else str(value)

@@ -85,6 +85,9 @@ class Header:
         if self.qids is None:
             return qids
         self._check_length(path, "qids", self.qids, len(qids))
+        if (qids != np.arange(1, len(qids) + 1)).any():
+            problem = "the header names queries 1, 2, ... in this order; restore the lines' order"
+            raise FileFormatError(path, problem, 1, 1)
         return np.array(self.qids)
 
     def weights_for(self, path: Path, n_queries: int) -> NDArray[np.float64] | None:
@@ -178,7 +181,8 @@ def interpret(
             )
         for name in set(sources) - set(header.documents):
             raise FileFormatError(path, f"the header names no label source {name!r}", 1)
-        return _from_json(path, comments, header, lines)
+        texts, labels = _from_json(path, comments, header, lines)
+        return texts, {name: labels[name] for name in sources or labels}
     labels = {name: _source(path, comments, name, lines) for name in sources}
     return _plain_texts(comments), labels
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, FileFormatError
-from rankinite.core.memory import available_memory, readable_size
-from rankinite.core.params import Either, OneOf, Whole, check
+from rankinite.core.memory import available_memory
+from rankinite.core.params import Either, OneOf, SourceName, Whole, check
 from rankinite.core.progress import Progress, Silent
+from rankinite.core.wording import readable_size, refuse_text
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import Block, read_blocks_of_lines
@@ -65,6 +66,9 @@ def read_svmlight(
         Who wants to know how far it is.
     """
     check("load", "n_features", n_features, Either(Whole(1), OneOf([None])))
+    refuse_text("load", "labels", labels)
+    for name in labels:
+        check("load", "a label source", name, SourceName())
     reader = _Reader(Path(path), n_features, comments=comments or bool(labels))
     for block in read_blocks_of_lines(Path(path), progress or Silent()):
         reader.take(block)

@@ -45,8 +45,8 @@ def write_svmlight(
         qids=None if data.qids.dtype.kind == "i" else data.qids.tolist(),
         query_weight=None if data.query_weight is None else data.query_weight.tolist(),
         documents=list(data.labels) if as_json else None,
-        has_comments=as_json and data.comments is not None,
-        has_doc_ids=as_json and data.doc_ids is not None,
+        has_comments=as_json and data._comments is not None,
+        has_doc_ids=as_json and data._doc_ids is not None,
     )
     with atomic_write(target) as file:
         stream: Any = file
