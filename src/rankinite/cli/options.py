@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
 
 Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
-Format = Literal["txt", "txt.gz", "parquet"]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
 
 

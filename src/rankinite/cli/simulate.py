@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from rankinite.cli.options import Format, Out, Seed
+from rankinite.cli.options import Out, Seed
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
+from rankinite.data.formats import Format
 
 
 def simulate(
@@ -34,7 +35,7 @@ def simulate(
     from rankinite.data.simulate import FULL_SIZE, polynomials
 
     check("data simulate", "--size", size, Real(0, low_open=True))
-    rows = []
+    written = []
     for part, full in FULL_SIZE.items():
         simulated = polynomials(
             max(1, round(full * size)),
@@ -46,11 +47,5 @@ def simulate(
         path = out / f"{part}.{suffix}"
         path.parent.mkdir(parents=True, exist_ok=True)
         save(simulated, path, progress=terminal.progress())
-        rows.append((str(path), simulated.n_queries, simulated.n_docs))
-    if terminal.json:
-        terminal.show_json(
-            [{"wrote": path, "queries": queries, "documents": docs} for path, queries, docs in rows]
-        )
-        return
-    table = [[path, f"{queries:,}", f"{docs:,}"] for path, queries, docs in rows]
-    terminal.show_table("Wrote", ["File", "Queries", "Documents"], table)
+        written.append((path, simulated.n_queries, simulated.n_docs))
+    terminal.show_written(written)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.options import Format, Loading, Out, Seed
+from rankinite.cli.options import Loading, Out, Seed
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
+from rankinite.data.formats import Format, format_of
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -41,7 +42,7 @@ def split(
     terminal: Terminal,
 ) -> None:
     """Shuffle the queries and split them; the documents of a query stay together."""
-    from rankinite.data.files import format_of, save
+    from rankinite.data.files import save
 
     if sum(choice is not None for choice in (parts, proportions, folds)) != 1:
         raise UsageError("data split: give one of --parts, --proportions and --folds")
@@ -56,16 +57,7 @@ def split(
     for path, part in pieces:
         path.parent.mkdir(parents=True, exist_ok=True)
         save(part, path, progress=terminal.progress())
-    if terminal.json:
-        terminal.show_json(
-            [
-                {"wrote": str(path), "queries": part.n_queries, "documents": part.n_docs}
-                for path, part in pieces
-            ]
-        )
-        return
-    rows = [[str(path), f"{part.n_queries:,}", f"{part.n_docs:,}"] for path, part in pieces]
-    terminal.show_table("Wrote", ["File", "Queries", "Documents"], rows)
+    terminal.show_written([(path, part.n_queries, part.n_docs) for path, part in pieces])
 
 
 def _named_parts(

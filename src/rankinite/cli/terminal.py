@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,6 +61,17 @@ class Terminal:
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
         rich.console.Console().print(table)
+
+    def show_written(self, files: Sequence[tuple[Path, int, int]]) -> None:
+        """Print which files were written, with how many queries and documents."""
+        if self.json:
+            names = ("wrote", "queries", "documents")
+            self.show_json(
+                [dict(zip(names, (str(path), *counts), strict=True)) for path, *counts in files]
+            )
+            return
+        rows = [[str(path), f"{queries:,}", f"{docs:,}"] for path, queries, docs in files]
+        self.show_table("Wrote", ["File", "Queries", "Documents"], rows)
 
     def say(self, sentence: str) -> None:
         """Print a sentence of the result."""

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from rankinite.core.errors import UsageError
 from rankinite.core.progress import Progress
+from rankinite.data.formats import format_of
 from rankinite.data.parquet import read_parquet, write_parquet
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.svmlight import read_svmlight, write_svmlight
-
-PARQUET = (".parquet", ".pq")
-
-Format = Literal["txt", "txt.gz", "parquet"]
-
-
-def format_of(path: str | Path) -> Format:
-    """Tell the format of a data set by the name of its file."""
-    suffix = Path(path).suffix.lower()
-    if suffix in PARQUET:
-        return "parquet"
-    return "txt.gz" if suffix == ".gz" else "txt"
 
 
 def load(

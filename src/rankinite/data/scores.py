@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, FileFormatError, UsageError
-from rankinite.core.files import atomic_write
 from rankinite.core.params import OneOf, check
 from rankinite.core.progress import Silent
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.stream import read_blocks_of_lines
+from rankinite.data.stream import create_text, read_blocks_of_lines
 
 log = logging.getLogger("rankinite")
 
@@ -100,7 +96,7 @@ def save_scores(
         the order of the data set.
     """
     array = check_scores(scores, data)
-    with _text_file(path) as file:
+    with create_text(path) as file:
         if run is None:
             file.writelines(f"{score!r}\n".encode() for score in array.tolist())
             return
@@ -125,19 +121,8 @@ def save_qrels(data: RankingData, path: str | Path) -> None:
         )
     qids = np.repeat(np.array(_query_names(data), object), data.sizes)
     rows = zip(qids, _document_names(data), data.y.astype(int).tolist(), strict=True)
-    with _text_file(path) as file:
+    with create_text(path) as file:
         file.writelines(f"{qid} 0 {name} {label}\n".encode() for qid, name, label in rows)
-
-
-@contextlib.contextmanager
-def _text_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file that appears whole or not at all; ``.gz`` is compressed."""
-    with atomic_write(path) as file:
-        if Path(path).suffix != ".gz":
-            yield file
-            return
-        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as compressed:
-            yield cast(BinaryIO, compressed)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

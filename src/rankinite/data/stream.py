@@ -1,19 +1,21 @@
-"""Text files, plain or compressed, as blocks of whole lines."""
+"""Text files, plain or compressed: read as blocks of whole lines, written whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import FileFormatError
+from rankinite.core.files import atomic_write
 from rankinite.core.progress import Progress
 from rankinite.core.wording import readable_size
 
@@ -120,3 +122,14 @@ def _larger(path: Path, buffer: bytearray) -> bytearray:
     larger = bytearray(2 * len(buffer))
     larger[: len(buffer)] = buffer
     return larger
+
+
+@contextlib.contextmanager
+def create_text(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that appears whole or not at all; ``.gz`` is compressed, to the same bytes."""
+    with atomic_write(path) as file:
+        if Path(path).suffix != ".gz":
+            yield file
+            return
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as compressed:
+            yield cast(BinaryIO, compressed)

@@ -78,14 +78,12 @@ def _ways_of_valuing(
     measures: Sequence[Measure], top_grade: float
 ) -> tuple[list[Measure], NDArray[np.int64]]:
     """Return measures that value documents in different ways, and the like of each measure."""
-    rows: dict[Hashable, int] = {}
-    valuing: list[Measure] = []
-    for measure in measures:
-        key = measure.values_key(top_grade)
-        if key not in rows:
-            rows[key] = len(valuing)
-            valuing.append(measure)
-    return valuing, np.array([rows[measure.values_key(top_grade)] for measure in measures])
+    first: dict[Hashable, Measure] = {}
+    keys = [measure.values_key(top_grade) for measure in measures]
+    for key, measure in zip(keys, measures, strict=True):
+        first.setdefault(key, measure)
+    row = {key: k for k, key in enumerate(first)}
+    return list(first.values()), np.array([row[key] for key in keys])
 
 
 def _without_gaps(measure: Measure, labels: Mapping[str | None, Floats], docs: slice) -> Floats:

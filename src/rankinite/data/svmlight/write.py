@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -10,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankinite.core.files import atomic_write
 from rankinite.core.progress import Progress, Silent, Task
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.stream import create_text
 from rankinite.data.svmlight import kernels
 from rankinite.data.svmlight.comments import Header, document_comments
 
@@ -48,17 +47,12 @@ def write_svmlight(
         has_comments=as_json and data._comments is not None,
         has_doc_ids=as_json and data._doc_ids is not None,
     )
-    with atomic_write(target) as file:
-        stream: Any = file
-        if target.suffix == ".gz":
-            stream = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
+    with (
+        create_text(target) as stream,
+        (progress or Silent()).start(f"Writing {target.name}", data.n_docs, "documents") as task,
+    ):
         stream.write(header.line())
-        with (progress or Silent()).start(
-            f"Writing {target.name}", data.n_docs, "documents"
-        ) as task:
-            _write_documents(stream, data, numbers, comments, task)
-        if stream is not file:
-            stream.close()
+        _write_documents(stream, data, numbers, comments, task)
 
 
 def _feature_numbers(names: tuple[str, ...]) -> tuple[NDArray[np.int64], bool]:
