@@ -1,0 +1,84 @@
+"""What every ranker follows: an objective is prepared with labels, then gives gradients.
+
+Rankers see nothing else. An objective is an immutable value; what it makes of a data set, its
+`Gradients`, holds whatever can be computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a ranker is to learn: labels, queries and weights.
+
+    Attributes
+    ----------
+    labels
+        The labels of each source; those of the data set itself under None. NaN means that the
+        document has no label in this source.
+    offsets
+        Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    top_grade
+        The largest grade there can be.
+    query_weight, doc_weight
+        One weight a query, one a document; all 1 if None.
+    seed
+        For the order of documents with equal scores.
+    """
+
+    labels: Mapping[str | None, Floats]
+    offsets: NDArray[np.int64]
+    top_grade: float
+    query_weight: Floats | None = None
+    doc_weight: Floats | None = None
+    seed: int = 0
+
+    @property
+    def n_docs(self) -> int:
+        """How many documents there are."""
+        return int(self.offsets[-1])
+
+
+class Gradients(Protocol):
+    """Where the documents of one data set should move.
+
+    Attributes
+    ----------
+    start
+        The scores to begin with, one for each output; most objectives have one output.
+    """
+
+    start: Floats
+
+    def gradients(
+        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+    ) -> None:
+        """Write lambda and weight of every document at these scores.
+
+        Parameters
+        ----------
+        scores
+            One row for each output, one column for each document.
+        iteration
+            How many steps were taken before this one.
+        out_lambda
+            Positive pushes a document up; the shape is that of the scores.
+        out_weight
+            How fast lambda falls when the document's score rises; at least 0.
+        """
+
+
+class Objective(Protocol):
+    """What should be improved."""
+
+    def prepare(self, targets: Targets) -> Gradients:
+        """Check the labels and compute what stays the same while scores change."""
