@@ -45,14 +45,35 @@ def inlined_kernel(function: F) -> F:
     return _compiled(function, parallel=False, forceinline=True)
 
 
+def summing_kernel(function: F) -> F:
+    """Compile a serial kernel whose sums may be taken in another order.
+
+    Without this leave a sum over a row must be added one by one, and the loop around it cannot
+    work on four or eight numbers at once. The order depends on the processor and the length of
+    the row, never on the number of threads. Products and differences that must be computed as
+    written belong in an `inlined_kernel`, which has no such leave.
+    """
+    return _compiled(function, parallel=False, fastmath={"reassoc"})
+
+
 def parallel_kernel(function: F) -> F:
     """Compile a kernel whose ``prange`` loops run on all threads."""
     return _compiled(function, parallel=True)
 
 
-def _compiled(function: F, *, parallel: bool, forceinline: bool = False) -> F:
+def _compiled(
+    function: F,
+    *,
+    parallel: bool,
+    forceinline: bool = False,
+    fastmath: bool | set[str] = False,
+) -> F:
     compiler: Any = numba.njit(
-        nogil=True, error_model="numpy", parallel=parallel, forceinline=forceinline
+        nogil=True,
+        error_model="numpy",
+        parallel=parallel,
+        forceinline=forceinline,
+        fastmath=fastmath,
     )
     dispatcher = compiler(function)
     if not config.DISABLE_JIT and cache_directory() is not None:

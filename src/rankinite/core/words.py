@@ -1,4 +1,4 @@
-"""Two machine instructions that numba does not offer: an unaligned load and trailing zeros.
+"""Machine instructions that numba does not offer: unaligned loads, trailing zeros, prefetching.
 
 With the JIT switched off their twins in Python stand in.
 """
@@ -29,6 +29,10 @@ def _trailing_zeros(word: np.uint64) -> int:
     return (value & -value).bit_length() - 1 if value else 64
 
 
+def _prefetch(array: NDArray[Any], index: int) -> None:
+    pass
+
+
 def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -54,11 +58,32 @@ def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
+def _prefetch_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(
+            builder.gep(view.data, [arguments[1]]), ir.IntType(8).as_pointer()
+        )
+        number = ir.IntType(32)
+        instruction = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [place.type],
+            ir.FunctionType(ir.VoidType(), [place.type, number, number, number]),
+        )
+        # To read, to be kept in all caches, data.
+        builder.call(instruction, [place, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
 if config.DISABLE_JIT:
     load_byte: Any = _load_byte
     load_word: Any = _load_word
     trailing_zeros: Any = _trailing_zeros
+    prefetch: Any = _prefetch
 else:
     load_byte = intrinsic(_load_byte_intrinsic)
     load_word = intrinsic(_load_word_intrinsic)
     trailing_zeros = intrinsic(_trailing_zeros_intrinsic)
+    prefetch = intrinsic(_prefetch_intrinsic)

@@ -1,0 +1,1 @@
+"""The tree engine: bin, count, split, grow, place, score."""

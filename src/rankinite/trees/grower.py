@@ -1,0 +1,270 @@
+"""Grow trees on binned data: from gradients of documents to a tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import UsageError
+from rankinite.trees.binned_data import BinnedData
+from rankinite.trees.kernels import gradients as kernels
+from rankinite.trees.kernels.grow import grow
+from rankinite.trees.kernels.histogram import TILE_ROWS, TILE_STRIDE
+from rankinite.trees.kernels.place import add_values, lay_out, place_all
+from rankinite.trees.tree import Tree
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+EVERY_DOC = np.zeros(0, np.bool_)
+NOTHING = np.zeros(0, np.int64)
+# Sums stay below 2^51, where integers are floats too; one more bit for rounding.
+SUM_BITS = 50
+PACKED_BITS = 62
+DEEP = 1 << 30
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees grow.
+
+    Attributes
+    ----------
+    n_leaves, max_depth
+        Where growth stops; any depth if None.
+    min_docs_in_leaf
+        A leaf has at least so many documents.
+    min_gain
+        A split gains more than this.
+    criterion
+        ``"mse"``: the tree that is nearest to the gradients; ``"newton"``: the tree whose Newton
+        steps promise most.
+    step
+        The value of a leaf: ``"newton"`` is the sum of gradients over the sum of weights,
+        ``"gradient"`` their mean.
+    """
+
+    n_leaves: int
+    max_depth: int | None
+    min_docs_in_leaf: int
+    min_gain: float
+    criterion: str
+    step: str
+
+
+class Grower:
+    """Grows trees for the documents of one training set.
+
+    Parameters
+    ----------
+    binned
+        The features.
+    rows
+        The row of every document; None if document i is row i.
+    growth
+        How trees grow.
+    """
+
+    def __init__(self, binned: BinnedData, rows: Integers | None, growth: Growth) -> None:
+        self.binned = binned
+        self.rows = NOTHING if rows is None else rows
+        self.n_docs = binned.n_rows if rows is None else len(rows)
+        self.growth = growth
+        self.n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
+        self.cuts = np.concatenate([binned.main.cuts, binned.more.cuts])
+        # One slot a bin and one for missing values; padding is counted into a slot of its own.
+        self.slots = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        self.count_bits = int(self.n_docs).bit_length()
+        self.gradient_bits = min(SUM_BITS, PACKED_BITS - self.count_bits)
+        self.n_parts = numba.get_num_threads()
+        most = min(growth.n_leaves, max(2, self.n_docs // max(1, growth.min_docs_in_leaf)))
+        self.n_leaves = most
+        self.pool = np.empty((most, self.slots[-1]), np.int64)
+        self.mass_pool = np.empty((1, 0), np.int64)
+        n_words = len(self.n_bins) // 8
+        self.tiles = np.empty((self.n_parts, (n_words // self.n_parts + 1) * TILE_STRIDE), np.uint64)
+        self.tile_amounts = np.empty((self.n_parts, TILE_ROWS), np.int64)
+        self.node_rows = np.empty((3, binned.n_rows + 1), np.int32)
+        self.leaves = np.empty(binned.n_rows, np.uint16)
+        self.doc_amounts = np.empty(self.n_docs, np.int64)
+        self.row_amounts = self.doc_amounts if rows is None else np.empty(binned.n_rows, np.int64)
+
+    def grow(
+        self,
+        gradients: Floats,
+        weights: Floats,
+        *,
+        masses: Floats | None = None,
+        chosen: Mask = EVERY_DOC,
+        features: Integers | None = None,
+    ) -> Tree:
+        """Return a tree that follows the gradients; `leaves` then tells every row's leaf.
+
+        Parameters
+        ----------
+        gradients, weights
+            One a document, for the values of leaves.
+        masses
+            What a document counts in a split; 1 if None.
+        chosen
+            The documents that take part; all if empty.
+        features
+            The features that take part; all if None.
+        """
+        total = np.abs(gradients).sum() if not len(chosen) else np.abs(gradients[chosen]).sum()
+        scale = _scale(total, self.gradient_bits)
+        kernels.pack(gradients, scale, self.count_bits, chosen, self.doc_amounts)
+        amounts = self._of_rows(self.doc_amounts)
+        rows = self.node_rows
+        n_rows = kernels.rows_with(amounts, self.count_bits, rows[0])
+        by_mass = masses is not None
+        mass_amounts, mass_scale = NOTHING, 1.0
+        if masses is not None:
+            mass_amounts, mass_scale = self._mass_amounts(masses, chosen)
+        growth = self.growth
+        unit = mass_scale / scale**2
+        n_splits = grow(
+            self.binned.main.bins.reshape(-1),
+            self.binned.more.bins.reshape(-1),
+            self.binned.main.columns,
+            self.binned.more.columns,
+            self.slots,
+            self.n_bins,
+            self._taking_part(features),
+            rows[0, :n_rows],
+            rows[1, :n_rows],
+            rows[2, :n_rows],
+            amounts,
+            mass_amounts,
+            by_mass,
+            self.count_bits,
+            int(amounts.sum()),
+            int(mass_amounts.sum()),
+            self.n_leaves,
+            DEEP if growth.max_depth is None else growth.max_depth,
+            growth.min_docs_in_leaf,
+            growth.min_gain / unit,
+            self.n_parts,
+            self.pool,
+            self.mass_pool,
+            self.tiles,
+            self.tile_amounts,
+            split := np.empty((self.n_leaves - 1, 5), np.int64),
+            gain := np.empty(self.n_leaves - 1),
+            docs := np.empty(self.n_leaves - 1, np.int64),
+            leaf_docs := np.empty(self.n_leaves, np.int64),
+        )
+        return self._finish(
+            split[:n_splits],
+            gain[:n_splits] * unit,
+            docs[:n_splits],
+            leaf_docs[: n_splits + 1],
+            (gradients, weights, chosen),
+        )
+
+    def _of_rows(self, amounts: Integers) -> Integers:
+        if not len(self.rows):
+            return amounts
+        kernels.add_to_rows(amounts, self.rows, self.row_amounts)
+        return self.row_amounts
+
+    def _mass_amounts(self, masses: Floats, chosen: Mask) -> tuple[Integers, float]:
+        if not self.mass_pool.size:
+            self.mass_pool = np.empty_like(self.pool)
+        amounts = np.empty(self.n_docs, np.int64)
+        total = masses.sum() if not len(chosen) else masses[chosen].sum()
+        scale = _scale(total, SUM_BITS)
+        kernels.weigh(masses, scale, chosen, amounts)
+        if not len(self.rows):
+            return amounts, scale
+        row_amounts = np.empty(self.binned.n_rows, np.int64)
+        kernels.add_to_rows(amounts, self.rows, row_amounts)
+        return row_amounts, scale
+
+    def _taking_part(self, features: Integers | None) -> Integers:
+        if features is None:
+            return self.n_bins
+        part = np.zeros_like(self.n_bins)
+        columns = self.binned.column_of[features]
+        part[columns] = self.n_bins[columns]
+        return part
+
+    def _finish(
+        self,
+        split: Integers,
+        gain: Floats,
+        docs: Integers,
+        leaf_docs: Integers,
+        sources: tuple[Floats, Floats, Mask],
+    ) -> Tree:
+        n = len(split)
+        order = np.empty(n, np.int64)
+        leaf_order = np.empty(n + 1, np.int64)
+        missing_left = np.empty(n, np.bool_)
+        first = np.empty(n, np.uint16)
+        right = np.empty(n, np.uint16)
+        stack = np.empty(n + 3, np.int64)
+        lay_out(split, docs, leaf_docs, stack, order, leaf_order, missing_left, first, right)
+        shape = Shape(split[order, 0], split[order, 1], missing_left, first, right)
+        self.place(shape, self.binned.main.columns, self.binned.more.columns, self.leaves)
+        sums = kernels.sum_leaves(self.leaves, self.rows, *sources, n + 1)
+        return Tree(
+            feature=np.searchsorted(self.binned.column_of, shape.column).astype(np.int32),
+            threshold=self.cuts[shape.column, shape.cut],
+            missing_left=missing_left,
+            first=first,
+            right=right,
+            gain=gain[order],
+            docs=docs[order],
+            value=_leaf_values(sums, self.growth.step),
+            leaf_docs=leaf_docs[leaf_order],
+        )
+
+    def place(
+        self,
+        shape: Shape,
+        columns: NDArray[np.uint8],
+        more_columns: NDArray[np.uint8],
+        out: NDArray[np.uint16],
+    ) -> None:
+        """Write the leaf of every row of binned columns."""
+        shift = np.where(shape.missing_left, 256 - self.n_bins[shape.column], 0)
+        bound = (shape.cut + shift).astype(np.uint8)
+        place_all(
+            columns, more_columns, shape.column, shift.astype(np.uint8), bound,
+            shape.first, shape.right, out,
+        )  # fmt: skip
+
+    def add(self, tree: Tree, scores: Floats) -> None:
+        """Add the values of the tree just grown to the scores of the documents."""
+        add_values(self.leaves, self.rows, tree.value, scores)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tree in terms of columns and bins."""
+
+    column: Integers
+    cut: Integers
+    missing_left: Mask
+    first: NDArray[np.uint16]
+    right: NDArray[np.uint16]
+
+
+def _scale(total: float, bits: int) -> float:
+    """Return what to multiply numbers by so that the sum of their sizes has so many bits."""
+    if not np.isfinite(total):
+        raise UsageError(
+            "training: the gradients are not finite; a smaller learning_rate keeps scores in reach"
+        )
+    return 2.0 ** (bits - 1) / total if total > 0.0 else 1.0
+
+
+def _leaf_values(sums: Floats, step: str) -> Floats:
+    below = sums[:, 1] if step == "newton" else sums[:, 2]
+    values = np.divide(sums[:, 0], below, out=np.zeros(len(sums)), where=below > 0.0)
+    return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)

@@ -1,0 +1,1 @@
+"""The tree engine's kernels, one file a stage."""

@@ -1,0 +1,81 @@
+"""Count gradients by bin: integer histograms, one add a document and column.
+
+A document's gradient, scaled to an integer, stands in the high bits of one int64 and the number
+of documents in the low ones, so that one add counts both, and sums do not depend on their order.
+
+Eight columns make a word. Rows are gathered a tile at a time and transposed, so that the slots of
+one word's columns (16 KB) stay in the first-level cache while the whole tile is added to them:
+four times as fast as going through whole rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.kernels import kernel
+from rankinite.core.words import load_word, prefetch
+
+COLUMNS_A_WORD = 8
+TILE_ROWS = 512
+# A distance between words that is no power of two spreads them over the sets of the cache.
+TILE_STRIDE = 520
+LINE_BYTES = 64
+ROWS_AHEAD = 8
+BYTE = np.uint64(255)
+
+
+@kernel
+def add_rows(
+    bins: NDArray[np.uint8],
+    row_bytes: int,
+    first_byte: int,
+    last_byte: int,
+    rows: NDArray[np.int32],
+    amounts: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    histogram: NDArray[np.int64],
+    tile: NDArray[np.uint64],
+    tile_amounts: NDArray[np.int64],
+) -> None:
+    """Add the amounts of some rows to the histograms of the columns from first to last byte.
+
+    ``bins`` holds rows of ``row_bytes`` columns one behind the other; the slots of the column in
+    byte c begin at ``slots[c]``.
+    """
+    n = len(rows)
+    for start in range(0, n, TILE_ROWS):
+        size = min(TILE_ROWS, n - start)
+        for k in range(size):
+            ahead = min(start + k + ROWS_AHEAD, n - 1)
+            place = np.int64(rows[ahead]) * row_bytes
+            for byte in range(first_byte, last_byte, LINE_BYTES):
+                prefetch(bins, place + byte)
+            prefetch(bins, place + last_byte - 1)
+            row = np.int64(rows[start + k])
+            tile_amounts[k] = amounts[row]
+            place = row * row_bytes
+            target = k
+            for byte in range(first_byte, last_byte, COLUMNS_A_WORD):
+                tile[target] = load_word(bins, place + byte)
+                target += TILE_STRIDE
+        source = 0
+        for byte in range(first_byte, last_byte, COLUMNS_A_WORD):
+            # Unsigned indexes save the question whether they count from the end.
+            s0, s1 = np.uint64(slots[byte]), np.uint64(slots[byte + 1])
+            s2, s3 = np.uint64(slots[byte + 2]), np.uint64(slots[byte + 3])
+            s4, s5 = np.uint64(slots[byte + 4]), np.uint64(slots[byte + 5])
+            s6, s7 = np.uint64(slots[byte + 6]), np.uint64(slots[byte + 7])
+            words = tile[source : source + size]
+            for k in range(size):
+                word = words[k]
+                amount = tile_amounts[k]
+                histogram[s0 + (word & BYTE)] += amount
+                histogram[s1 + ((word >> np.uint64(8)) & BYTE)] += amount
+                histogram[s2 + ((word >> np.uint64(16)) & BYTE)] += amount
+                histogram[s3 + ((word >> np.uint64(24)) & BYTE)] += amount
+                histogram[s4 + ((word >> np.uint64(32)) & BYTE)] += amount
+                histogram[s5 + ((word >> np.uint64(40)) & BYTE)] += amount
+                histogram[s6 + ((word >> np.uint64(48)) & BYTE)] += amount
+                histogram[s7 + (word >> np.uint64(56))] += amount
+            source += TILE_STRIDE

@@ -1,0 +1,50 @@
+"""Send the rows of a node to its children, in parallel and without changing their order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.kernels import kernel
+
+
+@kernel
+def sort_out(
+    rows: NDArray[np.int32],
+    column: NDArray[np.uint8],
+    shift: int,
+    bound: int,
+    lefts: NDArray[np.int32],
+    rights: NDArray[np.int32],
+) -> int:
+    """Write the rows that go left and those that go right; return how many go left.
+
+    A row goes left if its bin plus ``shift``, as a byte, is at most ``bound``: see `shift_of`.
+    """
+    n_left = 0
+    n_right = 0
+    for k in range(len(rows)):
+        row = rows[k]
+        left = ((column[row] + shift) & 255) <= bound
+        lefts[n_left] = row
+        rights[n_right] = row
+        n_left += left
+        n_right += not left
+    return n_left
+
+
+@kernel
+def shift_of(n_bins: int, missing_left: bool) -> int:
+    """Return what to add to a bin so that one comparison also tells where missing values go.
+
+    Missing values have the bin behind the last one. To send them left, all bins are shifted so
+    far that, as a byte, this one becomes 0.
+    """
+    return 256 - n_bins if missing_left else 0
+
+
+@kernel
+def copy_rows(source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
+    """Copy as many rows as the source has."""
+    for k in range(len(source)):
+        target[k] = source[k]
