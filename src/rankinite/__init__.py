@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from rankinite.measures.measure import P as P
     from rankinite.measures.measure import PFound as PFound
     from rankinite.measures.text import parse_measure as parse_measure
+    from rankinite.models import load_model as load_model
+    from rankinite.objectives.gradients import lambda_gradients as lambda_gradients
+    from rankinite.rankers.lambdamart import LambdaMART as LambdaMART
+    from rankinite.rankers.mart import MART as MART
+    from rankinite.rankers.mcrank import McRank as McRank
+    from rankinite.rankers.scorer import scorer as scorer
+    from rankinite.trees.binned_data import BinnedData as BinnedData
 
 __version__ = "0.1.0"
 
@@ -54,6 +61,13 @@ _HOME_OF = {
         "evaluation.evaluate": "Evaluation evaluate",
         "measures.measure": "CNDCG DCG ERR GradedMeasure MAP MRR Measure NDCG P PFound",
         "measures.text": "parse_measure",
+        "models": "load_model",
+        "objectives.gradients": "lambda_gradients",
+        "rankers.lambdamart": "LambdaMART",
+        "rankers.mart": "MART",
+        "rankers.mcrank": "McRank",
+        "rankers.scorer": "scorer",
+        "trees.binned_data": "BinnedData",
     }.items()
     for name in names.split()
 }

@@ -8,11 +8,14 @@ from typing import Protocol, Self
 class Task:
     """One piece of work under way, of which nobody sees anything; a context manager that ends it.
 
-    Whoever shows progress overrides `advance` and `end`.
+    Whoever shows progress overrides `advance`, `note` and `end`.
     """
 
     def advance(self, amount: int) -> None:
         """Say that so much more is done."""
+
+    def note(self, text: str) -> None:
+        """Say in a few words how well it goes."""
 
     def end(self) -> None:
         """Say that the work has ended, well or not."""

@@ -61,9 +61,7 @@ def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
 def _prefetch_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.bitcast(
-            builder.gep(view.data, [arguments[1]]), ir.IntType(8).as_pointer()
-        )
+        place = builder.bitcast(builder.gep(view.data, [arguments[1]]), ir.IntType(8).as_pointer())
         number = ir.IntType(32)
         instruction = builder.module.declare_intrinsic(
             "llvm.prefetch",

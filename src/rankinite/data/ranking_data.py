@@ -261,6 +261,10 @@ class RankingData:
         """Go through the queries, each as a set of its own."""
         return (self._picked(np.array([q])) for q in range(self.n_queries))
 
+    def with_query_weight(self, weights: ArrayLike) -> RankingData:
+        """Return the set with other query weights."""
+        return self._with(query_weight=checks.weight_array(weights, self.n_queries))
+
     def select_features(self, features: Sequence[str] | Sequence[int] | slice) -> RankingData:
         """Return the set with some of the features, by name or by column number from 0."""
         refuse_text("select_features", "features", features)

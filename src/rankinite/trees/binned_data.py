@@ -50,12 +50,17 @@ class Block:
 
     @classmethod
     def make(
-        cls, X: NDArray[np.float32], rows: NDArray[np.int64], most_bins: int, seed: int
+        cls,
+        X: NDArray[np.float32],
+        rows: NDArray[np.int64],
+        docs: NDArray[np.int64],
+        most_bins: int,
+        seed: int,
     ) -> Block:
-        """Find cut points and bin some rows of a matrix."""
+        """Bin some rows of a matrix by cut points that suit the rows of the documents."""
         n_rows = len(rows) if len(rows) else len(X)
         width = padded(X.shape[1])
-        cuts, n_bins = _find_all_cuts(X, rows, n_rows, width, most_bins, seed)
+        cuts, n_bins = _find_all_cuts(X, docs, width, most_bins, seed)
         bins = np.zeros((n_rows, width), np.uint8)
         columns = np.zeros((width, n_rows), np.uint8)
         encode(X, rows, cuts, n_bins, bins, columns)
@@ -81,16 +86,16 @@ def padded(n_columns: int) -> int:
 
 def _find_all_cuts(
     X: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    n_rows: int,
+    docs: NDArray[np.int64],
     width: int,
     most_bins: int,
     seed: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    sample = rows
-    if n_rows > SAMPLE_ROWS:
-        chosen = generator(seed, "bins").choice(n_rows, SAMPLE_ROWS, replace=False, shuffle=False)
-        sample = np.sort(chosen) if not len(rows) else rows[np.sort(chosen)]
+    sample = docs
+    n_docs = len(docs) if len(docs) else len(X)
+    if n_docs > SAMPLE_ROWS:
+        chosen = generator(seed, "bins").choice(n_docs, SAMPLE_ROWS, replace=False, shuffle=False)
+        sample = np.sort(chosen) if not len(docs) else docs[np.sort(chosen)]
     cuts = np.full((width, SLOTS), np.inf, np.float32)
     n_bins = np.zeros(width, np.int64)
 
@@ -106,6 +111,10 @@ def _find_all_cuts(
     with ThreadPoolExecutor(numba.get_num_threads()) as workers:
         list(workers.map(find, range(0, X.shape[1], COLUMNS_A_WORD)))
     return cuts, n_bins
+
+
+def _no_columns(n_rows: int) -> Block:
+    return Block.make(np.zeros((n_rows, 0), np.float32), EVERY_ROW, EVERY_ROW, MOST_BINS, 0)
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -136,15 +145,31 @@ class BinnedData:
         feature_names: Sequence[str],
         *,
         rows: NDArray[np.int64] = EVERY_ROW,
+        docs: NDArray[np.int64] = EVERY_ROW,
         most_bins: int = MOST_BINS,
         seed: int = 0,
     ) -> BinnedData:
-        """Bin a matrix, or some of its rows."""
+        """Bin a matrix.
+
+        Parameters
+        ----------
+        X
+            Features; NaN means missing.
+        feature_names
+            One name a feature.
+        rows
+            The rows to bin; all if empty.
+        docs
+            The row of every document, for which bins should hold equal shares; every row once if
+            empty.
+        most_bins
+            How many bins a feature may have, besides the one for missing values.
+        seed
+            For the sample that cut points are found on.
+        """
         check("BinnedData", "most_bins", most_bins, Whole(2, MOST_BINS))
-        main = Block.make(X, rows, most_bins, seed)
-        n_rows = main.columns.shape[1]
-        nothing = Block.make(np.zeros((n_rows, 0), np.float32), EVERY_ROW, most_bins, seed)
-        return cls(main, nothing, tuple(feature_names))
+        main = Block.make(X, rows, docs, most_bins, seed)
+        return cls(main, _no_columns(main.columns.shape[1]), tuple(feature_names))
 
     @property
     def n_rows(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -13,7 +14,7 @@ from rankinite.trees.binned_data import BinnedData
 from rankinite.trees.kernels import gradients as kernels
 from rankinite.trees.kernels.grow import grow
 from rankinite.trees.kernels.histogram import TILE_ROWS, TILE_STRIDE
-from rankinite.trees.kernels.place import add_values, lay_out, place_all
+from rankinite.trees.kernels.place import add_values, cuts_of, lay_out, leaf_type, place_all
 from rankinite.trees.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -86,10 +87,12 @@ class Grower:
         self.pool = np.empty((most, self.slots[-1]), np.int64)
         self.mass_pool = np.empty((1, 0), np.int64)
         n_words = len(self.n_bins) // 8
-        self.tiles = np.empty((self.n_parts, (n_words // self.n_parts + 1) * TILE_STRIDE), np.uint64)
+        self.tiles = np.empty(
+            (self.n_parts, (n_words // self.n_parts + 1) * TILE_STRIDE), np.uint64
+        )
         self.tile_amounts = np.empty((self.n_parts, TILE_ROWS), np.int64)
         self.node_rows = np.empty((3, binned.n_rows + 1), np.int32)
-        self.leaves = np.empty(binned.n_rows, np.uint16)
+        self.leaves: NDArray[Any] = np.empty(binned.n_rows, leaf_type(most))
         self.doc_amounts = np.empty(self.n_docs, np.int64)
         self.row_amounts = self.doc_amounts if rows is None else np.empty(binned.n_rows, np.int64)
 
@@ -210,7 +213,7 @@ class Grower:
         stack = np.empty(n + 3, np.int64)
         lay_out(split, docs, leaf_docs, stack, order, leaf_order, missing_left, first, right)
         shape = Shape(split[order, 0], split[order, 1], missing_left, first, right)
-        self.place(shape, self.binned.main.columns, self.binned.more.columns, self.leaves)
+        self._place(shape, self._columns, self.leaves)
         sums = kernels.sum_leaves(self.leaves, self.rows, *sources, n + 1)
         return Tree(
             feature=np.searchsorted(self.binned.column_of, shape.column).astype(np.int32),
@@ -224,24 +227,52 @@ class Grower:
             leaf_docs=leaf_docs[leaf_order],
         )
 
-    def place(
-        self,
-        shape: Shape,
-        columns: NDArray[np.uint8],
-        more_columns: NDArray[np.uint8],
-        out: NDArray[np.uint16],
-    ) -> None:
-        """Write the leaf of every row of binned columns."""
-        shift = np.where(shape.missing_left, 256 - self.n_bins[shape.column], 0)
-        bound = (shape.cut + shift).astype(np.uint8)
-        place_all(
-            columns, more_columns, shape.column, shift.astype(np.uint8), bound,
-            shape.first, shape.right, out,
-        )  # fmt: skip
-
     def add(self, tree: Tree, scores: Floats) -> None:
         """Add the values of the tree just grown to the scores of the documents."""
         add_values(self.leaves, self.rows, tree.value, scores)
+
+    def add_again(self, tree: Tree, scores: Floats) -> None:
+        """Add the values of any tree of this training set to the scores of the documents."""
+        self._place(self._shape(tree), self._columns, self.leaves)
+        self.add(tree, scores)
+
+    def add_elsewhere(
+        self,
+        tree: Tree,
+        columns: tuple[NDArray[np.uint8], NDArray[np.uint8]],
+        leaves: NDArray[Any] | None,
+        scores: Floats,
+    ) -> NDArray[Any]:
+        """Add the values of a tree to the scores of other rows, binned by the same cut points.
+
+        ``leaves`` is scratch from an earlier call, and what is returned is for the next.
+        """
+        own = np.empty(len(scores), self.leaves.dtype) if leaves is None else leaves
+        self._place(self._shape(tree), columns, own)
+        add_values(own, NOTHING, tree.value, scores)
+        return own
+
+    @property
+    def _columns(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        return self.binned.main.columns, self.binned.more.columns
+
+    def _shape(self, tree: Tree) -> Shape:
+        column = self.binned.column_of[tree.feature]
+        cut = np.empty(len(column), np.int64)
+        cuts_of(tree.threshold, column, self.cuts, cut)
+        return Shape(column, cut, tree.missing_left, tree.first, tree.right)
+
+    def _place(
+        self,
+        shape: Shape,
+        columns: tuple[NDArray[np.uint8], NDArray[np.uint8]],
+        out: NDArray[Any],
+    ) -> None:
+        shift = np.where(shape.missing_left, 256 - self.n_bins[shape.column], 0)
+        bound = (shape.cut + shift).astype(np.uint8)
+        place_all(
+            *columns, shape.column, shift.astype(np.uint8), bound, shape.first, shape.right, out
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+# The arrays of a tree: those with one value a split, and those with one a leaf.
+OF_SPLITS: dict[str, type[np.generic]] = {
+    "feature": np.int32,
+    "threshold": np.float32,
+    "missing_left": np.bool_,
+    "first": np.uint16,
+    "right": np.uint16,
+    "gain": np.float64,
+    "docs": np.int64,
+}
+OF_LEAVES: dict[str, type[np.generic]] = {"value": np.float64, "leaf_docs": np.int64}
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -45,3 +57,22 @@ class Tree:
     def n_leaves(self) -> int:
         """How many leaves there are: one more than splits."""
         return len(self.value)
+
+    def is_sound(self, n_features: int) -> bool:
+        """Tell whether features and shape are those of a tree, as a damaged file's may not be."""
+        inside = (self.feature >= 0) & (self.feature < n_features) & ~np.isnan(self.threshold)
+        return bool(inside.all() and np.isfinite(self.value).all()) and self._is_tree()
+
+    def _is_tree(self) -> bool:
+        """Follow the order of splits: each takes its range of leaves apart, left before right."""
+        ranges = [(0, self.n_leaves)]
+        for first, right in zip(self.first.tolist(), self.right.tolist(), strict=True):
+            while ranges and ranges[-1][1] - ranges[-1][0] == 1:
+                ranges.pop()
+            if not ranges:
+                return False
+            begin, end = ranges.pop()
+            if first != begin or not begin < right < end:
+                return False
+            ranges += [(right, end), (begin, right)]
+        return all(end - begin == 1 for begin, end in ranges)

@@ -60,14 +60,58 @@ def find_cuts(values: NDArray[np.float32], most_bins: int, cuts: NDArray[np.floa
 
 
 @kernel
-def find_bin(value: np.float32, cuts: NDArray[np.float32], first_step: int) -> int:
-    """Return how many cut points are below the value; the cuts are padded with infinity."""
-    place = 0
-    step = first_step
+def find_bins(
+    values: NDArray[np.float32],
+    cuts: NDArray[np.float32],
+    n_bins: int,
+    places: NDArray[np.uint64],
+    out: NDArray[np.uint8],
+) -> None:
+    """Write how many cut points are below each value; missing values have the bin ``n_bins``.
+
+    A binary search without branches, one step for all values before the next: the searches do
+    not wait for each other. The cut points are padded with infinity to a power of two.
+    """
+    n = len(out)
+    for k in range(n):
+        places[k] = 0
+    step = np.uint64(1)
+    while step < n_bins:
+        step <<= np.uint64(1)
+    step >>= np.uint64(1)
     while step > 0:
-        place += step if cuts[place + step - 1] < value else 0
-        step >>= 1
-    return place
+        for k in range(n):
+            below = cuts[places[k] + step - np.uint64(1)] < values[k]
+            places[k] += step if below else np.uint64(0)
+        step >>= np.uint64(1)
+    for k in range(n):
+        value = values[k]
+        out[k] = places[k] if value == value else n_bins
+
+
+@kernel
+def encode_rows(
+    X: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    start: int,
+    features: NDArray[np.int64],
+    cuts: NDArray[np.float32],
+    n_bins: NDArray[np.int64],
+    values: NDArray[np.float32],
+    places: NDArray[np.uint64],
+    columns: NDArray[np.uint8],
+) -> None:
+    """Write the bins of some features, column by column, of the rows that begin at ``start``.
+
+    No ``rows`` means that row i is row i of X; ``values`` and ``places`` are scratch.
+    """
+    n = columns.shape[1]
+    direct = len(rows) == 0
+    for j in range(len(features)):
+        feature = features[j]
+        for k in range(n):
+            values[k] = X[start + k if direct else rows[start + k], feature]
+        find_bins(values, cuts[j], n_bins[j], places, columns[j])
 
 
 @parallel_kernel
@@ -79,32 +123,27 @@ def encode(
     bins: NDArray[np.uint8],
     columns: NDArray[np.uint8],
 ) -> None:
-    """Write the bins of some rows, row by row and column by column.
+    """Write the bins of all features, row by row and column by column.
 
     ``bins`` may have no rows if only columns are wanted; columns beyond the features of X are
-    left alone. Missing values have the bin behind the last one.
+    left alone.
     """
     n_rows = columns.shape[1]
     n_features = X.shape[1]
-    n_blocks = (n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS
-    direct = len(rows) == 0
-    for block in prange(n_blocks):
+    features = np.arange(n_features)
+    for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
         start = block * BLOCK_ROWS
         end = min(start + BLOCK_ROWS, n_rows)
+        values = np.empty(BLOCK_ROWS, np.float32)
+        places = np.empty(BLOCK_ROWS, np.uint64)
         for word in range(0, n_features, COLUMNS_A_WORD):
-            for column in range(word, min(word + COLUMNS_A_WORD, n_features)):
-                own = cuts[column]
-                step = 1
-                while step < n_bins[column]:
-                    step *= 2
-                step //= 2
-                for row in range(start, end):
-                    value = X[row if direct else rows[row], column]
-                    code = find_bin(value, own, step)
-                    if np.isnan(value):
-                        code = n_bins[column]
-                    columns[column, row] = code
+            last = min(word + COLUMNS_A_WORD, n_features)
+            part = columns[word:last, start:end]
+            encode_rows(
+                X, rows, start, features[word:last], cuts[word:last], n_bins[word:last],
+                values, places, part,
+            )  # fmt: skip
             if len(bins) > 0:
                 for row in range(start, end):
-                    for column in range(word, min(word + COLUMNS_A_WORD, n_features)):
+                    for column in range(word, last):
                         bins[row, column] = columns[column, row]

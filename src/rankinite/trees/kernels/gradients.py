@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +40,9 @@ def weigh(
 
 
 @kernel
-def add_to_rows(amounts: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+def add_to_rows(
+    amounts: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.int64]
+) -> None:
     """Add the amounts of documents that share a row."""
     out[:] = 0
     for i in range(len(amounts)):
@@ -58,7 +62,7 @@ def rows_with(amounts: NDArray[np.int64], count_bits: int, out: NDArray[np.int32
 
 @parallel_kernel
 def sum_leaves(
-    leaves: NDArray[np.uint16],
+    leaves: NDArray[Any],
     rows: NDArray[np.int64],
     gradients: NDArray[np.float64],
     weights: NDArray[np.float64],

@@ -97,7 +97,7 @@ def grow(
 ) -> int:
     """Grow a tree on some rows and return how many splits it has.
 
-    Split k is ``out_split[k]``: column, bin, side of missing values, left child, right child; a child
+    Split k is ``out_split[k]``: column, bin, side of missing values, left and right child; a child
     of at least 0 is a split, others are the complement of a leaf. ``taking_part`` are the numbers
     of bins with 0 for columns that are left out. ``rows`` is put in the order of the leaves;
     ``lefts`` and ``rights`` are scratch of the same length. ``pool`` has one histogram a leaf.
@@ -200,18 +200,14 @@ def grow(
         bound = cut + shift
         first_row, last_row = start[leaf], end[leaf]
         n_rows = last_row - first_row
-        bytes_of = (
-            columns[column] if column < row_bytes else more_columns[column - row_bytes]
-        )
+        bytes_of = columns[column] if column < row_bytes else more_columns[column - row_bytes]
         if n_rows < ROWS_FOR_THREADS:
             n_left = sort_out(
                 rows[first_row:last_row], bytes_of, shift, bound,
                 lefts[first_row:last_row], rights[first_row:last_row],
             )  # fmt: skip
             copy_rows(lefts[first_row : first_row + n_left], rows[first_row:last_row])
-            copy_rows(
-                rights[first_row : last_row - n_left], rows[first_row + n_left : last_row]
-            )
+            copy_rows(rights[first_row : last_row - n_left], rows[first_row + n_left : last_row])
         else:
             for part in range(n_parts + 1):
                 cuts[part] = first_row + n_rows * part // n_parts
@@ -238,7 +234,9 @@ def grow(
         left_is_fewer = 2 * n_left <= n_rows
         sum_packed = np.int64(0)
         sum_mass = np.int64(0)
-        for k in range(first_row if left_is_fewer else middle, middle if left_is_fewer else last_row):
+        for k in range(
+            first_row if left_is_fewer else middle, middle if left_is_fewer else last_row
+        ):
             sum_packed += amounts[rows[k]]
             if by_mass:
                 sum_mass += masses[rows[k]]

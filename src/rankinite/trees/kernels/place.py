@@ -8,6 +8,8 @@ so. Nothing branches, bins and leaves are bytes: the processor handles 32 rows a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,11 @@ from rankinite.trees.kernels.split import LEFT, UNSEEN
 BLOCK_ROWS = 4096
 
 
+def leaf_type(n_leaves: int) -> type[np.generic]:
+    """Return the smallest type that can number so many leaves."""
+    return np.uint8 if n_leaves <= 256 else np.uint16
+
+
 @kernel
 def place_rows(
     bins: NDArray[np.uint8],
@@ -24,7 +31,7 @@ def place_rows(
     bound: np.uint8,
     first: int,
     right: int,
-    leaves: NDArray[np.uint16],
+    leaves: NDArray[Any],
 ) -> None:
     """Move the rows that stand at the first leaf of a split and go right."""
     for k in range(len(leaves)):
@@ -42,7 +49,7 @@ def place_all(
     bound: NDArray[np.uint8],
     first: NDArray[np.uint16],
     right: NDArray[np.uint16],
-    leaves: NDArray[np.uint16],
+    leaves: NDArray[Any],
 ) -> None:
     """Write the leaf of every row of the columns."""
     n_rows = len(leaves)
@@ -62,12 +69,12 @@ def place_all(
 
 @parallel_kernel
 def add_values(
-    leaves: NDArray[np.uint16],
+    leaves: NDArray[Any],
     rows: NDArray[np.int64],
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Add the value of its leaf to every document's score; no ``rows`` means document i is row i."""
+    """Add the value of its leaf to every document's score; without ``rows`` document i is row i."""
     if len(rows) == 0:
         for i in prange(len(scores)):
             scores[i] += values[leaves[i]]
@@ -130,3 +137,19 @@ def lay_out(
             stack[top + 2] = split[node, 4]
             top += 2
         right[k] = first[k] + count
+
+
+@kernel
+def cuts_of(
+    thresholds: NDArray[np.float32],
+    column: NDArray[np.int64],
+    cuts: NDArray[np.float32],
+    out: NDArray[np.int64],
+) -> None:
+    """Write which of its column's cut points every threshold is; infinity is the one behind."""
+    for k in range(len(thresholds)):
+        own = cuts[column[k]]
+        place = 0
+        while own[place] < thresholds[k]:
+            place += 1
+        out[k] = place

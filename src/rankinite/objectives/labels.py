@@ -1,0 +1,41 @@
+"""What objectives ask of targets: labels by source, weights, arrays as kernels want them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankinite.core.errors import UsageError
+from rankinite.objectives.objective import Floats, Targets
+
+
+def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
+    """Return the labels of a source.
+
+    Parameters
+    ----------
+    owner
+        Who asks, for the message if there is no such source.
+    """
+    if source not in targets.labels:
+        known = [repr(name) for name in targets.labels if name is not None]
+        has = f"it has {', '.join(known)}" if known else "it has none but its own labels"
+        raise UsageError(f"{owner}: the data set has no label source {source!r}; {has}")
+    return targets.labels[source]
+
+
+def doc_weights(targets: Targets) -> Floats:
+    """Return one weight a document: its own times its query's."""
+    weight = np.ones(targets.n_docs) if targets.doc_weight is None else targets.doc_weight
+    if targets.query_weight is None:
+        return weight
+    return weight * np.repeat(targets.query_weight, np.diff(targets.offsets))
+
+
+def read_only(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return a contiguous view that cannot be written: kernels compile for one kind of array."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view

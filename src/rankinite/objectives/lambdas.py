@@ -1,0 +1,256 @@
+"""Lambda gradients: pairs of documents push each other, as hard as a swap would matter.
+
+For a pair whose document i has the higher label, lambda_ij = |change of the measure if i and j
+were swapped| / (1 + exp(s_i - s_j)) is added to i and taken from j, and |change| rho (1 - rho)
+is added to the weights of both (LambdaSMART, Sec. 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import UsageError
+from rankinite.core.params import Constraint, Either, OneOf, SourceName, Whole, check
+from rankinite.core.seeds import generator
+from rankinite.measures import kernels as measure_kernels
+from rankinite.measures.measure import DEEPEST, Form, GradedMeasure, Measure
+from rankinite.measures.text import parse_measure
+from rankinite.objectives import kernels
+from rankinite.objectives.labels import labels_of, read_only
+from rankinite.objectives.objective import Floats, Targets
+
+NORMALISE = {
+    "none": kernels.AS_IT_IS,
+    "deviation": kernels.BY_DEVIATION,
+    "distance": kernels.BY_DISTANCE,
+}
+TRUNCATION: Constraint = Either(Whole(1, DEEPEST), OneOf([None]))
+# Few enough that scratch arrays cost nothing, many enough for any number of threads.
+MOST_BLOCKS = 128
+# What ranking a document costs, counted in pairs.
+PAIRS_A_DOCUMENT = 24
+
+
+@dataclass(frozen=True)
+class Lambdas:
+    """The lambda gradient of a measure.
+
+    Parameters
+    ----------
+    measure
+        What a swap is judged by, as a text or a value. Its depth is that of the lambdas.
+    truncation
+        Only pairs count that have a document among the first so many ranks; all if None.
+    normalise
+        ``"none"`` as in the papers. ``"deviation"``: a query's lambdas, and with them its
+        weights, are divided by the lambdas' standard deviation (Objectives, Sec. 5.3).
+        ``"distance"``: each pair's change is divided by 0.01 + |s_i - s_j| (unless all scores
+        of the query are equal), then a query's lambdas and weights are multiplied by
+        log2(1 + S) / S, where S sums the sizes of the pairs' lambdas over both documents.
+    gain_only
+        For MRR: only swaps count that raise the measure (Optimality, Eq. 11).
+
+    Examples
+    --------
+    >>> str(Lambdas("ndcg@10", truncation=30).measure)
+    'NDCG@10'
+    """
+
+    measure: Measure
+    truncation: int | None = None
+    normalise: str = "none"
+    gain_only: bool = False
+
+    def __init__(
+        self,
+        measure: str | Measure | GradedMeasure,
+        *,
+        truncation: int | None = None,
+        normalise: str = "none",
+        gain_only: bool = False,
+    ) -> None:
+        _check_options("Lambdas", truncation, normalise)
+        check("Lambdas", "gain_only", gain_only, OneOf([False, True]))
+        one = _one_measure(measure)
+        if gain_only and one.form != Form.RECIPROCAL_RANK:
+            raise UsageError(f"Lambdas: gain_only is for MRR, and the measure is {one}; leave it")
+        for name, value in (
+            ("measure", one),
+            ("truncation", truncation),
+            ("normalise", normalise),
+            ("gain_only", gain_only),
+        ):
+            object.__setattr__(self, name, value)
+
+    def prepare(self, targets: Targets) -> PairGradients:
+        """Check the labels and compute what stays the same while scores change."""
+        measure = self.measure
+        labels = labels_of(str(measure), measure.source, targets)
+        measure.check_labels(labels, targets.top_grade)
+        values = np.asarray(measure.document_values(labels, targets.top_grade))
+        values = np.where(np.isnan(labels), np.nan, values)
+        longest = int(np.diff(targets.offsets).max())
+        return PairGradients(
+            targets,
+            values,
+            measure.rank_weights(longest),
+            _scales(measure, values, targets.offsets),
+            form=kernels.RECIPROCAL_GAIN if self.gain_only else int(measure.form),
+            reach=min(self.truncation or DEEPEST, measure.depth or DEEPEST),
+            normalise=NORMALISE[self.normalise],
+        )
+
+
+@dataclass(frozen=True)
+class RankNet:
+    """The cost of RankNet: every pair counts the same, wherever it stands.
+
+    Parameters
+    ----------
+    source
+        The label source; the data set's labels if None.
+    truncation, normalise
+        As in `Lambdas`.
+    """
+
+    source: str | None = None
+    truncation: int | None = None
+    normalise: str = "none"
+
+    def __post_init__(self) -> None:
+        _check_options("RankNet", self.truncation, self.normalise)
+        check("RankNet", "source", self.source, Either(SourceName(), OneOf([None])))
+
+    def prepare(self, targets: Targets) -> PairGradients:
+        """Compute what stays the same while scores change."""
+        labels = labels_of("RankNet", self.source, targets)
+        return PairGradients(
+            targets,
+            labels,
+            np.ones(int(np.diff(targets.offsets).max())),
+            np.ones(len(targets.offsets) - 1),
+            form=kernels.EVERY_PAIR,
+            reach=self.truncation or DEEPEST,
+            normalise=NORMALISE[self.normalise],
+        )
+
+
+class PairGradients:
+    """The lambdas of one data set; what does not depend on scores is computed here, once."""
+
+    def __init__(
+        self,
+        targets: Targets,
+        values: Floats,
+        rank_weights: Floats,
+        scales: Floats,
+        *,
+        form: int,
+        reach: int,
+        normalise: int,
+    ) -> None:
+        if targets.doc_weight is not None:
+            raise UsageError(
+                "lambda gradients: pairs of documents have no document weights; "
+                "give query_weight, one weight a query"
+            )
+        offsets = targets.offsets
+        shuffle = _shuffled(offsets, targets.seed)
+        weight = targets.query_weight
+        self.start = np.zeros(1)
+        self._fixed = (
+            read_only(offsets, np.int64),
+            read_only(_blocks(offsets, reach), np.int64),
+            read_only(values[shuffle]),
+            read_only(shuffle, np.int64),
+            read_only(rank_weights),
+            read_only(np.where(_has_pairs(values, offsets), scales, 0.0)),
+            read_only(np.ones(len(offsets) - 1) if weight is None else weight),
+            form,
+            reach,
+            normalise,
+        )
+
+    def gradients(
+        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+    ) -> None:
+        """Write lambda and weight of every document at these scores."""
+        kernels.all_lambdas(read_only(scores[0]), *self._fixed, out_lambda[0], out_weight[0])
+
+
+def _check_options(owner: str, truncation: int | None, normalise: str) -> None:
+    check(owner, "truncation", truncation, TRUNCATION)
+    check(owner, "normalise", normalise, OneOf(list(NORMALISE)))
+
+
+def _one_measure(measure: str | Measure | GradedMeasure) -> Measure:
+    value = parse_measure(measure) if isinstance(measure, str) else measure
+    if isinstance(value, GradedMeasure):
+        raise UsageError(
+            f"Lambdas: {value} has several tiers, for which there are no lambda gradients yet; "
+            f"give one measure, such as {value.tiers[0]}"
+        )
+    if not isinstance(value, Measure):
+        raise UsageError(f"Lambdas: {value!r} is not a measure; give one, such as 'NDCG@10'")
+    return value
+
+
+def _scales(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Floats:
+    """Return what each query's sums are multiplied by; 0 where no document is worth anything."""
+    n_queries = len(offsets) - 1
+    if measure.form == Form.NORMALISED:
+        return _reciprocals(_best(measure, np.nan_to_num(values), offsets))
+    if measure.form == Form.AVERAGE_PRECISION:
+        return _reciprocals(np.add.reduceat(np.nan_to_num(values), offsets[:-1]))
+    if measure.form == Form.PRECISION:
+        sizes = np.diff(offsets).astype(np.float64)
+        return 1.0 / (sizes if measure.depth is None else np.full(n_queries, float(measure.depth)))
+    return np.ones(n_queries)
+
+
+def _reciprocals(numbers: Floats) -> Floats:
+    return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0.0)
+
+
+def _best(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Floats:
+    """Return the largest sum that any order gives: that of documents scored by their values."""
+    out: Floats = np.empty((1, len(offsets) - 1))
+    measure_kernels.measure_all(
+        values + 0.0,
+        offsets.copy(),  # one that can be written, as evaluation gives: no second compilation
+        values[np.newaxis],
+        np.zeros(1, np.bool_),
+        np.array([int(Form.CUMULATED)]),
+        np.zeros(1, np.int64),
+        np.array([measure.depth or 0]),
+        measure.rank_weights(int(np.diff(offsets).max()))[np.newaxis],
+        np.zeros(1),
+        out,
+    )
+    return np.asarray(out[0])
+
+
+def _has_pairs(values: Floats, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which queries have documents of different values; NaN is none."""
+    largest = np.fmax.reduceat(values, offsets[:-1])
+    return np.asarray(largest > np.fmin.reduceat(values, offsets[:-1]))
+
+
+def _shuffled(offsets: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Return the documents of each query in an order drawn at random: that of ties."""
+    sizes = np.diff(offsets)
+    draws = generator(seed, "ties").random(int(offsets[-1]))
+    return np.lexsort((draws, np.repeat(np.arange(len(sizes)), sizes)))
+
+
+def _blocks(offsets: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
+    """Cut the queries into blocks of about equal work; the cuts depend on the data only."""
+    sizes = np.diff(offsets).astype(np.float64)
+    rows = np.minimum(sizes, reach)
+    work = np.cumsum(rows * (sizes - rows / 2) + PAIRS_A_DOCUMENT * sizes)
+    n_blocks = min(len(sizes), MOST_BLOCKS)
+    shares = np.arange(1, n_blocks) / n_blocks * work[-1]
+    return np.concatenate([[0], np.searchsorted(work, shares), [len(sizes)]])

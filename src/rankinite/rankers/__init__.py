@@ -1,0 +1,1 @@
+"""What people fit: rankers with scikit-learn's manners."""

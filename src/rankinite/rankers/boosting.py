@@ -1,0 +1,248 @@
+"""Boosting: trees that follow an objective, one round after the other.
+
+All that a round draws is keyed by the seed and its number, and scores are the sum of trees in
+their order. So a fit that goes on from a checkpoint gives the bytes of one that was never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.seeds import generator
+from rankinite.data.ranking_data import RankingData
+from rankinite.measures.compute import measure_queries
+from rankinite.measures.measure import Measure
+from rankinite.objectives.objective import Gradients
+from rankinite.trees.binned_data import EVERY_ROW, BinnedData
+from rankinite.trees.grower import EVERY_DOC, Grower, Growth
+from rankinite.trees.tree import Tree
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+# A sample may have nothing to teach; so many in a row mean that the data have not.
+IDLE_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which part of the data a tree sees: shares of documents, of queries and of features."""
+
+    docs: float
+    queries: float
+    features: float
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop: after so many rounds without a gain of the first measure of the first set."""
+
+    patience: int | None
+    min_improvement: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a callback gets after every round.
+
+    Attributes
+    ----------
+    number
+        How many rounds are done.
+    values
+        The value of every measure on every validation set: ``values["valid"]["NDCG@10"]``.
+    """
+
+    number: int
+    values: Mapping[str, Mapping[str, float]]
+
+
+Callback = Callable[[Round], object]
+
+
+@dataclass
+class History:
+    """The values of measures on validation sets, one a round."""
+
+    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def best(self, set_name: str, measure: str, min_improvement: float) -> int:
+        """Return the number of rounds at which the measure was best.
+
+        A later round is better only if it gains more than ``min_improvement``.
+        """
+        best_round, best_value = 0, -np.inf
+        for number, value in enumerate(self.values[set_name][measure], 1):
+            if value > best_value + min_improvement or best_round == 0:
+                best_round, best_value = number, value
+        return best_round
+
+
+class Watched:
+    """A validation set, binned like the training set, with the scores of the trees so far."""
+
+    def __init__(
+        self, data: RankingData, binned: BinnedData, measures: Sequence[Measure], start: Floats
+    ) -> None:
+        self.data = data
+        self.measures = measures
+        self.labels = dict([(None, data.y), *data.labels.items()])
+        rows = EVERY_ROW if data.rows is None else data.rows
+        self.columns = binned.columns_of(data.base, rows)
+        self.scores = start
+        self.leaves: NDArray[np.generic] | None = None
+
+    def add(self, grower: Grower, tree: Tree, output: int) -> None:
+        """Add a tree to the scores."""
+        self.leaves = grower.add_elsewhere(tree, self.columns, self.leaves, self.scores[output])
+
+    def measure(self, scores: Floats) -> dict[str, float]:
+        """Return the means of the measures over the queries that count."""
+        values = measure_queries(
+            self.measures, scores, self.labels, self.data.offsets, self.data.top_grade
+        )
+        return {
+            str(measure): float(np.nanmean(row)) if not np.isnan(row).all() else float("nan")
+            for measure, row in zip(self.measures, values, strict=True)
+        }
+
+
+class Boosting:
+    """One fit under way.
+
+    Parameters
+    ----------
+    gradients
+        What the trees follow.
+    binned, rows
+        The features, and the row of every document.
+    offsets
+        The queries.
+    growth, sampling
+        How trees grow, and on which part of the data.
+    learning_rate
+        What the value of every leaf is multiplied by.
+    seed
+        The seed of the fit.
+    scores
+        The scores to begin with, one row for each output; they are changed.
+    watched
+        Validation sets by name.
+    ranking
+        From the scores of the outputs to the scores that documents are ranked by.
+    """
+
+    def __init__(
+        self,
+        gradients: Gradients,
+        binned: BinnedData,
+        rows: Integers | None,
+        offsets: Integers,
+        growth: Growth,
+        sampling: Sampling,
+        learning_rate: float,
+        seed: int,
+        scores: Floats,
+        watched: Mapping[str, Watched],
+        ranking: Callable[[Floats], Floats],
+        doc_weight: Floats | None,
+    ) -> None:
+        self.gradients = gradients
+        self.grower = Grower(binned, rows, growth)
+        self.offsets = offsets
+        self.sampling = sampling
+        self.learning_rate = learning_rate
+        self.seed = seed
+        self.scores = scores
+        self.watched = watched
+        self.ranking = ranking
+        self.doc_weight = doc_weight
+        self.by_weight = growth.criterion == "newton"
+        self.trees: list[Tree] = []
+        self.history = History({name: {} for name in watched})
+        self._lambdas = np.empty_like(scores)
+        self._weights = np.empty_like(scores)
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds are done; a round is one tree for each output."""
+        return len(self.trees) // len(self.scores)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to learn: no tree of the last rounds did anything."""
+        last = self.trees[-IDLE_ROUNDS * len(self.scores) :]
+        enough = self.n_rounds >= IDLE_ROUNDS
+        return enough and all(tree.n_leaves == 1 and not tree.value.any() for tree in last)
+
+    def replay(self, trees: Sequence[Tree], history: History) -> None:
+        """Go on behind these trees, as if they had just been grown."""
+        for number, tree in enumerate(trees):
+            self._add(tree, number % len(self.scores), grown=False)
+        self.trees = list(trees)
+        self.history = history
+
+    def step(self) -> Round:
+        """Do one more round."""
+        number = self.n_rounds
+        self.gradients.gradients(self.scores, number, self._lambdas, self._weights)
+        trees = []
+        for output in range(len(self.scores)):
+            tree = self._grow(number, output)
+            self._add(tree, output, grown=True)
+            trees.append(tree)
+        values = {
+            name: watched.measure(self.ranking(watched.scores))
+            for name, watched in self.watched.items()
+        }
+        for name, measured in values.items():
+            for measure, value in measured.items():
+                self.history.values[name].setdefault(measure, []).append(value)
+        self.trees += trees
+        return Round(self.n_rounds, values)
+
+    def _grow(self, number: int, output: int) -> Tree:
+        lambdas, weights = self._lambdas[output], self._weights[output]
+        tree = self.grower.grow(
+            lambdas,
+            weights,
+            masses=weights if self.by_weight else self.doc_weight,
+            chosen=self._choose_docs(number, output),
+            features=self._choose_features(number, output),
+        )
+        return replace(tree, value=tree.value * self.learning_rate)
+
+    def _add(self, tree: Tree, output: int, *, grown: bool) -> None:
+        if grown:
+            self.grower.add(tree, self.scores[output])
+        else:
+            self.grower.add_again(tree, self.scores[output])
+        for watched in self.watched.values():
+            watched.add(self.grower, tree, output)
+
+    def _choose_docs(self, number: int, output: int) -> Mask:
+        if self.sampling.docs == 1.0 and self.sampling.queries == 1.0:
+            return EVERY_DOC
+        rng = generator(self.seed, "sample", number, output)
+        n_docs = int(self.offsets[-1])
+        chosen = np.ones(n_docs, np.bool_)
+        if self.sampling.queries < 1.0:
+            queries = rng.random(len(self.offsets) - 1) < self.sampling.queries
+            chosen = np.repeat(queries, np.diff(self.offsets))
+        if self.sampling.docs < 1.0:
+            chosen &= rng.random(n_docs, np.float32) < self.sampling.docs
+        return chosen
+
+    def _choose_features(self, number: int, output: int) -> Integers | None:
+        share = self.sampling.features
+        if share == 1.0:
+            return None
+        n_features = len(self.grower.binned.feature_names)
+        rng = generator(self.seed, "features", number, output)
+        wanted = max(1, round(share * n_features))
+        return np.sort(rng.choice(n_features, wanted, replace=False))

@@ -1,0 +1,169 @@
+"""What all rankers have in common: scikit-learn's manners, checks, and the model file."""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from rankinite.core.container import Content, write_container
+from rankinite.core.errors import DataError, UsageError
+from rankinite.core.params import Constraint, check
+from rankinite.core.wording import some_of
+from rankinite.data.ranking_data import RankingData
+from rankinite.rankers.inputs import check_features, feature_matrix
+from rankinite.rankers.words import OUR_WORD
+
+Floats = NDArray[np.float64]
+
+
+class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+    """A ranker: fitted to queries with labels, it scores documents; larger is better.
+
+    Attributes
+    ----------
+    feature_names_ : tuple of str
+        The features that it was fitted to.
+    n_features_in_ : int
+        How many they are.
+    top_grade_ : float
+        The largest grade of the training data.
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]]
+
+    # scikit-learn passes these on to fit without being told to.
+    __metadata_request__fit: ClassVar = {"qid": True}
+
+    def __new__(cls, *_values: Any, **parameters: Any) -> Self:
+        """Refuse names of other tools' parameters before Python refuses them with fewer words."""
+        known = cls._get_param_names()
+        for name in parameters:
+            if name not in known:
+                raise UsageError(_unknown(cls.__name__, name, known))
+        return super().__new__(cls)
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy; a base is part of the parameters and stays fitted."""
+        parameters = self.get_params(deep=False)
+        copied: Self = type(self)(
+            **{
+                name: value if name == "base" else clone(value, safe=False)
+                for name, value in parameters.items()
+            }
+        )
+        return copied
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _check_parameters(self) -> None:
+        for name, constraint in self.constraints.items():
+            check(self._name, name, getattr(self, name), constraint)
+
+    def _remember(self, data: RankingData) -> None:
+        self.feature_names_ = data.feature_names
+        self.n_features_in_ = data.n_features
+        self.top_grade_ = data.top_grade
+
+    def _features_of(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
+        """Check the features of documents to score; return a matrix, and rows if it is indexed."""
+        check_is_fitted(self)
+        if isinstance(X, RankingData):
+            check_features(self._name, X.feature_names, self.feature_names_)
+            return X.base, X.rows
+        matrix, names = feature_matrix(self._name, X)
+        if matrix.ndim != 2:
+            raise DataError(
+                f"{self._name}: Expected 2D array, got {matrix.ndim}D array instead. "
+                "Reshape your data: one row a document, one column a feature"
+            )
+        if matrix.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"{self._name}: X has {matrix.shape[1]} features, but {self._name} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        if names is not None and not _default_names(self.feature_names_):
+            check_features(self._name, names, self.feature_names_)
+        if matrix.dtype == np.float32 and matrix.flags.c_contiguous:
+            _refuse_infinite(self._name, matrix)
+            return _read_only(matrix), None
+        data = RankingData(X=matrix, y=np.zeros(len(matrix)), qid=np.zeros(len(matrix), np.int64))
+        return data.base, None
+
+    @abstractmethod
+    def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+        """Return one score a document."""
+
+    @abstractmethod
+    def _content(self) -> Content:
+        """Return what a model file keeps of this ranker, besides its class."""
+
+    @classmethod
+    @abstractmethod
+    def _from_content(cls, content: Content, base: Ranker | None) -> Self:
+        """Make a fitted ranker of what a model file kept."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted ranker to a model file, with its base if it has one.
+
+        Parameters
+        ----------
+        path
+            The file; by custom its name ends in ``.rk``.
+        """
+        check_is_fitted(self)
+        write_container(path, self.to_content())
+
+    def to_content(self) -> Content:
+        """Return the manifest and arrays of a model file."""
+        own = self._content()
+        manifest = {"class": self._name, **own.manifest}
+        arrays = dict(own.arrays)
+        base = getattr(self, "base", None)
+        if isinstance(base, Ranker):
+            inner = base.to_content()
+            manifest["base"] = inner.manifest
+            arrays |= {f"base.{name}": array for name, array in inner.arrays.items()}
+        return Content(manifest, arrays)
+
+
+def _unknown(owner: str, name: str, known: list[str]) -> str:
+    if name in OUR_WORD:
+        return f"{owner}: there is no parameter {name!r}; {OUR_WORD[name]}"
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 40)}"
+    return f"{owner}: there is no parameter {name!r}; {hint}"
+
+
+def _default_names(names: tuple[str, ...]) -> bool:
+    return names == tuple(str(k) for k in range(1, len(names) + 1))
+
+
+def _refuse_infinite(owner: str, matrix: NDArray[np.float32]) -> None:
+    if np.isinf(matrix).any():
+        row, column = np.argwhere(np.isinf(matrix))[0]
+        raise DataError(
+            f"{owner}: X contains infinity at document {row}, feature {column}; "
+            "give finite numbers, or NaN for missing ones"
+        )
+
+
+def _read_only(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    view = matrix.view()
+    view.flags.writeable = False
+    return view

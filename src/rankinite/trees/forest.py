@@ -1,0 +1,223 @@
+"""A forest: trees one after the other, and the scores that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import ModelFileError
+from rankinite.trees.kernels.place import leaf_type
+from rankinite.trees.kernels.score import BLOCK_DOCS, score
+from rankinite.trees.tree import OF_LEAVES, OF_SPLITS, Tree
+
+Floats = NDArray[np.float64]
+EVERY_ROW = np.zeros(0, np.int64)
+# Fewer documents are scored before another thread would have begun.
+DOCS_A_THREAD = 512
+SLOTS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees that add up to a score.
+
+    Attributes
+    ----------
+    trees
+        Tree t adds to output ``t % len(start)``.
+    start
+        The scores before the first tree, one for each output.
+    n_features
+        How many features a document has.
+    """
+
+    trees: tuple[Tree, ...]
+    start: Floats
+    n_features: int
+
+    def __len__(self) -> int:
+        return len(self.trees)
+
+    def first(self, n_rounds: int) -> Forest:
+        """Return the forest of the first rounds; a round is one tree for each output."""
+        n_trees = n_rounds * len(self.start)
+        if n_trees >= len(self.trees):
+            return self
+        return Forest(self.trees[:n_trees], self.start, self.n_features)
+
+    def scores(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None = None) -> Floats:
+        """Return the scores of the rows, one row of them for each output.
+
+        Parameters
+        ----------
+        X
+            Features.
+        rows
+            The rows to score; all if None.
+        """
+        n_docs = len(X) if rows is None else len(rows)
+        return self.add_to(np.repeat(self.start[:, None], n_docs, axis=1), X, rows)
+
+    def add_to(
+        self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64] | None = None
+    ) -> Floats:
+        """Add the trees' values to the scores of the rows, and return these."""
+        self._compiled.add_to(scores, X, EVERY_ROW if rows is None else rows)
+        return scores
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        return _Compiled.of(self.trees)
+
+    def importances(self, kind: str) -> Floats:
+        """Return the sum of gains, or the number of splits, of every feature."""
+        sums = np.zeros(self.n_features)
+        for tree in self.trees:
+            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
+        return sums
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of a model file."""
+        arrays = {
+            field.name: np.concatenate([getattr(tree, field.name) for tree in self.trees])
+            if self.trees
+            else np.zeros(0)
+            for field in fields(Tree)
+        }
+        arrays["n_leaves"] = np.array([tree.n_leaves for tree in self.trees], np.int64)
+        return {**arrays, "start": self.start}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Forest:
+        """Make a forest of the arrays of a model file; every number is checked before use."""
+        n_leaves = _checked(arrays, "n_leaves", np.int64)
+        start = _checked(arrays, "start", np.float64)
+        if len(start) < 1 or len(n_leaves) % len(start) or (n_leaves < 1).any():
+            raise ModelFileError("the numbers of trees and leaves in the file do not fit together")
+        values = {
+            name: _checked(arrays, name, kind, n_leaves - 1) for name, kind in OF_SPLITS.items()
+        } | {name: _checked(arrays, name, kind, n_leaves) for name, kind in OF_LEAVES.items()}
+        trees = tuple(_cut_up(values, n_leaves))
+        for number, tree in enumerate(trees):
+            if not tree.is_sound(n_features):
+                raise ModelFileError(f"tree {number} in the file is no tree")
+        pairs = np.unique(np.stack([values["feature"], values["threshold"]]), axis=1)[0]
+        if pairs.size and np.bincount(pairs.astype(np.int64)).max() > SLOTS - 1:
+            raise ModelFileError("a feature in the file has more thresholds than bins can have")
+        return cls(trees, start, n_features)
+
+
+def _checked(
+    arrays: Mapping[str, NDArray[Any]],
+    name: str,
+    kind: type[np.generic],
+    lengths: NDArray[np.int64] | None = None,
+) -> NDArray[Any]:
+    array = arrays.get(name)
+    if array is None or array.ndim != 1 or (array.dtype != kind and array.size):
+        raise ModelFileError(f"the file lacks {name!r}, or it is not of the right kind")
+    if lengths is not None and len(array) != lengths.sum():
+        raise ModelFileError(f"{name!r} in the file has {len(array)} values; more or fewer fit")
+    return array.astype(kind)
+
+
+def _cut_up(values: Mapping[str, NDArray[Any]], n_leaves: NDArray[np.int64]) -> Iterator[Tree]:
+    leaf_ends = np.cumsum(n_leaves)
+    split_ends = np.cumsum(n_leaves - 1)
+    for leaf_end, split_end, n in zip(leaf_ends, split_ends, n_leaves, strict=True):
+        parts = {name: values[name][split_end - n + 1 : split_end] for name in OF_SPLITS}
+        parts |= {name: values[name][leaf_end - n : leaf_end] for name in OF_LEAVES}
+        yield Tree(**parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compiled:
+    """Trees in terms of bytes: the thresholds of all trees are the cut points of bins."""
+
+    features: NDArray[np.int64]
+    cuts: NDArray[np.float32]
+    n_bins: NDArray[np.int64]
+    splits: tuple[NDArray[Any], ...]
+    values: Floats
+    split_offsets: NDArray[np.int64]
+    value_offsets: NDArray[np.int64]
+    leaf_type: type[np.generic]
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree]) -> _Compiled:
+        n_leaves = np.array([tree.n_leaves for tree in trees], np.int64)
+        feature, threshold, missing_left, first, right, value = (
+            np.concatenate([getattr(tree, name) for tree in trees] or [np.zeros(0, kind)])
+            for name, kind in (
+                ("feature", np.int32),
+                ("threshold", np.float32),
+                ("missing_left", np.bool_),
+                ("first", np.uint16),
+                ("right", np.uint16),
+                ("value", np.float64),
+            )
+        )
+        features, column = np.unique(feature, return_inverse=True)
+        cuts = np.full((len(features), SLOTS), np.inf, np.float32)
+        n_bins = np.zeros(len(features), np.int64)
+        cut = np.empty(len(feature), np.int64)
+        for j in range(len(features)):
+            here = column == j
+            # Infinity, which parts missing values from all others, is no cut between bins.
+            own = np.unique(threshold[here & np.isfinite(threshold)])
+            cut[here] = np.searchsorted(own, threshold[here])
+            cuts[j, : len(own)] = own
+            n_bins[j] = len(own) + 1
+        shift = np.where(missing_left, 256 - n_bins[column], 0)
+        splits = (
+            column.astype(np.int32),
+            shift.astype(np.uint8),
+            (cut + shift).astype(np.uint8),
+            first,
+            right,
+        )
+        offsets = np.concatenate([[0], np.cumsum(n_leaves)])
+        return cls(
+            features.astype(np.int64),
+            cuts,
+            n_bins,
+            splits,
+            value,
+            offsets - np.arange(len(offsets)),
+            offsets,
+            leaf_type(int(n_leaves.max(initial=1))),
+        )
+
+    def add_to(self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
+        """Add the trees' values, on several threads if there are many documents.
+
+        The threads are Python's, and the kernel is serial: a server may call this concurrently.
+        """
+        n_docs = scores.shape[1]
+        n_workers = min(numba.get_num_threads(), max(1, n_docs // DOCS_A_THREAD))
+        cuts = [n_docs * k // n_workers for k in range(n_workers + 1)]
+        ranges = list(pairwise(cuts))
+
+        def work(part: tuple[int, int]) -> None:
+            begin, end = part
+            own = np.ascontiguousarray(scores[:, begin:end])
+            score(  # type: ignore[call-arg]
+                X, rows, self.features, self.cuts, self.n_bins, *self.splits, self.values,
+                self.split_offsets, self.value_offsets, np.empty(BLOCK_DOCS, self.leaf_type),
+                begin, own,
+            )  # fmt: skip
+            scores[:, begin:end] = own
+
+        if n_workers == 1:
+            work(ranges[0])
+            return
+        with ThreadPoolExecutor(n_workers) as workers:
+            list(workers.map(work, ranges))
