@@ -48,7 +48,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         for name in parameters:
             if name not in known:
                 raise UsageError(_unknown(cls.__name__, name, known))
-        return super().__new__(cls)
+        new: Self = super().__new__(cls)
+        return new
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy; a base is part of the parameters and stays fitted."""

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import DataError
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.seeds import generator
+from rankinite.data.ranking_data import RankingData
 from rankinite.trees.kernels.encode import encode, find_cuts
 from rankinite.trees.kernels.histogram import COLUMNS_A_WORD
 
 MOST_BINS = 255
 SLOTS = 256
+FORMAT = "rankinite binned data 1"
+MANIFEST = "manifest.json"
 # Cut points are found on so many rows at most.
 SAMPLE_ROWS = 100_000
 
@@ -72,6 +78,21 @@ class Block:
         columns = np.zeros((len(self.n_bins), n_rows), np.uint8)
         encode(X, rows, self.cuts, self.n_bins, np.zeros((0, 0), np.uint8), columns)
         return _frozen(columns)
+
+    def beside(self, other: Block) -> Block:
+        """Return the columns of both, those of the other behind, padded anew."""
+        n_rows = self.columns.shape[1]
+        n_columns = len(self.used) + len(other.used)
+        columns = np.zeros((padded(n_columns), n_rows), np.uint8)
+        cuts = np.full((len(columns), SLOTS), np.inf, np.float32)
+        n_bins = np.zeros(len(columns), np.int64)
+        for start, block in ((0, self), (len(self.used), other)):
+            places = slice(start, start + len(block.used))
+            columns[places] = block.columns[block.used]
+            cuts[places] = block.cuts[block.used]
+            n_bins[places] = block.n_bins[block.used]
+        bins = np.ascontiguousarray(columns.T)
+        return Block(*(_frozen(array) for array in (bins, columns, cuts, n_bins)))
 
     @property
     def used(self) -> NDArray[np.int64]:
@@ -170,6 +191,108 @@ class BinnedData:
         check("BinnedData", "most_bins", most_bins, Whole(2, MOST_BINS))
         main = Block.make(X, rows, docs, most_bins, seed)
         return cls(main, _no_columns(main.columns.shape[1]), tuple(feature_names))
+
+    @classmethod
+    def of(cls, data: RankingData, *, most_bins: int = MOST_BINS, seed: int = 0) -> BinnedData:
+        """Bin the whole matrix that a data set, and all that was cut from it, shares.
+
+        Parameters
+        ----------
+        data
+            A data set; `fit` takes the result as ``binned`` for this set, its splits and folds.
+        most_bins, seed
+            As in `make`.
+        """
+        return cls.make(data.base, data.feature_names, most_bins=most_bins, seed=seed)
+
+    def append(self, X: NDArray[np.float32], feature_names: Sequence[str]) -> BinnedData:
+        """Return the same rows with more features, such as the scores of other rankers.
+
+        The bins that are there already are shared, not copied.
+
+        Parameters
+        ----------
+        X
+            The new features of every row.
+        feature_names
+            Their names.
+        """
+        added = np.ascontiguousarray(X, np.float32)
+        names = [*self.feature_names, *feature_names]
+        if added.shape != (self.n_rows, len(feature_names)) or np.isinf(added).any():
+            raise DataError(
+                f"append: the features have the shape {added.shape}; expected finite numbers, "
+                f"{self.n_rows} rows and {len(feature_names)} columns"
+            )
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(f"append: feature {twice!r} is there already; give it another name")
+        block = Block.make(added, EVERY_ROW, EVERY_ROW, MOST_BINS, 0)
+        return BinnedData(self.main, self.more.beside(block), tuple(names))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bins to a folder, from which any number of processes can share them.
+
+        Parameters
+        ----------
+        folder
+            A folder that is not there yet; it appears whole or not at all.
+        """
+        target = Path(folder)
+        if target.exists():
+            raise UsageError(f"{target}: is there already; name a new folder")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as made:
+            for name, block in (("main", self.main), ("more", self.more)):
+                for part in fields(Block):
+                    np.save(Path(made) / f"{name}-{part.name}.npy", getattr(block, part.name))
+            names = json.dumps({"format": FORMAT, "feature_names": self.feature_names})
+            (Path(made) / MANIFEST).write_text(names)
+            inner = Path(made) / "whole"
+            inner.mkdir()
+            for file in list(Path(made).iterdir()):
+                if file.is_file():
+                    file.rename(inner / file.name)
+            inner.rename(target)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> BinnedData:
+        """Map the bins of a folder into memory; nothing is read before it is used."""
+        source = Path(folder)
+        try:
+            manifest = json.loads((source / MANIFEST).read_text())
+            if manifest["format"] != FORMAT:
+                raise ValueError(f"its format is {manifest['format']!r}, expected {FORMAT!r}")
+            main, more = (
+                Block(
+                    *(
+                        np.asarray(np.load(source / f"{name}-{part.name}.npy", mmap_mode="r"))
+                        for part in fields(Block)
+                    )
+                )
+                for name in ("main", "more")
+            )
+            names = tuple(str(name) for name in manifest["feature_names"])
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            raise DataError(f"{source}: cannot be opened as binned data: {problem}") from None
+        return cls(main, more, names)._checked(source)
+
+    def _checked(self, source: Path) -> BinnedData:
+        """Return itself, if the arrays of a folder fit together."""
+        for block in (self.main, self.more):
+            width = len(block.n_bins)
+            whole = (
+                block.bins.shape == (self.n_rows, width)
+                and block.columns.shape == (width, self.n_rows)
+                and block.cuts.shape == (width, SLOTS)
+                and {array.dtype.name for array in (block.bins, block.columns)} == {"uint8"}
+                and bool(((block.n_bins >= 0) & (block.n_bins <= MOST_BINS)).all())
+            )
+            if not whole:
+                raise DataError(f"{source}: the arrays of this folder do not fit together")
+        if len(self.column_of) != len(self.feature_names):
+            raise DataError(f"{source}: the names of this folder do not fit its columns")
+        return self
 
     @property
     def n_rows(self) -> int:

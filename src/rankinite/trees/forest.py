@@ -145,7 +145,7 @@ class _Compiled:
     features: NDArray[np.int64]
     cuts: NDArray[np.float32]
     n_bins: NDArray[np.int64]
-    splits: tuple[NDArray[Any], ...]
+    splits: Any
     values: Floats
     split_offsets: NDArray[np.int64]
     value_offsets: NDArray[np.int64]
@@ -209,7 +209,7 @@ class _Compiled:
         def work(part: tuple[int, int]) -> None:
             begin, end = part
             own = np.ascontiguousarray(scores[:, begin:end])
-            score(  # type: ignore[call-arg]
+            score(
                 X, rows, self.features, self.cuts, self.n_bins, *self.splits, self.values,
                 self.split_offsets, self.value_offsets, np.empty(BLOCK_DOCS, self.leaf_type),
                 begin, own,
