@@ -145,7 +145,11 @@ class _Compiled:
     features: NDArray[np.int64]
     cuts: NDArray[np.float32]
     n_bins: NDArray[np.int64]
-    splits: Any
+    column: NDArray[np.int32]
+    shift: NDArray[np.uint8]
+    bound: NDArray[np.uint8]
+    first: NDArray[np.uint16]
+    right: NDArray[np.uint16]
     values: Floats
     split_offsets: NDArray[np.int64]
     value_offsets: NDArray[np.int64]
@@ -177,19 +181,16 @@ class _Compiled:
             cuts[j, : len(own)] = own
             n_bins[j] = len(own) + 1
         shift = np.where(missing_left, 256 - n_bins[column], 0)
-        splits = (
-            column.astype(np.int32),
-            shift.astype(np.uint8),
-            (cut + shift).astype(np.uint8),
-            first,
-            right,
-        )
         offsets = np.concatenate([[0], np.cumsum(n_leaves)])
         return cls(
             features.astype(np.int64),
             cuts,
             n_bins,
-            splits,
+            column.astype(np.int32),
+            shift.astype(np.uint8),
+            (cut + shift).astype(np.uint8),
+            first,
+            right,
             value,
             offsets - np.arange(len(offsets)),
             offsets,
@@ -210,9 +211,9 @@ class _Compiled:
             begin, end = part
             own = np.ascontiguousarray(scores[:, begin:end])
             score(
-                X, rows, self.features, self.cuts, self.n_bins, *self.splits, self.values,
-                self.split_offsets, self.value_offsets, np.empty(BLOCK_DOCS, self.leaf_type),
-                begin, own,
+                X, rows, self.features, self.cuts, self.n_bins, self.column, self.shift,
+                self.bound, self.first, self.right, self.values, self.split_offsets,
+                self.value_offsets, np.empty(BLOCK_DOCS, self.leaf_type), begin, own,
             )  # fmt: skip
             scores[:, begin:end] = own
 
