@@ -28,8 +28,9 @@ def lambdas(
     """
     lam, weight, sizes = [0.0] * len(scores), [0.0] * len(scores), []
     ranking = naive.sort_descending(scores) if ranking is None else ranking
+    labelled = {s for s, label in zip(scores, labels, strict=True) if not math.isnan(label)}
     for i, j, change in pairs(measure, labels, top_grade, ranking, truncation, gain_only):
-        if normalise == "distance" and len(set(scores)) > 1:
+        if normalise == "distance" and len(labelled) > 1:
             change /= 0.01 + abs(scores[i] - scores[j])
         rho = sigmoid(scores[j] - scores[i])
         lam[i] += change * rho

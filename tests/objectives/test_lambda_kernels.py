@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import naive
 import naive_lambdas
 from rankinite.measures import ERR, MAP, NDCG, Measure, parse_measures
-from rankinite.objectives import kernels
+from rankinite.objectives import kernels, swaps
 from rankinite.objectives.exponential import exponentials
 from rankinite.objectives.lambdas import Lambdas, RankNet
 from rankinite.objectives.objective import Targets
@@ -132,9 +132,9 @@ def test_lambdas_are_those_of_real_swaps_of_any_query(documents, objective):
 @pytest.mark.kernel
 @pytest.mark.parametrize("measure", [*MEASURES, None], ids=str)
 def test_larger_queries(measure):
-    """More documents than `FEW`, and every remainder of `LANES`."""
+    """Every remainder of `LANES`; for a few measures, more documents than `FEW`."""
     rng = np.random.default_rng(2)
-    sizes = [23, 24, 25, 26] if SCALE == 10 else [63, 64, 65, 66]
+    sizes = [23, 24, 25, 26] + [kernels.FEW + 1] * (measure in (None, NDCG(), MAP()))
     queries = [random_query(rng, n) for n in sizes]
     scores, labels = (list(chain(*part)) for part in zip(*queries, strict=True))
     objective = next(objectives(measure))
@@ -144,13 +144,15 @@ def test_larger_queries(measure):
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("objective", [o for m in [*MEASURES, None] for o in [*objectives(m)][:9]])
-def test_ties_stand_in_one_of_their_orders(objective):
+@pytest.mark.parametrize("scores", [[0.0, 1.0, -0.0, 0.0, 2.0], [7.0] * 4], ids=["some", "all"])
+def test_ties_stand_in_one_of_their_orders(objective, scores):
     rng = np.random.default_rng(3)
-    scores = [0.0, 1.0, -0.0, 0.0, 2.0]
-    labels = rng.permutation([0.0, 1.0, 3.0, 4.0, 2.0]).tolist()
-    rankings = [[4, 1, *tied] for tied in permutations([0, 2, 3])]
+    labels = rng.permutation([0.0, 1.0, 3.0, 4.0, 2.0][: len(scores)]).tolist()
+    tied = [i for i, score in enumerate(scores) if score == min(scores)]
+    above = [i for i in naive.sort_descending(scores) if i not in tied]
+    rankings = [[*above, *order] for order in permutations(tied)]
     possible = [expected(objective, scores, labels, ranking) for ranking in rankings]
-    ours = computed(objective, scores, labels, [5])
+    ours = computed(objective, scores, labels, [len(scores)])
     assert any(np.allclose(ours, one, rtol=1e-10, atol=1e-12) for one in possible)
 
 
@@ -248,17 +250,44 @@ def test_a_higher_grade_moved_up_never_costs(grades, measure, depth):
     """Ensemble, Theorem 1: what the kernel takes for the size of a change has its sign."""
     measure = replace(measure, depth=depth)
     n = len(grades)
-    r = np.zeros((kernels.N_ROWS, n + kernels.LANES))
-    r[kernels.VALUE, :n] = measure.document_values(np.array(grades, dtype=float), TOP)
-    kernels.fill_swaps(r, n, int(measure.form), measure.rank_weights(n), 1.0)
+    r = np.zeros((swaps.N_ROWS, n + kernels.LANES))
+    r[swaps.VALUE, :n] = measure.document_values(np.array(grades, dtype=float), TOP)
+    swaps.fill_swaps(r, n, int(measure.form), measure.rank_weights(n), 1.0)
     for u in range(n):
         for v in range(u + 1, n):
-            fall = r[kernels.UPPER, u] - r[kernels.LOWER, v]
+            fall = r[swaps.UPPER, u] - r[swaps.LOWER, v]
             assert fall >= 0.0
-            ours = (r[kernels.VALUE, u] - r[kernels.VALUE, v]) * fall * r[kernels.SCALE, u]
+            ours = (r[swaps.VALUE, u] - r[swaps.VALUE, v]) * fall * r[swaps.SCALE, u]
             real = -naive_lambdas.swap(measure, grades, TOP, range(n), u, v)
             assert_equal(ours, real)
             assert real * np.sign(grades[u] - grades[v]) >= -1e-12
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 31, 64])
+def test_few_documents_are_ordered_stably(n):
+    rng = np.random.default_rng(n)
+    for scores in (rng.normal(size=n), rng.integers(3, size=n), np.zeros(n)):
+        r = np.zeros((swaps.N_ROWS, n + kernels.LANES))
+        r[swaps.SPARE, :n] = scores
+        order = np.full(n, -1)
+        kernels.order_few(r, n, order)
+        assert order.tolist() == naive.sort_descending(scores.tolist())
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("n", [5, 100])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_no_numbers_touch_nothing_else(n, bad):
+    """A model that diverged gives any lambdas, but only to its own query."""
+    rng = np.random.default_rng(7)
+    scores, labels = rng.normal(size=2 * n), rng.integers(5, size=2 * n)
+    for objective in (Lambdas("NDCG"), Lambdas("MRR", normalise="distance"), RankNet()):
+        good = computed(objective, scores, labels, [n, n])[:, n:]
+        spoilt = np.where(np.arange(2 * n) < n, rng.choice([0.0, bad], size=2 * n), scores)
+        with np.errstate(invalid="ignore"):
+            ours = computed(objective, spoilt, labels, [n, n])
+        assert ours[:, n:].tobytes() == good.tobytes()
 
 
 @pytest.mark.kernel

@@ -1,12 +1,8 @@
 """The kernels of lambda gradients: every pair of a query's documents, a few operations each.
 
-Whatever the measure, swapping the documents at ranks u < v changes it by
-
-    (value_u - value_v) x (upper_u - lower_v) x scale_u
-
-with arrays that are filled once a query, one kernel for each form of measure. So one loop over
-pairs serves all; it runs along ranks, is compiled to work on several v at once, and needs no
-exponential: with e = exp(s - largest s), 1 / (1 + exp(s_u - s_v)) = e_v / (e_u + e_v).
+One loop over pairs serves every measure, from the rows that `swaps` fills. It runs along ranks,
+is compiled to work on several documents v at once, and needs no exponential: with
+e = exp(s - largest s), 1 / (1 + exp(s_u - s_v)) = e_v / (e_u + e_v).
 """
 
 from __future__ import annotations
@@ -17,15 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
-from rankinite.measures.measure import Form
 from rankinite.measures.order import order_documents, padded_length
 from rankinite.objectives.exponential import exponentials
-
-CASCADE = int(Form.CASCADE)
-AVERAGE_PRECISION = int(Form.AVERAGE_PRECISION)
-RECIPROCAL_RANK = int(Form.RECIPROCAL_RANK)
-RECIPROCAL_GAIN = 6  # Optimality, Eq. 11: swaps that lower the reciprocal rank count nothing
-EVERY_PAIR = 7  # RankNet: every swap changes the measure by 1
+from rankinite.objectives.swaps import (
+    EVERY_PAIR,
+    LAMBDA,
+    LOWER,
+    N_ROWS,
+    SCALE,
+    SCORE,
+    SPARE,
+    UPPER,
+    VALUE,
+    WEIGHT,
+    E,
+    Ranked,
+    fill_swaps,
+)
 
 AS_IT_IS = 0
 BY_DEVIATION = 1
@@ -35,110 +39,9 @@ BY_DISTANCE = 2
 LANES = 4
 # exp(-600) is still a normal number, and so is whatever the loop over pairs makes of it.
 WIDEST_SPREAD = 600.0
-# Where a document satisfies for certain, the chance to go on would be 0, and is divided by.
-LEAST_CHANCE = 1e-30
 LEAST_DISTANCE = 0.01
 # So many documents are put in order by counting.
-FEW = 64
-
-
-# The rows of the array r in which a query's documents stand by rank.
-SPARE, SCORE, VALUE, UPPER, LOWER, SCALE, E, LAMBDA, WEIGHT = range(9)
-N_ROWS = 9
-
-Ranked = NDArray[np.float64]
-
-
-@kernel
-def cumulated_swaps(r: Ranked, n: int, rank_weights: NDArray[np.float64], scale: float) -> None:
-    """Fill the rows for sums of value x rank weight: DCG, NDCG, precision."""
-    for k in range(n):
-        r[UPPER, k] = rank_weights[k]
-        r[LOWER, k] = rank_weights[k]
-        r[SCALE, k] = scale
-
-
-@kernel
-def cascade_swaps(r: Ranked, n: int, rank_weights: NDArray[np.float64]) -> None:
-    """Fill the rows for ERR and its like (Ensemble, Sec. 3).
-
-    With T = 1 - R, pi_k = T_1 ... T_k and w the rank weights, the three terms of the paper add up
-    to (R_u - R_v) / T_u times the sum of pi_k (w_k - w_(k+1)) over u <= k < v. Summed from the
-    last rank upwards the differences are exact where they are small, and never negative: this is
-    the paper's Theorem 1.
-    """
-    alive = 1.0
-    for k in range(n):
-        goes_on = max(1.0 - r[VALUE, k], LEAST_CHANCE)
-        alive *= goes_on
-        r[SCALE, k] = 1.0 / goes_on
-        r[LOWER, k] = alive
-    below = 0.0
-    for k in range(n - 1, -1, -1):
-        if k < n - 1:
-            below += r[LOWER, k] * (rank_weights[k] - rank_weights[k + 1])
-        r[UPPER, k] = below
-        r[LOWER, k] = below
-
-
-@kernel
-def average_precision_swaps(
-    r: Ranked, n: int, rank_weights: NDArray[np.float64], scale: float
-) -> None:
-    """Fill the rows for average precision (Optimality, Sec. 4.2).
-
-    The document that comes up to rank u gains (relevant above u + 1) / u, the one that leaves
-    rank v gave (relevant down to v) / v, and each relevant one between gains 1 / rank.
-    """
-    above = 0.0
-    shares = 0.0
-    for k in range(n):
-        weight = rank_weights[k] / (k + 1.0)
-        r[LOWER, k] = (above + r[VALUE, k]) * weight - shares
-        shares += r[VALUE, k] * weight
-        r[UPPER, k] = (above + 1.0) * weight - shares
-        above += r[VALUE, k]
-        r[SCALE, k] = scale
-
-
-@kernel
-def reciprocal_rank_swaps(
-    r: Ranked, n: int, rank_weights: NDArray[np.float64], gain_only: bool
-) -> int:
-    """Fill the rows for the reciprocal rank and return how many ranks u can change it.
-
-    An irrelevant document above the first relevant one changes places with any relevant one; the
-    first relevant one goes down to rank v, unless the second then stands above it.
-    """
-    first = 0
-    while r[VALUE, first] == 0.0:
-        first += 1
-    second = first + 1
-    while second < n and r[VALUE, second] == 0.0:
-        second += 1
-    for k in range(n):
-        r[UPPER, k] = rank_weights[k] / (k + 1.0)
-        r[SCALE, k] = 1.0
-    for k in range(n):
-        stands = first if r[VALUE, k] > 0.0 else min(k, second)
-        r[LOWER, k] = r[UPPER, stands]
-    return first if gain_only else first + 1
-
-
-@kernel
-def fill_swaps(
-    r: Ranked, n: int, form: int, rank_weights: NDArray[np.float64], scale: float
-) -> int:
-    """Fill the rows for a form of measure and return how many ranks u can change it."""
-    if form == CASCADE:
-        cascade_swaps(r, n, rank_weights)
-    elif form == AVERAGE_PRECISION:
-        average_precision_swaps(r, n, rank_weights, scale)
-    elif form == RECIPROCAL_RANK or form == RECIPROCAL_GAIN:
-        return reciprocal_rank_swaps(r, n, rank_weights, form == RECIPROCAL_GAIN)
-    else:
-        cumulated_swaps(r, n, rank_weights, scale)
-    return n
+FEW = 96
 
 
 @inlined_kernel
@@ -264,10 +167,16 @@ def push_all(
     n: int,
     reach: int,
     by_measure: bool,
-    least: float,
-    slope: float,
+    by_distance: bool,
 ) -> float:
-    """Set lambdas and weights of the first n ranks; return the sum of the pairs' lambdas."""
+    """Set lambdas and weights of the first n ranks; return the sum of the pairs' lambdas.
+
+    The sum is only there if it is needed: by distance. Where all scores are equal there is no
+    distance to divide by.
+    """
+    least, slope = 1.0, 0.0
+    if by_distance and r[SCORE, 0] > r[SCORE, n - 1]:
+        least, slope = LEAST_DISTANCE, 1.0
     for k in range(n + LANES):
         r[LAMBDA, k] = 0.0
         r[WEIGHT, k] = 0.0
@@ -280,7 +189,7 @@ def push_all(
         r[LOWER, k] = 0.0
         r[SCORE, k] = r[SCORE, n - 1]
         r[E, k] = 0.0
-    if by_measure and slope == 0.0:
+    if by_measure and not by_distance:
         push_by_measure(r, n, reach)
         return 0.0
     return push_by_distance(r, n, reach, by_measure, least, slope)
@@ -304,7 +213,10 @@ def order_few(r: Ranked, n: int, order: NDArray[np.int64]) -> None:
     """Order documents by counting those above each; ties keep theirs.
 
     Quadratic, but without branches and several documents at once: for few it is the fastest.
+    Scores that are no numbers, of a model that diverged, find no place; then any will do.
     """
+    for i in range(n):
+        order[i] = i
     for i in range(n):
         score = r[SPARE, i]
         rank = 0
@@ -377,13 +289,10 @@ def block_lambdas(
         if scales[q] > 0.0:
             gaps = rank_documents(r, bits, order, keys, n, start, scores, values, shuffle)
             reach = min(fill_swaps(r, n, form, rank_weights, scales[q]), truncation)
-            least, slope = 1.0, 0.0
-            if normalise == BY_DISTANCE and r[SCORE, 0] > r[SCORE, n - 1]:
-                least, slope = LEAST_DISTANCE, 1.0
             labelled = n
             if gaps:
                 labelled, reach = keep_labelled(r, order, n, reach, values, start)
-            total = push_all(r, bits, labelled, reach, form != EVERY_PAIR, least, slope)
+            total = push_all(r, bits, labelled, reach, form != EVERY_PAIR, normalise == BY_DISTANCE)
             factor = query_weight[q] * normaliser(r, labelled, n, normalise, total)
         if labelled < n:
             for i in range(start, start + n):

@@ -18,7 +18,7 @@ from rankinite.core.seeds import generator
 from rankinite.measures import kernels as measure_kernels
 from rankinite.measures.measure import DEEPEST, Form, GradedMeasure, Measure
 from rankinite.measures.text import parse_measure
-from rankinite.objectives import kernels
+from rankinite.objectives import kernels, swaps
 from rankinite.objectives.labels import labels_of, read_only
 from rankinite.objectives.objective import Floats, Targets
 
@@ -98,7 +98,7 @@ class Lambdas:
             values,
             measure.rank_weights(longest),
             _scales(measure, values, targets.offsets),
-            form=kernels.RECIPROCAL_GAIN if self.gain_only else int(measure.form),
+            form=swaps.RECIPROCAL_GAIN if self.gain_only else int(measure.form),
             reach=min(self.truncation or DEEPEST, measure.depth or DEEPEST),
             normalise=NORMALISE[self.normalise],
         )
@@ -132,7 +132,7 @@ class RankNet:
             labels,
             np.ones(int(np.diff(targets.offsets).max())),
             np.ones(len(targets.offsets) - 1),
-            form=kernels.EVERY_PAIR,
+            form=swaps.EVERY_PAIR,
             reach=self.truncation or DEEPEST,
             normalise=NORMALISE[self.normalise],
         )
