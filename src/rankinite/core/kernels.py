@@ -2,8 +2,8 @@
 
 A kernel takes read-only C-contiguous arrays and out arrays; it never raises, never draws random
 numbers and never allocates in an inner loop. Compiled kernels are kept on disk in a private
-directory named by a hash of all sources of the package: numba by itself does not notice that an
-inner kernel was edited, and its global cache settings belong to the user.
+directory named by a hash of the sources that kernels are made of: numba by itself does not notice
+that an inner kernel was edited, and its global cache settings belong to the user.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -24,15 +25,34 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numpy.typing import NDArray
 
 log = logging.getLogger("rankinite")
 
 F = TypeVar("F", bound=Callable[..., Any])
+Array = TypeVar("Array", bound=NDArray[Any])
 
 PACKAGE = Path(__file__).resolve().parent.parent
+HOLDS_KERNELS = re.compile(r"^@\w*kernel$", re.MULTILINE)
+IMPORTS = re.compile(r"^from rankinite\.([\w.]+) import", re.MULTILINE)
 DAYS_KEPT = 30
 
 prange = numba.prange
+
+# Array expressions are not made parallel: that takes long to compile, and only ``prange`` is meant.
+AUTOMATIC = ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion")
+
+
+def n_threads() -> int:
+    """Return how many threads parallel kernels run on."""
+    return int(numba.get_num_threads())
+
+
+def frozen(array: Array) -> Array:
+    """Return a view that cannot be written to, the one kind of input that kernels are made for."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def kernel(function: F) -> F:
@@ -68,10 +88,11 @@ def _compiled(
     forceinline: bool = False,
     fastmath: bool | set[str] = False,
 ) -> F:
-    compiler: Any = numba.njit(
+    njit: Any = numba.njit  # its stub knows True and False only for parallel
+    compiler: Any = njit(
         nogil=True,
         error_model="numpy",
-        parallel=parallel,
+        parallel={**dict.fromkeys(AUTOMATIC, False), "prange": True} if parallel else False,
         forceinline=forceinline,
         fastmath=fastmath,
     )
@@ -100,11 +121,21 @@ def cache_directory() -> Path | None:
 
 @cache
 def source_hash() -> str:
-    """Return a hash of every source file of the package."""
+    """Return a hash of every source file that holds kernels, or that such a file imports."""
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    reached = {path for path, text in sources.items() if HOLDS_KERNELS.search(text)}
+    waiting = list(reached)
+    while waiting:
+        for module in IMPORTS.findall(sources[waiting.pop()]):
+            path = PACKAGE.joinpath(*module.split("."))
+            for found in (path.with_suffix(".py"), path / "__init__.py"):
+                if found in sources and found not in reached:
+                    reached.add(found)
+                    waiting.append(found)
     digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(reached):
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes() + b"\0")
+        digest.update(sources[path].encode() + b"\0")
     return digest.hexdigest()[:16]
 
 

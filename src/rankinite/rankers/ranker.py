@@ -102,7 +102,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             check_features(self._name, names, self.feature_names_)
         if matrix.dtype == np.float32 and matrix.flags.c_contiguous:
             _refuse_infinite(self._name, matrix)
-            return _read_only(matrix), None
+            return matrix, None
         data = RankingData(X=matrix, y=np.zeros(len(matrix)), qid=np.zeros(len(matrix), np.int64))
         return data.base, None
 
@@ -162,9 +162,3 @@ def _refuse_infinite(owner: str, matrix: NDArray[np.float32]) -> None:
             f"{owner}: X contains infinity at document {row}, feature {column}; "
             "give finite numbers, or NaN for missing ones"
         )
-
-
-def _read_only(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    view = matrix.view()
-    view.flags.writeable = False
-    return view

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.kernels import frozen, n_threads
 from rankinite.core.params import Whole, check
 from rankinite.core.seeds import generator
 from rankinite.data.ranking_data import RankingData
@@ -29,7 +28,9 @@ MANIFEST = "manifest.json"
 SAMPLE_ROWS = 100_000
 
 Bytes = NDArray[np.uint8]
-EVERY_ROW = np.zeros(0, np.int64)
+
+
+EVERY_ROW = frozen(np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +68,19 @@ class Block:
         n_rows = len(rows) if len(rows) else len(X)
         width = padded(X.shape[1])
         cuts, n_bins = _find_all_cuts(X, docs, width, most_bins, seed)
+        # Kernels are compiled anew for arrays that can be written to: all inputs are frozen.
         bins = np.zeros((n_rows, width), np.uint8)
         columns = np.zeros((width, n_rows), np.uint8)
-        encode(X, rows, cuts, n_bins, bins, columns)
-        return cls(*(_frozen(array) for array in (bins, columns, cuts, n_bins)))
+        encode(frozen(X), frozen(rows), cuts, n_bins, bins, columns)
+        return cls(frozen(bins), frozen(columns), cuts, n_bins)
 
     def columns_of(self, X: NDArray[np.float32], rows: NDArray[np.int64]) -> Bytes:
         """Bin other rows by these cut points, column by column."""
         n_rows = len(rows) if len(rows) else len(X)
         columns = np.zeros((len(self.n_bins), n_rows), np.uint8)
-        encode(X, rows, self.cuts, self.n_bins, np.zeros((0, 0), np.uint8), columns)
-        return _frozen(columns)
+        nothing = np.zeros((0, 0), np.uint8)
+        encode(frozen(X), frozen(rows), self.cuts, self.n_bins, nothing, columns)
+        return frozen(columns)
 
     def beside(self, other: Block) -> Block:
         """Return the columns of both, those of the other behind, padded anew."""
@@ -92,7 +95,7 @@ class Block:
             cuts[places] = block.cuts[block.used]
             n_bins[places] = block.n_bins[block.used]
         bins = np.ascontiguousarray(columns.T)
-        return Block(*(_frozen(array) for array in (bins, columns, cuts, n_bins)))
+        return Block(frozen(bins), frozen(columns), frozen(cuts), frozen(n_bins))
 
     @property
     def used(self) -> NDArray[np.int64]:
@@ -129,18 +132,13 @@ def _find_all_cuts(
             found = find_cuts(known, most_bins, cuts[start + j])
             n_bins[start + j] = found + 1
 
-    with ThreadPoolExecutor(numba.get_num_threads()) as workers:
+    with ThreadPoolExecutor(n_threads()) as workers:
         list(workers.map(find, range(0, X.shape[1], COLUMNS_A_WORD)))
-    return cuts, n_bins
+    return frozen(cuts), frozen(n_bins)
 
 
 def _no_columns(n_rows: int) -> Block:
     return Block.make(np.zeros((n_rows, 0), np.float32), EVERY_ROW, EVERY_ROW, MOST_BINS, 0)
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +314,6 @@ class BinnedData:
         n_main = len(self.main.used)
         if n_main == X.shape[1]:
             n_rows = len(rows) if len(rows) else len(X)
-            return self.main.columns_of(X, rows), np.zeros((0, n_rows), np.uint8)
+            return self.main.columns_of(X, rows), frozen(np.zeros((0, n_rows), np.uint8))
         parts = (np.ascontiguousarray(X[:, :n_main]), np.ascontiguousarray(X[:, n_main:]))
         return self.main.columns_of(parts[0], rows), self.more.columns_of(parts[1], rows)

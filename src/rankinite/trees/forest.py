@@ -9,17 +9,17 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
+from rankinite.core.kernels import frozen, n_threads
 from rankinite.trees.kernels.place import leaf_type
 from rankinite.trees.kernels.score import BLOCK_DOCS, score
 from rankinite.trees.tree import OF_LEAVES, OF_SPLITS, Tree
 
 Floats = NDArray[np.float64]
-EVERY_ROW = np.zeros(0, np.int64)
+EVERY_ROW = frozen(np.zeros(0, np.int64))
 # Fewer documents are scored before another thread would have begun.
 DOCS_A_THREAD = 512
 SLOTS = 256
@@ -203,7 +203,7 @@ class _Compiled:
         The threads are Python's, and the kernel is serial: a server may call this concurrently.
         """
         n_docs = scores.shape[1]
-        n_workers = min(numba.get_num_threads(), max(1, n_docs // DOCS_A_THREAD))
+        n_workers = min(n_threads(), max(1, n_docs // DOCS_A_THREAD))
         cuts = [n_docs * k // n_workers for k in range(n_workers + 1)]
         ranges = list(pairwise(cuts))
 
@@ -211,8 +211,8 @@ class _Compiled:
             begin, end = part
             own = np.ascontiguousarray(scores[:, begin:end])
             score(
-                X, rows, self.features, self.cuts, self.n_bins, self.column, self.shift,
-                self.bound, self.first, self.right, self.values, self.split_offsets,
+                frozen(X), frozen(rows), self.features, self.cuts, self.n_bins, self.column,
+                self.shift, self.bound, self.first, self.right, self.values, self.split_offsets,
                 self.value_offsets, np.empty(BLOCK_DOCS, self.leaf_type), begin, own,
             )  # fmt: skip
             scores[:, begin:end] = own

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
+from rankinite.core.kernels import frozen, n_threads
 from rankinite.trees.binned_data import BinnedData
 from rankinite.trees.kernels import gradients as kernels
 from rankinite.trees.kernels.grow import grow
@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 EVERY_DOC = np.zeros(0, np.bool_)
-NOTHING = np.zeros(0, np.int64)
+EVERY_ROW = frozen(np.zeros(0, np.int64))
 # Sums stay below 2^51, where integers are floats too; one more bit for rounding.
 SUM_BITS = 50
 PACKED_BITS = 62
@@ -72,7 +72,7 @@ class Grower:
 
     def __init__(self, binned: BinnedData, rows: Integers | None, growth: Growth) -> None:
         self.binned = binned
-        self.rows = NOTHING if rows is None else rows
+        self.rows = EVERY_ROW if rows is None else frozen(rows)
         self.n_docs = binned.n_rows if rows is None else len(rows)
         self.growth = growth
         self.n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
@@ -81,7 +81,7 @@ class Grower:
         self.slots = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
         self.count_bits = int(self.n_docs).bit_length()
         self.gradient_bits = min(SUM_BITS, PACKED_BITS - self.count_bits)
-        self.n_parts = numba.get_num_threads()
+        self.n_parts = n_threads()
         most = min(growth.n_leaves, max(2, self.n_docs // max(1, growth.min_docs_in_leaf)))
         self.n_leaves = most
         self.pool = np.empty((most, self.slots[-1]), np.int64)
@@ -125,7 +125,7 @@ class Grower:
         rows = self.node_rows
         n_rows = kernels.rows_with(amounts, self.count_bits, rows[0])
         by_mass = masses is not None
-        mass_amounts, mass_scale = NOTHING, 1.0
+        mass_amounts, mass_scale = np.zeros(0, np.int64), 1.0
         if masses is not None:
             mass_amounts, mass_scale = self._mass_amounts(masses, chosen)
         growth = self.growth
@@ -145,8 +145,6 @@ class Grower:
             mass_amounts,
             by_mass,
             self.count_bits,
-            int(amounts.sum()),
-            int(mass_amounts.sum()),
             self.n_leaves,
             DEEP if growth.max_depth is None else growth.max_depth,
             growth.min_docs_in_leaf,
@@ -249,7 +247,7 @@ class Grower:
         """
         own = np.empty(len(scores), self.leaves.dtype) if leaves is None else leaves
         self._place(self._shape(tree), columns, own)
-        add_values(own, NOTHING, tree.value, scores)
+        add_values(own, EVERY_ROW, tree.value, scores)
         return own
 
     @property

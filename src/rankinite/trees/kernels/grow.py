@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 
 from rankinite.core.kernels import kernel, parallel_kernel, prange
 from rankinite.trees.kernels.histogram import COLUMNS_A_WORD, add_rows
-from rankinite.trees.kernels.partition import copy_rows, shift_of, sort_out
+from rankinite.trees.kernels.partition import part_rows, shift_of
 from rankinite.trees.kernels.split import LARGEST_COLUMN, LEFT, best_split
 
-# Fewer rows are sent to their children faster by one thread than it takes to wake the others.
-ROWS_FOR_THREADS = 8192
-# What is found of each child: gain, column, bin, side of missing values.
+# What is known of a leaf: its rows, depth, packed gradients and counts, masses, which histogram
+# it has, and the split and side that it hangs on.
+START, END, DEPTH, PACKED, MASS, BUFFER, PARENT, SIDE = range(8)
+LEAF_FIELDS = 8
+# What is known of a split: column, bin, side of missing values, left and right child.
+COLUMN, CUT, MISSING, LEFT_CHILD, RIGHT_CHILD = range(5)
+# What is found of a leaf: gain, column, bin, side of missing values.
+GAIN = 0
 FOUND = 4
+# Less work than this is done by one thread before the others would have begun.
+STEPS_FOR_THREADS = 60_000
 
 
 @kernel
@@ -41,9 +48,7 @@ def count_columns(
         histogram[slot] = 0
     if first < row_bytes:
         end = min(last, row_bytes)
-        add_rows(
-            bins, row_bytes, first, end, rows, amounts, slots, histogram, tile, tile_amounts
-        )  # fmt: skip
+        add_rows(bins, row_bytes, first, end, rows, amounts, slots, histogram, tile, tile_amounts)
     if last > row_bytes:
         start = max(first, row_bytes) - row_bytes
         add_rows(
@@ -63,7 +68,160 @@ def subtract(
         whole[slot] -= less[slot]
 
 
+@kernel
+def find_splits_of(
+    part: int,
+    n_parts: int,
+    bins: NDArray[np.uint8],
+    more_bins: NDArray[np.uint8],
+    row_bytes: int,
+    more_bytes: int,
+    slots: NDArray[np.int64],
+    taking_part: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    amounts: NDArray[np.int64],
+    masses: NDArray[np.int64],
+    by_mass: bool,
+    count_bits: int,
+    min_docs: int,
+    smaller: NDArray[np.int64],
+    larger: NDArray[np.int64],
+    wanted: NDArray[np.bool_],
+    pool: NDArray[np.int64],
+    mass_pool: NDArray[np.int64],
+    tile: NDArray[np.uint64],
+    tile_amounts: NDArray[np.int64],
+    found: NDArray[np.float64],
+) -> None:
+    """Count one part of the columns of the smaller leaf, and find the best splits of both there.
+
+    ``wanted`` tells for which leaf a split is asked; ``found`` has a row for either.
+    """
+    n_words = (row_bytes + more_bytes) // COLUMNS_A_WORD
+    first = n_words * part // n_parts * COLUMNS_A_WORD
+    last = n_words * (part + 1) // n_parts * COLUMNS_A_WORD
+    own, other = smaller[BUFFER], larger[BUFFER]
+    node_rows = rows[smaller[START] : smaller[END]]
+    scratch = np.empty((4, LARGEST_COLUMN))
+    count_columns(
+        bins, more_bins, row_bytes, more_bytes, first, last, node_rows, amounts, slots,
+        pool[own], tile, tile_amounts,
+    )  # fmt: skip
+    if by_mass:
+        count_columns(
+            bins, more_bins, row_bytes, more_bytes, first, last, node_rows, masses, slots,
+            mass_pool[own], tile, tile_amounts,
+        )  # fmt: skip
+    if wanted[1]:
+        subtract(pool[other], pool[own], slots[first], slots[last])
+        if by_mass:
+            subtract(mass_pool[other], mass_pool[own], slots[first], slots[last])
+    for child in range(2):
+        buffer = own if child == 0 else other
+        packed = smaller[PACKED] if child == 0 else larger[PACKED]
+        mass = smaller[MASS] if child == 0 else larger[MASS]
+        gain, column, cut, side = 0.0, -1, 0, 0
+        if wanted[child]:
+            gain, column, cut, side = best_split(
+                pool[buffer], mass_pool[buffer if by_mass else 0], by_mass, slots, taking_part,
+                first, last, packed, mass, count_bits, min_docs, scratch[:3], scratch[3],
+            )  # fmt: skip
+        found[child, GAIN] = gain
+        found[child, 1] = column
+        found[child, 2] = cut
+        found[child, 3] = side
+
+
 @parallel_kernel
+def find_splits(
+    n_parts: int,
+    bins: NDArray[np.uint8],
+    more_bins: NDArray[np.uint8],
+    row_bytes: int,
+    more_bytes: int,
+    slots: NDArray[np.int64],
+    taking_part: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    amounts: NDArray[np.int64],
+    masses: NDArray[np.int64],
+    by_mass: bool,
+    count_bits: int,
+    min_docs: int,
+    smaller: NDArray[np.int64],
+    larger: NDArray[np.int64],
+    wanted: NDArray[np.bool_],
+    pool: NDArray[np.int64],
+    mass_pool: NDArray[np.int64],
+    tiles: NDArray[np.uint64],
+    tile_amounts: NDArray[np.int64],
+    found: NDArray[np.float64],
+) -> None:
+    """Do what `find_splits_of` does for all parts of the columns, on as many threads."""
+    for part in prange(n_parts):
+        find_splits_of(
+            part, n_parts, bins, more_bins, row_bytes, more_bytes, slots, taking_part, rows,
+            amounts, masses, by_mass, count_bits, min_docs, smaller, larger, wanted, pool,
+            mass_pool, tiles[part], tile_amounts[part], found[part],
+        )  # fmt: skip
+
+
+@kernel
+def take_best(
+    found: NDArray[np.float64], n_found: int, child: int, best: NDArray[np.float64], leaf: int
+) -> None:
+    """Choose among what the threads found: the first of those with the largest gain."""
+    chosen = 0
+    for part in range(1, n_found):
+        if found[part, child, GAIN] > found[chosen, child, GAIN]:
+            chosen = part
+    for k in range(FOUND):
+        best[leaf, k] = found[chosen, child, k]
+
+
+@kernel
+def sum_rows(amounts: NDArray[np.int64], rows: NDArray[np.int32]) -> int:
+    """Return the sum of the amounts of some rows."""
+    total = np.int64(0)
+    for k in range(len(rows)):
+        total += amounts[rows[k]]
+    return total
+
+
+@kernel
+def split_leaf(
+    leaves: NDArray[np.int64],
+    leaf: int,
+    new: int,
+    middle: int,
+    rows: NDArray[np.int32],
+    amounts: NDArray[np.int64],
+    masses: NDArray[np.int64],
+    by_mass: bool,
+) -> tuple[int, int]:
+    """Make two leaves of one, and return the one with fewer rows, then the other."""
+    old = leaves[leaf]
+    fresh = leaves[new]
+    fresh[START], fresh[END] = middle, old[END]
+    old[END] = middle
+    old[DEPTH] += 1
+    fresh[DEPTH] = old[DEPTH]
+    old[PARENT], old[SIDE] = new - 1, 0
+    fresh[PARENT], fresh[SIDE] = new - 1, 1
+    left_is_fewer = fresh[START] - old[START] <= fresh[END] - fresh[START]
+    smaller, larger = (leaf, new) if left_is_fewer else (new, leaf)
+    fewer = rows[leaves[smaller, START] : leaves[smaller, END]]
+    packed, mass = old[PACKED], old[MASS]
+    leaves[smaller, PACKED] = sum_rows(amounts, fewer)
+    leaves[smaller, MASS] = sum_rows(masses, fewer) if by_mass else 0
+    leaves[larger, PACKED] = packed - leaves[smaller, PACKED]
+    leaves[larger, MASS] = mass - leaves[smaller, MASS]
+    # The larger child goes on with its parent's histogram.
+    leaves[larger, BUFFER] = old[BUFFER]
+    leaves[smaller, BUFFER] = new
+    return smaller, larger
+
+
+@kernel
 def grow(
     bins: NDArray[np.uint8],
     more_bins: NDArray[np.uint8],
@@ -79,8 +237,6 @@ def grow(
     masses: NDArray[np.int64],
     by_mass: bool,
     count_bits: int,
-    total: int,
-    total_mass: int,
     n_leaves: int,
     max_depth: int,
     min_docs: int,
@@ -97,180 +253,86 @@ def grow(
 ) -> int:
     """Grow a tree on some rows and return how many splits it has.
 
-    Split k is ``out_split[k]``: column, bin, side of missing values, left and right child; a child
-    of at least 0 is a split, others are the complement of a leaf. ``taking_part`` are the numbers
-    of bins with 0 for columns that are left out. ``rows`` is put in the order of the leaves;
-    ``lefts`` and ``rights`` are scratch of the same length. ``pool`` has one histogram a leaf.
+    A child of at least 0 in ``out_split`` is a split, others are the complement of a leaf.
+    ``taking_part`` are the numbers of bins with 0 for columns that are left out. ``rows`` is put
+    in the order of the leaves; ``lefts`` and ``rights`` are scratch of the same length. ``pool``
+    has one histogram a leaf.
     """
-    row_bytes = columns.shape[0]
-    more_bytes = more_columns.shape[0]
-    n_words = (row_bytes + more_bytes) // COLUMNS_A_WORD
+    row_bytes, more_bytes = columns.shape[0], more_columns.shape[0]
     ones = (np.int64(1) << count_bits) - 1
     found = np.zeros((n_parts, 2, FOUND))
-    scratch = np.empty((n_parts, 4, LARGEST_COLUMN))
-    cuts = np.empty(n_parts + 1, np.int64)
-    n_left_of = np.zeros(n_parts, np.int64)
-    start = np.zeros(n_leaves, np.int64)
-    end = np.zeros(n_leaves, np.int64)
-    depth = np.zeros(n_leaves, np.int64)
-    packed = np.zeros(n_leaves, np.int64)
-    mass = np.zeros(n_leaves, np.int64)
-    buffer = np.zeros(n_leaves, np.int64)
     best = np.zeros((n_leaves, FOUND))
-    hangs_on = np.full(n_leaves, -1, np.int64)
-    on_the_right = np.zeros(n_leaves, np.int64)
-    end[0] = len(rows)
-    packed[0] = total
-    mass[0] = total_mass
+    whole_tile = tiles.reshape(tiles.size)
+    wanted = np.zeros(2, np.bool_)
+    leaves = np.zeros((n_leaves, LEAF_FIELDS), np.int64)
+    leaves[0, END] = len(rows)
+    leaves[0, PACKED] = sum_rows(amounts, rows)
+    leaves[0, MASS] = sum_rows(masses, rows) if by_mass else 0
+    leaves[0, PARENT] = -1
     n_splits = 0
-    # The first round counts the root; every other splits a leaf and counts its children.
     smaller, larger = 0, -1
     while True:
-        if smaller >= 0:
-            node_rows = rows[start[smaller] : end[smaller]]
-            scan_smaller = (packed[smaller] & ones) >= 2 * min_docs and depth[smaller] < max_depth
-            scan_larger = (
-                larger >= 0
-                and (packed[larger] & ones) >= 2 * min_docs
-                and depth[larger] < max_depth
+        for k in range(2):
+            child = smaller if k == 0 else larger
+            wanted[k] = (
+                child >= 0
+                and n_splits < n_leaves - 1
+                and leaves[child, DEPTH] < max_depth
+                and leaves[child, PACKED] & ones >= 2 * min_docs
             )
-            if scan_smaller or scan_larger:
-                own = buffer[smaller]
-                other = buffer[larger] if larger >= 0 else own
-                for part in prange(n_parts):
-                    first = n_words * part // n_parts * COLUMNS_A_WORD
-                    last = n_words * (part + 1) // n_parts * COLUMNS_A_WORD
-                    count_columns(
-                        bins, more_bins, row_bytes, more_bytes, first, last, node_rows, amounts,
-                        slots, pool[own], tiles[part], tile_amounts[part],
-                    )  # fmt: skip
-                    if by_mass:
-                        count_columns(
-                            bins, more_bins, row_bytes, more_bytes, first, last, node_rows,
-                            masses, slots, mass_pool[own], tiles[part], tile_amounts[part],
-                        )  # fmt: skip
-                    if scan_smaller:
-                        a, b, c, d = best_split(
-                            pool[own], mass_pool[own if by_mass else 0], by_mass, slots,
-                            taking_part, first, last, packed[smaller], mass[smaller], count_bits,
-                            min_docs, scratch[part, :3], scratch[part, 3],
-                        )  # fmt: skip
-                        found[part, 0, 0] = a
-                        found[part, 0, 1] = b
-                        found[part, 0, 2] = c
-                        found[part, 0, 3] = d
-                    if scan_larger:
-                        subtract(pool[other], pool[own], slots[first], slots[last])
-                        if by_mass:
-                            subtract(mass_pool[other], mass_pool[own], slots[first], slots[last])
-                        a, b, c, d = best_split(
-                            pool[other], mass_pool[other if by_mass else 0], by_mass, slots,
-                            taking_part, first, last, packed[larger], mass[larger], count_bits,
-                            min_docs, scratch[part, :3], scratch[part, 3],
-                        )  # fmt: skip
-                        found[part, 1, 0] = a
-                        found[part, 1, 1] = b
-                        found[part, 1, 2] = c
-                        found[part, 1, 3] = d
-            for child in range(2):
-                leaf = smaller if child == 0 else larger
-                scanned = scan_smaller if child == 0 else scan_larger
-                if leaf >= 0:
-                    best[leaf, 0] = 0.0
-                    best[leaf, 1] = -1.0
-                if scanned:
-                    for part in range(n_parts):
-                        if found[part, child, 0] > best[leaf, 0]:
-                            for k in range(FOUND):
-                                best[leaf, k] = found[part, child, k]
-        if n_splits == n_leaves - 1:
-            break
+        best[smaller, GAIN] = 0.0
+        if larger >= 0:
+            best[larger, GAIN] = 0.0
+        if wanted[0] or wanted[1]:
+            n_rows = leaves[smaller, END] - leaves[smaller, START]
+            if n_rows * (row_bytes + more_bytes) + 4 * slots[-1] < STEPS_FOR_THREADS:
+                find_splits_of(
+                    0, 1, bins, more_bins, row_bytes, more_bytes, slots, taking_part, rows,
+                    amounts, masses, by_mass, count_bits, min_docs, leaves[smaller],
+                    leaves[max(larger, 0)], wanted, pool, mass_pool, whole_tile,
+                    tile_amounts[0], found[0],
+                )  # fmt: skip
+                n_found = 1
+            else:
+                find_splits(
+                    n_parts, bins, more_bins, row_bytes, more_bytes, slots, taking_part, rows,
+                    amounts, masses, by_mass, count_bits, min_docs, leaves[smaller],
+                    leaves[max(larger, 0)], wanted, pool, mass_pool, tiles, tile_amounts, found,
+                )  # fmt: skip
+                n_found = n_parts
+            take_best(found, n_found, 0, best, smaller)
+            if larger >= 0:
+                take_best(found, n_found, 1, best, larger)
         leaf = -1
         gain = min_gain
         for k in range(n_splits + 1):
-            if best[k, 1] >= 0.0 and best[k, 0] > gain:
-                gain = best[k, 0]
+            if best[k, GAIN] > gain:
+                gain = best[k, GAIN]
                 leaf = k
-        if leaf < 0:
+        if leaf < 0 or n_splits == n_leaves - 1:
             break
-        column = int(best[leaf, 1])
-        cut = int(best[leaf, 2])
-        side = int(best[leaf, 3])
+        column, cut, side = int(best[leaf, 1]), int(best[leaf, 2]), int(best[leaf, 3])
         shift = shift_of(n_bins[column], side == LEFT)
-        bound = cut + shift
-        first_row, last_row = start[leaf], end[leaf]
-        n_rows = last_row - first_row
+        start, end = leaves[leaf, START], leaves[leaf, END]
         bytes_of = columns[column] if column < row_bytes else more_columns[column - row_bytes]
-        if n_rows < ROWS_FOR_THREADS:
-            n_left = sort_out(
-                rows[first_row:last_row], bytes_of, shift, bound,
-                lefts[first_row:last_row], rights[first_row:last_row],
-            )  # fmt: skip
-            copy_rows(lefts[first_row : first_row + n_left], rows[first_row:last_row])
-            copy_rows(rights[first_row : last_row - n_left], rows[first_row + n_left : last_row])
-        else:
-            for part in range(n_parts + 1):
-                cuts[part] = first_row + n_rows * part // n_parts
-            for part in prange(n_parts):
-                n_left_of[part] = sort_out(
-                    rows[cuts[part] : cuts[part + 1]], bytes_of, shift, bound,
-                    lefts[cuts[part] : cuts[part + 1]], rights[cuts[part] : cuts[part + 1]],
-                )  # fmt: skip
-            n_left = 0
-            for part in range(n_parts):
-                n_left += n_left_of[part]
-            for part in prange(n_parts):
-                left = first_row
-                right = first_row + n_left
-                for before in range(part):
-                    left += n_left_of[before]
-                    right += cuts[before + 1] - cuts[before] - n_left_of[before]
-                here = n_left_of[part]
-                copy_rows(lefts[cuts[part] : cuts[part] + here], rows[left:])
-                copy_rows(rights[cuts[part] : cuts[part + 1] - here], rows[right:])
+        n_left = part_rows(
+            rows[start:end], bytes_of, shift, cut + shift, lefts[start:end], rights[start:end],
+            n_parts,
+        )  # fmt: skip
         new = n_splits + 1
-        middle = first_row + n_left
-        # Sums of the side with fewer rows; the other has the rest.
-        left_is_fewer = 2 * n_left <= n_rows
-        sum_packed = np.int64(0)
-        sum_mass = np.int64(0)
-        for k in range(
-            first_row if left_is_fewer else middle, middle if left_is_fewer else last_row
-        ):
-            sum_packed += amounts[rows[k]]
-            if by_mass:
-                sum_mass += masses[rows[k]]
-        rest_packed = packed[leaf] - sum_packed
-        rest_mass = mass[leaf] - sum_mass
-        out_split[n_splits, 0] = column
-        out_split[n_splits, 1] = cut
-        out_split[n_splits, 2] = side
-        out_split[n_splits, 3] = ~leaf
-        out_split[n_splits, 4] = ~new
-        out_gain[n_splits] = best[leaf, 0]
-        out_docs[n_splits] = packed[leaf] & ones
-        if hangs_on[leaf] >= 0:
-            out_split[hangs_on[leaf], 3 + on_the_right[leaf]] = n_splits
-        hangs_on[leaf] = n_splits
-        on_the_right[leaf] = 0
-        hangs_on[new] = n_splits
-        on_the_right[new] = 1
-        start[new], end[new] = middle, last_row
-        end[leaf] = middle
-        depth[leaf] += 1
-        depth[new] = depth[leaf]
-        packed[leaf] = sum_packed if left_is_fewer else rest_packed
-        packed[new] = rest_packed if left_is_fewer else sum_packed
-        mass[leaf] = sum_mass if left_is_fewer else rest_mass
-        mass[new] = rest_mass if left_is_fewer else sum_mass
-        smaller, larger = (leaf, new) if left_is_fewer else (new, leaf)
-        # The larger child goes on with its parent's histogram.
-        old = buffer[leaf]
-        buffer[smaller] = new
-        buffer[larger] = old
+        out_split[n_splits, COLUMN] = column
+        out_split[n_splits, CUT] = cut
+        out_split[n_splits, MISSING] = side
+        out_split[n_splits, LEFT_CHILD] = ~leaf
+        out_split[n_splits, RIGHT_CHILD] = ~new
+        out_gain[n_splits] = gain
+        out_docs[n_splits] = leaves[leaf, PACKED] & ones
+        if leaves[leaf, PARENT] >= 0:
+            out_split[leaves[leaf, PARENT], LEFT_CHILD + leaves[leaf, SIDE]] = n_splits
+        smaller, larger = split_leaf(
+            leaves, leaf, new, start + n_left, rows, amounts, masses, by_mass
+        )
         n_splits += 1
-        if n_splits == n_leaves - 1:
-            break
-    for leaf in range(n_splits + 1):
-        out_leaf_docs[leaf] = packed[leaf] & ones
+    for k in range(n_splits + 1):
+        out_leaf_docs[k] = leaves[k, PACKED] & ones
     return n_splits
