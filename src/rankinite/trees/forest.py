@@ -148,8 +148,8 @@ class _Compiled:
     column: NDArray[np.int32]
     shift: NDArray[np.uint8]
     bound: NDArray[np.uint8]
-    first: NDArray[np.uint16]
-    right: NDArray[np.uint16]
+    first: NDArray[Any]
+    right: NDArray[Any]
     values: Floats
     split_offsets: NDArray[np.int64]
     value_offsets: NDArray[np.int64]
@@ -182,6 +182,7 @@ class _Compiled:
             n_bins[j] = len(own) + 1
         shift = np.where(missing_left, 256 - n_bins[column], 0)
         offsets = np.concatenate([[0], np.cumsum(n_leaves)])
+        kind = leaf_type(int(n_leaves.max(initial=1)))
         return cls(
             features.astype(np.int64),
             cuts,
@@ -189,12 +190,12 @@ class _Compiled:
             column.astype(np.int32),
             shift.astype(np.uint8),
             (cut + shift).astype(np.uint8),
-            first,
-            right,
+            first.astype(kind),
+            right.astype(kind),
             value,
             offsets - np.arange(len(offsets)),
             offsets,
-            leaf_type(int(n_leaves.max(initial=1))),
+            kind,
         )
 
     def add_to(self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64]) -> None:

@@ -269,7 +269,13 @@ class Grower:
         shift = np.where(shape.missing_left, 256 - self.n_bins[shape.column], 0)
         bound = (shape.cut + shift).astype(np.uint8)
         place_all(
-            *columns, shape.column, shift.astype(np.uint8), bound, shape.first, shape.right, out
+            *columns,
+            shape.column,
+            shift.astype(np.uint8),
+            bound,
+            shape.first.astype(out.dtype),
+            shape.right.astype(out.dtype),
+            out,
         )  # fmt: skip
 
 

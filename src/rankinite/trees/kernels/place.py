@@ -13,31 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import kernel, parallel_kernel, prange
+from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange
 from rankinite.trees.kernels.split import LEFT, UNSEEN
 
 BLOCK_ROWS = 4096
 
 
 def leaf_type(n_leaves: int) -> type[np.generic]:
-    """Return the smallest type that can number so many leaves."""
+    """Return the smallest type that can number so many leaves; splits and rows share it."""
     return np.uint8 if n_leaves <= 256 else np.uint16
 
 
-@kernel
-def place_rows(
-    bins: NDArray[np.uint8],
-    shift: np.uint8,
-    bound: np.uint8,
-    first: int,
-    right: int,
-    leaves: NDArray[Any],
-) -> None:
-    """Move the rows that stand at the first leaf of a split and go right."""
-    for k in range(len(leaves)):
-        goes_right = np.uint8(bins[k] + shift) > bound
-        leaf = leaves[k]
-        leaves[k] = right if goes_right & (leaf == first) else leaf
+@inlined_kernel
+def moved(
+    leaf: np.uint8, code: np.uint8, shift: np.uint8, bound: np.uint8, first: int, right: int
+) -> Any:
+    """Return the leaf where a row stands after a split, of which it has the bin ``code``."""
+    goes_right = np.uint8(code + shift) > bound
+    return right if goes_right & (leaf == first) else leaf
 
 
 @parallel_kernel
@@ -47,8 +40,8 @@ def place_all(
     column: NDArray[np.int64],
     shift: NDArray[np.uint8],
     bound: NDArray[np.uint8],
-    first: NDArray[np.uint16],
-    right: NDArray[np.uint16],
+    first: NDArray[Any],
+    right: NDArray[Any],
     leaves: NDArray[Any],
 ) -> None:
     """Write the leaf of every row of the columns."""
@@ -64,7 +57,9 @@ def place_all(
                 bins = columns[column[k], start:end]
             else:
                 bins = more_columns[column[k] - n_columns, start:end]
-            place_rows(bins, shift[k], bound[k], first[k], right[k], leaves[start:end])
+            here = leaves[start:end]
+            for row in range(len(here)):
+                here[row] = moved(here[row], bins[row], shift[k], bound[k], first[k], right[k])
 
 
 @parallel_kernel

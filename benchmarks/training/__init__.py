@@ -1,0 +1,1 @@
+"""The sections of ``benchmarks/train.py``: each measures something and keeps the results."""
