@@ -215,7 +215,8 @@ class BinnedData:
         feature_names
             Their names.
         """
-        added = np.ascontiguousarray(X, np.float32)
+        with np.errstate(over="ignore"):
+            added = np.ascontiguousarray(X, np.float32)
         names = [*self.feature_names, *feature_names]
         if added.shape != (self.n_rows, len(feature_names)) or np.isinf(added).any():
             raise DataError(
@@ -255,7 +256,7 @@ class BinnedData:
 
     @classmethod
     def open(cls, folder: str | Path) -> BinnedData:
-        """Map the bins of a folder into memory; nothing is read before it is used."""
+        """Map the bins of a folder into memory, which processes that do so share."""
         source = Path(folder)
         try:
             manifest = json.loads((source / MANIFEST).read_text())
@@ -271,20 +272,27 @@ class BinnedData:
                 for name in ("main", "more")
             )
             names = tuple(str(name) for name in manifest["feature_names"])
-        except (OSError, ValueError, KeyError, TypeError) as problem:
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{source}: cannot be opened as binned data: {problem}") from None
         return cls(main, more, names)._checked(source)
 
     def _checked(self, source: Path) -> BinnedData:
         """Return itself, if the arrays of a folder fit together."""
         for block in (self.main, self.more):
-            width = len(block.n_bins)
+            width = block.n_bins.size
             whole = (
-                block.bins.shape == (self.n_rows, width)
+                self.main.columns.ndim == 2
+                and block.n_bins.ndim == 1
+                and block.n_bins.dtype == np.int64
+                and block.cuts.dtype == np.float32
+                and block.bins.shape == (self.n_rows, width)
                 and block.columns.shape == (width, self.n_rows)
                 and block.cuts.shape == (width, SLOTS)
                 and {array.dtype.name for array in (block.bins, block.columns)} == {"uint8"}
                 and bool(((block.n_bins >= 0) & (block.n_bins <= MOST_BINS)).all())
+                # A bin that its column does not have would be counted outside of its slots.
+                and bool((block.bins.max(axis=0, initial=0) <= block.n_bins).all())
+                and bool((block.columns.max(axis=1, initial=0) <= block.n_bins).all())
             )
             if not whole:
                 raise DataError(f"{source}: the arrays of this folder do not fit together")

@@ -23,6 +23,8 @@ EVERY_ROW = frozen(np.zeros(0, np.int64))
 # Fewer documents are scored before another thread would have begun.
 DOCS_A_THREAD = 512
 SLOTS = 256
+# As many as two bytes can number.
+MOST_LEAVES = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +102,11 @@ class Forest:
         """Make a forest of the arrays of a model file; every number is checked before use."""
         n_leaves = _checked(arrays, "n_leaves", np.int64)
         start = _checked(arrays, "start", np.float64)
-        if len(start) < 1 or len(n_leaves) % len(start) or (n_leaves < 1).any():
+        possible = (n_leaves >= 1) & (n_leaves <= MOST_LEAVES)
+        if len(start) < 1 or len(n_leaves) % len(start) or not possible.all():
             raise ModelFileError("the numbers of trees and leaves in the file do not fit together")
+        if not np.isfinite(start).all():
+            raise ModelFileError("the scores to begin with in the file are not finite")
         values = {
             name: _checked(arrays, name, kind, n_leaves - 1) for name, kind in OF_SPLITS.items()
         } | {name: _checked(arrays, name, kind, n_leaves) for name, kind in OF_LEAVES.items()}
@@ -109,8 +114,10 @@ class Forest:
         for number, tree in enumerate(trees):
             if not tree.is_sound(n_features):
                 raise ModelFileError(f"tree {number} in the file is no tree")
-        pairs = np.unique(np.stack([values["feature"], values["threshold"]]), axis=1)[0]
-        if pairs.size and np.bincount(pairs.astype(np.int64)).max() > SLOTS - 1:
+        finite = np.isfinite(values["threshold"])
+        pairs = np.stack([values["feature"][finite], values["threshold"][finite]])
+        used = np.unique(pairs, axis=1)[0].astype(np.int64)
+        if used.size and np.bincount(used).max() > SLOTS - 2:
             raise ModelFileError("a feature in the file has more thresholds than bins can have")
         return cls(trees, start, n_features)
 

@@ -27,6 +27,8 @@ EVERY_ROW = frozen(np.zeros(0, np.int64))
 SUM_BITS = 50
 PACKED_BITS = 62
 DEEP = 1 << 30
+# The squares of smaller sums, in which gains are measured, would be no numbers any more.
+SMALLEST_SUM = 1e-100
 
 
 @dataclass(frozen=True)
@@ -296,10 +298,11 @@ def _scale(total: float, bits: int) -> float:
         raise UsageError(
             "training: the gradients are not finite; a smaller learning_rate keeps scores in reach"
         )
-    return 2.0 ** (bits - 1) / total if total > 0.0 else 1.0
+    return 2.0 ** (bits - 1) / max(total, SMALLEST_SUM) if total > 0.0 else 1.0
 
 
 def _leaf_values(sums: Floats, step: str) -> Floats:
     below = sums[:, 1] if step == "newton" else sums[:, 2]
-    values = np.divide(sums[:, 0], below, out=np.zeros(len(sums)), where=below > 0.0)
+    with np.errstate(over="ignore"):
+        values = np.divide(sums[:, 0], below, out=np.zeros(len(sums)), where=below > 0.0)
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)

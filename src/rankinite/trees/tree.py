@@ -60,8 +60,9 @@ class Tree:
 
     def is_sound(self, n_features: int) -> bool:
         """Tell whether features and shape are those of a tree, as a damaged file's may not be."""
-        inside = (self.feature >= 0) & (self.feature < n_features) & ~np.isnan(self.threshold)
-        return bool(inside.all() and np.isfinite(self.value).all()) and self._is_tree()
+        inside = (self.feature >= 0) & (self.feature < n_features) & (self.threshold > -np.inf)
+        numbers = np.isfinite(self.value).all() and np.isfinite(self.gain).all()
+        return bool(inside.all() and numbers) and self._is_tree()
 
     def _is_tree(self) -> bool:
         """Follow the order of splits: each takes its range of leaves apart, left before right."""

@@ -24,8 +24,8 @@ def find_cuts(values: NDArray[np.float32], most_bins: int, cuts: NDArray[np.floa
     """Write the cut points between sorted values, and return how many there are.
 
     With at most ``most_bins`` distinct values every one gets a bin. Otherwise bins are filled one
-    after the other until they hold a fair share of what is left; a value with a share of its own
-    or more is not mixed with those before it.
+    after the other: a bin is full when it has a fair share of what is left, or when more than
+    half of the next value would not fit.
     """
     n = len(values)
     n_distinct = 1 if n else 0

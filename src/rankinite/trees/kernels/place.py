@@ -29,7 +29,7 @@ def moved(
     leaf: np.uint8, code: np.uint8, shift: np.uint8, bound: np.uint8, first: int, right: int
 ) -> Any:
     """Return the leaf where a row stands after a split, of which it has the bin ``code``."""
-    goes_right = np.uint8(code + shift) > bound
+    goes_right = np.uint8((np.int64(code) + np.int64(shift)) & 255) > bound
     return right if goes_right & (leaf == first) else leaf
 
 

@@ -93,7 +93,8 @@ def best_split(
     """Return gain, column, bin and side of missing values of the best split; column -1 if none.
 
     ``n_bins`` is 0 for a column that takes no part. The slot behind a column's bins holds its
-    missing values. Of equal gains the first column, bin, and missing to the right win.
+    missing values. Of equal gains the first column, bin, and missing to the right win. Columns are
+    compared by the gain that is returned, to the last bit: other threads' columns are, too.
     """
     ones = (np.int64(1) << count_bits) - 1
     n_docs = float(total & ones)
@@ -116,15 +117,15 @@ def best_split(
             bins, masses, by_mass, n if some else n - 1, 0, 0, count_bits,
             n_docs, gradient, mass, min_docs, sums, gains,
         )  # fmt: skip
-        if gain > best_gain:
-            best_gain = gain
-            best = (gain * mass, column, cut, RIGHT if some else UNSEEN)
+        if gain * mass > best_gain:
+            best_gain = gain * mass
+            best = (best_gain, column, cut, RIGHT if some else UNSEEN)
         if some:
             cut, gain = scan_column(
                 bins, masses, by_mass, n - 1, missing, masses[n] if by_mass else 0, count_bits,
                 n_docs, gradient, mass, min_docs, sums, gains,
             )  # fmt: skip
-            if gain > best_gain:
-                best_gain = gain
-                best = (gain * mass, column, cut, LEFT)
+            if gain * mass > best_gain:
+                best_gain = gain * mass
+                best = (best_gain, column, cut, LEFT)
     return best

@@ -1,0 +1,292 @@
+"""Grown trees against trying every split, on small data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tree_cases import bin_all, grow_one, growth, mixed_features
+
+import naive_trees
+from naive_trees import Problem, assert_grown_best_first
+from rankinite.trees.forest import Forest
+from rankinite.trees.grower import EVERY_DOC, Grower
+
+# Kernels' tests also run with the JIT off, where they must be small.
+SCALE = 1 if numba.config.DISABLE_JIT else 10
+
+NAN = math.nan
+
+
+def check(X, gradients, how, weights=None, masses=None, chosen=EVERY_DOC, features=None, **options):
+    """Grow a tree, compare it with its twin, and its scores with walking through it."""
+    X = np.asarray(X, np.float32)
+    gradients = np.asarray(gradients, np.float64)
+    weights = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
+    masses = None if masses is None else np.asarray(masses, np.float64)
+    grower = Grower(bin_all(X, **options), None, how)
+    tree = grower.grow(gradients, weights, masses=masses, chosen=chosen, features=features)
+    problem = Problem(
+        X=X,
+        gradients=gradients.tolist(),
+        weights=weights.tolist(),
+        masses=None if masses is None else masses.tolist(),
+        cuts=[naive_trees.cut_points(x.tolist(), options.get("most_bins", 255)) for x in X.T],
+        growth=how,
+        docs=tuple(np.flatnonzero(chosen).tolist() if len(chosen) else range(len(X))),
+        features=tuple(range(X.shape[1]) if features is None else features.tolist()),
+    )
+    assert_grown_best_first(tree, problem)
+    scores = np.zeros(len(X))
+    grower.add(tree, scores)
+    walked = [tree.value[naive_trees.leaf_of(tree, document)] for document in X]
+    assert scores.tolist() == walked
+    assert Forest((tree,), np.zeros(1), X.shape[1]).scores(X).tolist() == [walked]
+    return tree
+
+
+values = st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5, 1e-40, NAN])
+
+
+@st.composite
+def problems(draw):
+    n_docs = draw(st.integers(1, 11))
+    n_features = draw(st.integers(1, 3))
+    column = st.lists(values, min_size=n_docs, max_size=n_docs)
+    columns = [draw(column) for _ in range(n_features)]
+    if draw(st.booleans()):
+        columns.append(draw(st.sampled_from(columns)))
+    gradients = draw(st.lists(st.integers(-9, 9), min_size=n_docs, max_size=n_docs))
+    weights = draw(st.lists(st.integers(0, 3), min_size=n_docs, max_size=n_docs))
+    chosen = draw(
+        st.just([]) | st.lists(st.booleans(), min_size=n_docs, max_size=n_docs).filter(any)
+    )
+    how = growth(
+        n_leaves=draw(st.integers(1, 7)),
+        max_depth=draw(st.sampled_from([None, None, 1, 2, 3])),
+        min_docs=draw(st.sampled_from([1, 1, 2, 4])),
+        min_gain=draw(st.sampled_from([0.0, 0.0, 1.0, 17.5])),
+        criterion=draw(st.sampled_from(["mse", "newton"])),
+        step=draw(st.sampled_from(["newton", "gradient"])),
+    )
+    return np.array(columns).T, gradients, weights, np.array(chosen, np.bool_), how
+
+
+@pytest.mark.kernel
+@settings(deadline=None, max_examples=60 + 24 * SCALE)
+@given(problem=problems())
+def test_any_small_tree_is_the_best(problem):
+    X, gradients, weights, chosen, how = problem
+    masses = weights if how.criterion == "newton" else None
+    check(X, gradients, how, weights, masses, chosen)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("criterion", ["mse", "newton"])
+@pytest.mark.parametrize("step", ["newton", "gradient"])
+@pytest.mark.parametrize("most_bins", [255, 4])
+def test_trees_of_more_documents_are_the_best(criterion, step, most_bins):
+    for seed in range(max(1, SCALE // 3)):
+        rng = np.random.default_rng(seed)
+        n_docs = 12 + 2 * SCALE
+        X = mixed_features(rng, n_docs, 10)
+        weights = rng.integers(1, 9, size=n_docs)
+        check(
+            X,
+            rng.integers(-500, 500, size=n_docs),
+            growth(7, criterion=criterion, step=step, min_docs=int(rng.integers(1, 4))),
+            weights,
+            weights if criterion == "newton" else None,
+            chosen=rng.random(n_docs) < 0.8,
+            features=np.sort(rng.choice(10, 5, replace=False)) if seed else None,
+            most_bins=most_bins,
+        )
+
+
+@pytest.mark.kernel
+def test_a_tree_by_hand():
+    """Gradients 0, 0, 9 | 3, 3: sums 9 of 3 and 6 of 2; the root's sum is 15 of 5.
+
+    Root: cutting off the 9 gains 9^2 / 1 + 6^2 / 4 - 15^2 / 5 = 45. Then {0, 0} and {3, 3} are
+    left of and beside it: parting them gains 0 + 6^2 / 2 - 6^2 / 4 = 9.
+    """
+    X = [[1, 0], [2, 0], [3, 0], [1, 1], [2, 1]]
+    tree = grow_one(X, [0, 0, 9, 3, 3], growth(3))
+    assert tree.feature.tolist() == [0, 1]
+    assert tree.threshold.tolist() == [2.5, 0.5]
+    assert tree.gain.tolist() == pytest.approx([45.0, 9.0], rel=1e-12)
+    assert tree.docs.tolist() == [5, 4]
+    assert tree.value.tolist() == [0.0, 3.0, 9.0]
+    assert tree.leaf_docs.tolist() == [2, 2, 1]
+    # All went left of 0.5 and right of it alike, and more documents left of 2.5.
+    assert tree.missing_left.tolist() == [True, True]
+
+
+@pytest.mark.kernel
+def test_the_criteria_differ():
+    """By count {4} | {4, 0} gains 2.67 and {4, 4} | {0} gains 10.67; by weight the first wins.
+
+    Weights 1, 8, 1: 16 / 1 + 16 / 9 - 64 / 10 = 11.4 against 64 / 9 + 0 - 64 / 10 = 0.7.
+    """
+    X, gradients, weights = [[1.0], [2.0], [3.0]], np.array([4.0, 4.0, 0.0]), [1.0, 8.0, 1.0]
+    assert grow_one(X, gradients, growth(2)).threshold.tolist() == [2.5]
+    newton = grow_one(X, gradients, growth(2), masses=np.array(weights))
+    assert newton.threshold.tolist() == [1.5]
+    assert newton.gain.tolist() == pytest.approx([16 + 16 / 9 - 6.4], rel=1e-12)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize(
+    ("missing_gradient", "missing_left", "values"),
+    [(0.0, True, [0.0, 6.0]), (6.0, False, [0.0, 6.0])],
+)
+def test_missing_values_learn_their_side(missing_gradient, missing_left, values):
+    X = [[1], [1], [NAN], [5], [5]]
+    tree = grow_one(X, [0, 0, missing_gradient, 6, 6], growth(2))
+    assert tree.threshold.tolist() == [3.0]
+    assert tree.missing_left.tolist() == [missing_left]
+    assert tree.value.tolist() == values
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize(("n_low", "left"), [(3, True), (2, True), (1, False)])
+def test_missing_values_that_training_did_not_see_go_with_the_majority(n_low, left):
+    X = [[0.0]] * n_low + [[1.0]] * (4 - n_low)
+    tree = grow_one(X, [-1] * n_low + [1] * (4 - n_low), growth(2))
+    assert tree.missing_left.tolist() == [left]
+    score = Forest((tree,), np.zeros(1), 1).scores(np.array([[NAN]], np.float32))
+    assert score.tolist() == [[-1.0 if left else 1.0]]
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("n_bins", [2, 254, 255])
+def test_missing_against_the_rest(n_bins):
+    X = np.repeat(np.append(np.arange(n_bins), NAN), 2)[:, None]
+    gradients = np.where(np.isnan(X[:, 0]), 255.0, -1.0)
+    tree = grow_one(X, gradients, growth(2))
+    assert tree.threshold.tolist() == [math.inf]
+    assert tree.missing_left.tolist() == [False]
+    assert tree.value.tolist() == [-1.0, 255.0]
+    # Whatever is not missing goes left, also beyond the values that training saw.
+    unseen = np.array([[3e38], [-3e38], [NAN]], np.float32)
+    scores = Forest((tree,), np.zeros(1), 1).scores(unseen)
+    assert scores.tolist() == [[-1.0, -1.0, 255.0]]
+
+
+@pytest.mark.kernel
+def test_growth_stops_where_it_is_told():
+    rng = np.random.default_rng(0)
+    n_docs = 40
+    X, gradients = rng.normal(size=(n_docs, 2)), rng.integers(-99, 99, size=n_docs)
+    for n_leaves in (1, 2, 3, 9, 40, 300):
+        tree = grow_one(X, gradients, growth(n_leaves))
+        assert tree.n_leaves == min(n_leaves, n_docs)
+    for max_depth in (1, 2, 3):
+        deep = check(X, gradients, growth(40, max_depth=max_depth))
+        assert 1 < deep.n_leaves <= 2**max_depth
+    for min_docs in (2, 7, 20):
+        tree = grow_one(X, gradients, growth(40, min_docs=min_docs))
+        assert min_docs <= tree.leaf_docs.min()
+        assert tree.n_leaves > 1
+    assert grow_one(X, gradients, growth(40, min_docs=21)).n_leaves == 1
+    assert grow_one(X, gradients, growth(40, min_docs=1000)).n_leaves == 1
+    gains = grow_one(X, gradients, growth(40)).gain
+    some = grow_one(X, gradients, growth(40, min_gain=float(np.median(gains))))
+    assert some.gain.min() > np.median(gains)
+    assert grow_one(X, gradients, growth(40, min_gain=1e9)).n_leaves == 1
+
+
+@pytest.mark.kernel
+def test_only_features_that_take_part_are_split():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 20))
+    for features in ([0], [19], [3, 4, 11]):
+        tree = grow_one(X, X @ np.ones(20), growth(8), features=np.array(features))
+        assert set(tree.feature.tolist()) <= set(features)
+        assert tree.n_leaves == 8
+
+
+@pytest.mark.kernel
+def test_only_chosen_documents_count():
+    """The tree of the chosen documents is that of data without the others."""
+    rng = np.random.default_rng(2)
+    X = rng.integers(5, size=(60, 4)).astype(np.float32)
+    gradients = rng.integers(-99, 99, size=60).astype(np.float64)
+    chosen = rng.random(60) < 0.5
+    assert all(set(X[chosen, j]) == set(X[:, j]) for j in range(4))  # equal cut points
+    whole = Grower(bin_all(X), None, growth(6))
+    tree = whole.grow(gradients, np.ones(60), chosen=chosen)
+    alone = grow_one(X[chosen], gradients[chosen], growth(6))
+    for name in ("feature", "threshold", "missing_left", "first", "right", "docs", "leaf_docs"):
+        assert getattr(tree, name).tolist() == getattr(alone, name).tolist()
+    assert tree.value.tolist() == alone.value.tolist()
+    # The others have a leaf all the same.
+    scores = np.zeros(60)
+    whole.add(tree, scores)
+    assert scores.tolist() == [tree.value[naive_trees.leaf_of(tree, document)] for document in X]
+
+
+@pytest.mark.kernel
+def test_nobody_chosen_is_a_leaf_of_nothing():
+    tree = grow_one([[1.0], [2.0]], [1, -1], growth(2), chosen=np.zeros(2, np.bool_))
+    assert tree.value.tolist() == [0.0]
+    assert tree.leaf_docs.tolist() == [0]
+
+
+@pytest.mark.kernel
+def test_a_grower_does_not_remember():
+    """Trees grown before, of other sizes and criteria, change nothing about the next."""
+    rng = np.random.default_rng(3)
+    X = mixed_features(rng, 40, 9)
+    binned = bin_all(X)
+    used = Grower(binned, None, growth(6))
+    for _ in range(4):
+        gradients, weights = rng.integers(-9, 9, size=40) * 1.0, rng.integers(1, 4, size=40) * 1.0
+        for masses in (None, weights):
+            chosen = rng.random(40) < 0.5
+            ours = used.grow(gradients, weights, masses=masses, chosen=chosen)
+            fresh = Grower(binned, None, growth(6))
+            theirs = fresh.grow(gradients, weights, masses=masses, chosen=chosen)
+            assert ours.value.tobytes() == theirs.value.tobytes()
+            assert ours.gain.tobytes() == theirs.gain.tobytes()
+            assert used.leaves.tolist() == fresh.leaves.tolist()
+
+
+@pytest.mark.kernel
+def test_trees_are_added_again_and_elsewhere_as_at_first():
+    rng = np.random.default_rng(4)
+    X, other = mixed_features(rng, 50, 9), mixed_features(rng, 30, 9)
+    binned = bin_all(X)
+    grower = Grower(binned, None, growth(7))
+    trees = [grower.grow(rng.normal(size=50), np.ones(50)) for _ in range(3)]
+    again, elsewhere, scratch = np.zeros(50), np.zeros(30), None
+    for tree in (replace(tree, value=tree.value * 0.1) for tree in trees):
+        grower.add_again(tree, again)
+        scratch = grower.add_elsewhere(tree, binned.columns_of(other), scratch, elsewhere)
+    forest = Forest(tuple(replace(tree, value=tree.value * 0.1) for tree in trees), np.zeros(1), 9)
+    assert forest.scores(X)[0].tobytes() == again.tobytes()
+    assert forest.scores(other)[0].tobytes() == elsewhere.tobytes()
+
+
+@pytest.mark.kernel
+def test_weights_count_as_repeated_documents():
+    """Documents of mass w are the same as w documents, for splits and for values."""
+    rng = np.random.default_rng(5)
+    n_docs = 40
+    X = rng.integers(12, size=(n_docs, 5)).astype(np.float32)
+    target = rng.normal(size=n_docs)
+    times = rng.integers(1, 5, size=n_docs)
+    weights = times.astype(np.float64)
+    weighed = Grower(bin_all(X), None, growth(8)).grow(weights * target, weights, masses=weights)
+    repeated = grow_one(np.repeat(X, times, axis=0), np.repeat(target, times), growth(8))
+    for name in ("feature", "threshold", "first", "right"):
+        assert getattr(weighed, name).tolist() == getattr(repeated, name).tolist()
+    for name in ("gain", "value"):
+        np.testing.assert_allclose(getattr(weighed, name), getattr(repeated, name), rtol=1e-9)
+    assert repeated.leaf_docs.sum() == times.sum()
+    assert weighed.leaf_docs.sum() == n_docs
