@@ -17,18 +17,6 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
-def call(capsys):
-    def run(*arguments, code=0):
-        with pytest.raises(SystemExit) as leaving:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        assert (leaving.value.code or 0) == code, printed.err
-        return printed.err if code else printed.out
-
-    return run
-
-
-@pytest.fixture
 def data(tmp_path):
     made = rk.RankingData(
         X=[[0.5, 0], [0.1, 2], [0.9, 2], [0.3, np.nan], [0.2, 1]],

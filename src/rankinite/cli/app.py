@@ -12,9 +12,12 @@ from rankinite.cli.convert import convert
 from rankinite.cli.demo import demo
 from rankinite.cli.describe import describe
 from rankinite.cli.evaluate import evaluate
+from rankinite.cli.inspect import inspect
 from rankinite.cli.options import with_groups
+from rankinite.cli.predict import predict
 from rankinite.cli.simulate import simulate
 from rankinite.cli.split import split
+from rankinite.cli.train import train
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -54,6 +57,9 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (data, convert, "rankinite data convert train.txt.gz train.parquet"),
     (data, split, "rankinite data split all.txt --proportions 0.6,0.2,0.2 --out parts"),
     (data, simulate, "rankinite data simulate polynomials --size 0.01 --out simulated"),
+    (app, train, "rankinite train train.txt --valid valid.txt --measure NDCG@10 --out model.rk"),
+    (app, predict, "rankinite predict model.rk test.txt --out scores.txt"),
+    (app, inspect, "rankinite inspect model.rk --figures figures"),
     (app, evaluate, "rankinite evaluate test.txt scores.txt --measures NDCG@10,ERR"),
     (app, demo, "rankinite demo --out demo"),
 ]

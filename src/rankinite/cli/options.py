@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
-from rankinite.core.errors import UsageError
+from rankinite.core.errors import DataError, FileFormatError, UsageError
+from rankinite.core.wording import some_of
+from rankinite.data.formats import format_of
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
+    from rankinite.rankers.tree_ranker import TreeRanker
 
 Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
@@ -87,7 +91,27 @@ def _names(text: str) -> list[str]:
     return names
 
 
-GROUPS = (Loading, Terminal)
+def load_ranker(path: Path) -> TreeRanker:
+    """Load a model."""
+    from rankinite.models import load_model
+
+    if not path.is_file():
+        what = "this is a directory; expected a model file" if path.is_dir() else None
+        raise FileFormatError(path, what or "there is no such file")
+    return cast("TreeRanker", load_model(path))
+
+
+def refuse_narrow_text(path: Path, found: RankingData, expected: Sequence[str]) -> None:
+    """Say what to do with a text file that lacks the last features: it may only end in zeros."""
+    given = found.feature_names
+    if format_of(path) != "parquet" and tuple(expected[: len(given)]) == given != tuple(expected):
+        raise DataError(
+            f"{path}: lacks the features {some_of(expected[len(given) :])}; if they are 0 all "
+            f"over and were left out, say --n-features {len(expected)}"
+        )
+
+
+GROUPS = (Loading, Parameters, Terminal)
 
 
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:

@@ -9,6 +9,7 @@ import _thread
 import errno
 import logging
 import os
+import re
 import sys
 import threading
 import traceback
@@ -73,8 +74,22 @@ def _explain(problem: BaseException) -> int:
 
 def _usage_sentence(problem: typer.TyperException) -> str:
     context = getattr(problem, "ctx", None)
-    hint = f"; see {context.command_path} --help" if context is not None else ""
-    return problem.format_message().rstrip(".") + hint
+    if context is None:
+        return problem.format_message().rstrip(".")
+    # Only an option that does not exist has possibilities.
+    if context.info_name == "train" and hasattr(problem, "possibilities"):
+        ours = _our_flag(getattr(problem, "option_name", ""))
+        if ours:
+            return f"{problem.message}; {ours}"
+    return problem.format_message().rstrip(".") + f"; see {context.command_path} --help"
+
+
+def _our_flag(flag: str) -> str:
+    """Return the words for what a flag of another tool is called here."""
+    from rankinite.rankers.words import OUR_WORD
+
+    ours = OUR_WORD.get(flag.lstrip("-").replace("-", "_"), "")
+    return re.sub(r"'(\w+)'", lambda found: "--" + found[1].replace("_", "-"), ours)
 
 
 def _system_sentence(problem: OSError) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import rich.progress
 
 SECONDS_BEFORE_BAR = 1.0
+BAR_WIDTH = 20
+# The bar, 4,000/10,000 and 0:00:00, with spaces between; notes get the rest of the line.
+BAR_ROOM = BAR_WIDTH + 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,17 @@ class Terminal:
 
     def progress(self) -> Progress:
         """Return who draws progress bars, if somebody is there to look at them."""
-        return Bars() if sys.stderr.isatty() and not self.quiet else Silent()
+        return Bars() if self._is_watched() else Silent()
+
+    def expect_compiling(self) -> None:
+        """Explain the wait for kernels that are compiled, if somebody waits."""
+        if self._is_watched():
+            from rankinite.cli.compiling import tell_of_compiling
+
+            tell_of_compiling()
+
+    def _is_watched(self) -> bool:
+        return sys.stderr.isatty() and not self.quiet
 
     def show_json(self, value: Any) -> None:
         """Print a value as JSON."""
@@ -125,6 +138,12 @@ class _Bar(Task):
         if self.drawn is not None:
             self.drawn.update(self.drawn.task_ids[0], completed=self.done)
 
+    def note(self, text: str) -> None:
+        if self.drawn is not None:
+            room = self.drawn.console.width - len(self.name) - BAR_ROOM
+            shown = text if len(text) <= room else text[: max(0, room - 1)] + "…"
+            self.drawn.update(self.drawn.task_ids[0], note=shown)
+
     def _draw(self) -> rich.progress.Progress:
         import rich.console
         import rich.progress as parts
@@ -132,13 +151,14 @@ class _Bar(Task):
         count = parts.DownloadColumn() if self.unit == "bytes" else parts.MofNCompleteColumn()
         bar = parts.Progress(
             parts.TextColumn("{task.description}", markup=False),
-            parts.BarColumn(),
+            parts.BarColumn(BAR_WIDTH),
             count,
             parts.TimeRemainingColumn(),
+            parts.TextColumn("{task.fields[note]}", markup=False),
             console=rich.console.Console(stderr=True),
             transient=True,
         )
-        bar.add_task(self.name, total=self.total)
+        bar.add_task(self.name, total=self.total, note="")
         bar.start()
         return bar
 

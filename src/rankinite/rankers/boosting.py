@@ -6,6 +6,7 @@ their order. So a fit that goes on from a checkpoint gives the bytes of one that
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,12 +22,16 @@ from rankinite.trees.binned_data import EVERY_ROW, BinnedData
 from rankinite.trees.grower import EVERY_DOC, Grower, Growth
 from rankinite.trees.tree import Tree
 
+log = logging.getLogger("rankinite")
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 # A sample may have nothing to teach; so many in a row mean that the data have not.
 IDLE_ROUNDS = 10
+# Scores that reach this have run away; the squares of larger ones would overflow.
+LARGEST_VALUE = 1e100
 
 
 @dataclass(frozen=True)
@@ -36,14 +41,6 @@ class Sampling:
     docs: float
     queries: float
     features: float
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """When to stop: after so many rounds without a gain of the first measure of the first set."""
-
-    patience: int | None
-    min_improvement: float
 
 
 @dataclass(frozen=True)
@@ -71,16 +68,27 @@ class History:
 
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
-    def best(self, set_name: str, measure: str, min_improvement: float) -> int:
-        """Return the number of rounds at which the measure was best.
+    def first(self, n_rounds: int) -> History:
+        """Return the history of the first rounds."""
+        return History(
+            {
+                name: {measure: curve[:n_rounds] for measure, curve in curves.items()}
+                for name, curves in self.values.items()
+            }
+        )
+
+    def bests(self, set_name: str, measure: str, min_improvement: float) -> list[int]:
+        """Return after every round which round was best until then.
 
         A later round is better only if it gains more than ``min_improvement``.
         """
+        bests: list[int] = []
         best_round, best_value = 0, -np.inf
-        for number, value in enumerate(self.values[set_name][measure], 1):
+        for number, value in enumerate(self.values[set_name].get(measure, []), 1):
             if value > best_value + min_improvement or best_round == 0:
                 best_round, best_value = number, value
-        return best_round
+            bests.append(best_round)
+        return bests
 
 
 class Watched:
@@ -107,9 +115,13 @@ class Watched:
             self.measures, scores, self.labels, self.data.offsets, self.data.top_grade
         )
         return {
-            str(measure): float(np.nanmean(row)) if not np.isnan(row).all() else float("nan")
-            for measure, row in zip(self.measures, values, strict=True)
+            str(measure): _mean(row) for measure, row in zip(self.measures, values, strict=True)
         }
+
+
+def _mean(values: Floats) -> float:
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if len(counted) else float("nan")
 
 
 class Boosting:
@@ -135,6 +147,9 @@ class Boosting:
         Validation sets by name.
     ranking
         From the scores of the outputs to the scores that documents are ranked by.
+    doc_weight
+        What a document counts when splits are chosen: 2 counts like two documents, 0 like none.
+        All count 1 if None.
     """
 
     def __init__(
@@ -161,8 +176,9 @@ class Boosting:
         self.scores = scores
         self.watched = watched
         self.ranking = ranking
-        self.doc_weight = doc_weight
+        self.taking_part, self.masses = _parts_and_masses(doc_weight)
         self.by_weight = growth.criterion == "newton"
+        self.has_run_away = False
         self.trees: list[Tree] = []
         self.history = History({name: {} for name in watched})
         self._lambdas = np.empty_like(scores)
@@ -211,11 +227,25 @@ class Boosting:
         tree = self.grower.grow(
             lambdas,
             weights,
-            masses=weights if self.by_weight else self.doc_weight,
+            masses=weights if self.by_weight else self.masses,
             chosen=self._choose_docs(number, output),
             features=self._choose_features(number, output),
         )
-        return replace(tree, value=tree.value * self.learning_rate)
+        return replace(tree, value=self._in_reach(tree.value, number))
+
+    def _in_reach(self, step: Floats, number: int) -> Floats:
+        """Return the values of leaves; a Newton step can be as large as its weights are small."""
+        with np.errstate(over="ignore"):
+            value = step * self.learning_rate
+        within = np.clip(value, -LARGEST_VALUE, LARGEST_VALUE)
+        if (within != value).any() and not self.has_run_away:
+            self.has_run_away = True
+            log.warning(
+                "training: scores run away in round %d; a smaller learning_rate or a larger "
+                "min_docs_in_leaf keeps them in reach",
+                number + 1,
+            )
+        return within
 
     def _add(self, tree: Tree, output: int, *, grown: bool) -> None:
         if grown:
@@ -227,7 +257,7 @@ class Boosting:
 
     def _choose_docs(self, number: int, output: int) -> Mask:
         if self.sampling.docs == 1.0 and self.sampling.queries == 1.0:
-            return EVERY_DOC
+            return self.taking_part
         rng = generator(self.seed, "sample", number, output)
         n_docs = int(self.offsets[-1])
         chosen = np.ones(n_docs, np.bool_)
@@ -236,6 +266,8 @@ class Boosting:
             chosen = np.repeat(queries, np.diff(self.offsets))
         if self.sampling.docs < 1.0:
             chosen &= rng.random(n_docs, np.float32) < self.sampling.docs
+        if len(self.taking_part):
+            chosen &= self.taking_part
         return chosen
 
     def _choose_features(self, number: int, output: int) -> Integers | None:
@@ -246,3 +278,15 @@ class Boosting:
         rng = generator(self.seed, "features", number, output)
         wanted = max(1, round(share * n_features))
         return np.sort(rng.choice(n_features, wanted, replace=False))
+
+
+def _parts_and_masses(doc_weight: Floats | None) -> tuple[Mask, Floats | None]:
+    """Return which documents take part, and what they count unless all count 1.
+
+    A document without weight must not even be counted, for it shall be as if it were not there.
+    """
+    if doc_weight is None:
+        return EVERY_DOC, None
+    some = doc_weight > 0.0
+    masses = doc_weight if (doc_weight[some] != 1.0).any() else None
+    return EVERY_DOC if some.all() else some, masses

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from rankinite.core.container import Content, read_container, write_container
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.boosting import Boosting, History
+from rankinite.rankers.manifest import Curves, read_history, write_history
 from rankinite.trees.forest import Forest
+from rankinite.trees.tree import Tree
 
 log = logging.getLogger("rankinite")
 
@@ -37,28 +39,51 @@ class Checkpoint:
         What the trees depend on; a checkpoint of other parameters is refused.
     data
         A digest of what the trees were fitted to.
+    n_rounds
+        How many rounds the file holds.
     """
 
     path: Path
     parameters: Mapping[str, Any]
     data: str
+    n_rounds: int = 0
     written: float = field(default_factory=time.monotonic)
 
-    def resume(self, boosting: Boosting) -> None:
-        """Go on from the file, if it is there."""
+    def __post_init__(self) -> None:
+        if not self.path.parent.is_dir() or self.path.is_dir():
+            raise UsageError(
+                f"checkpoint: {self.path} cannot be written; name a file in a folder that exists"
+            )
+
+    def read(self, boosting: Boosting) -> tuple[Sequence[Tree], History]:
+        """Return the trees and the history of the file; nothing if it is not there."""
         if not self.path.exists():
-            return
+            return [], boosting.history
         content = read_container(self.path)
         self._check(content.manifest)
-        forest = Forest.from_arrays(content.arrays, len(boosting.grower.binned.feature_names))
-        history = content.manifest["history"]
-        boosting.replay(forest.trees, History(history))
-        log.info("goes on from %s, which has %d rounds", self.path, boosting.n_rounds)
+        try:
+            n_features = len(boosting.grower.binned.feature_names)
+            forest = Forest.from_arrays(content.arrays, n_features)
+            if len(forest.start) != len(boosting.scores):
+                raise ModelFileError("has another number of outputs than the fit")
+            self.n_rounds = len(forest) // len(forest.start)
+            history = read_history(content.manifest.get("history"), self.n_rounds)
+            if _measured(history) != {
+                name: [str(measure) for measure in found.measures]
+                for name, found in boosting.watched.items()
+            }:
+                raise ModelFileError("has values of other validation sets or measures")
+        except ModelFileError as problem:
+            raise ModelFileError(
+                f"{self.path}: {problem}; delete it, or name another file"
+            ) from None
+        log.info("goes on from %s, which has %d rounds", self.path, self.n_rounds)
+        return forest.trees, History(history)
 
     def _check(self, manifest: Mapping[str, Any]) -> None:
-        if manifest.get("class") != KIND:
+        found = manifest.get("parameters")
+        if manifest.get("class") != KIND or not isinstance(found, dict):
             raise ModelFileError(f"{self.path}: is a model, no checkpoint; name another file")
-        found = manifest["parameters"]
         wanted = json.loads(json.dumps(dict(self.parameters)))
         differing = sorted(
             name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)
@@ -68,10 +93,10 @@ class Checkpoint:
                 f"{self.path}: is the checkpoint of a fit with another {', '.join(differing)}; "
                 "delete it, or name another file"
             )
-        if manifest["data"] != self.data:
+        if manifest.get("data") != self.data:
             raise UsageError(
-                f"{self.path}: is the checkpoint of a fit to other data; delete it, or name "
-                "another file"
+                f"{self.path}: is the checkpoint of a fit to other data or validation sets; "
+                "delete it, or name another file"
             )
 
     def write_sometimes(self, boosting: Boosting) -> None:
@@ -80,27 +105,45 @@ class Checkpoint:
             self.write(boosting)
 
     def write(self, boosting: Boosting) -> None:
-        """Write the file."""
-        grown = len(boosting.grower.binned.feature_names)
-        forest = Forest(tuple(boosting.trees), np.zeros(len(boosting.scores)), grown)
+        """Write the file, unless it holds as many rounds already."""
+        n_rounds = boosting.n_rounds
+        if n_rounds <= self.n_rounds:
+            return
+        n_features = len(boosting.grower.binned.feature_names)
+        forest = Forest(tuple(boosting.trees), np.zeros(len(boosting.scores)), n_features)
         manifest = {
             "class": KIND,
             "parameters": dict(self.parameters),
             "data": self.data,
-            "history": boosting.history.values,
+            "history": write_history(boosting.history.first(n_rounds).values),
         }
         write_container(self.path, Content(manifest, forest.to_arrays()))
+        self.n_rounds = n_rounds
         self.written = time.monotonic()
 
 
-def digest_of(data: RankingData, *others: Any) -> str:
-    """Return a digest of all that a fit learns from."""
+def _measured(history: Curves) -> dict[str, list[str]]:
+    return {name: list(curves) for name, curves in history.items()}
+
+
+def digest_of(sets: Mapping[str, RankingData], arrays: Sequence[Any]) -> str:
+    """Return a digest of all that a fit learns from and is measured by."""
     digest = hashlib.sha256()
-    for array in (data.base, data.rows, data.y, data.offsets, data.query_weight, *others):
-        if array is not None:
-            digest.update(np.ascontiguousarray(array).data)
-        digest.update(b"|")
-    for name in sorted(data.labels):
-        digest.update(name.encode() + np.ascontiguousarray(data.labels[name]).tobytes())
-    digest.update("\n".join(data.feature_names).encode())
+    for name, data in sets.items():
+        digest.update(f"{name}|{data.top_grade!r}|".encode())
+        _add(digest, data.base, data.rows, data.y, data.offsets, data.query_weight)
+        for source in sorted(data.labels):
+            digest.update(source.encode())
+            _add(digest, data.labels[source])
+        digest.update("\n".join(data.feature_names).encode())
+    _add(digest, *arrays)
     return digest.hexdigest()
+
+
+def _add(digest: Any, *arrays: Any) -> None:
+    for array in arrays:
+        if array is not None:
+            digest.update(f"{array.shape}{array.dtype}".encode())
+            if array.size:
+                digest.update(np.ascontiguousarray(array).data)
+        digest.update(b"|")

@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import column_or_1d
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.wording import some_of
 from rankinite.data.ranking_data import RankingData
+from rankinite.rankers.words import FIT_WORD
 
+Floats = NDArray[np.float64]
 Valid = Any
 VALID = "valid"
+NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
+
+
+@dataclass(frozen=True)
+class Given:
+    """A data set that was given as one, or made of arrays.
+
+    Attributes
+    ----------
+    data
+        The set.
+    order
+        Which of the given documents each document of the set is: queries whose documents stood
+        apart in the arrays were brought together. None if nothing was moved.
+    """
+
+    data: RankingData
+    order: NDArray[np.int64] | None = None
+
+    def arrange(self, values: Floats) -> Floats:
+        """Bring values of the given documents into the order of the set's."""
+        return values if self.order is None else values[self.order]
 
 
 def training_data(
     owner: str, X: Any, y: ArrayLike | None, qid: ArrayLike | None, query_weight: ArrayLike | None
-) -> RankingData:
+) -> Given:
     """Return the data set that was given as one, or as arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
         _refuse_besides(owner, y=y, qid=qid)
-        if query_weight is None:
-            return X
-        return X.with_query_weight(query_weight)
+        return Given(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
         raise UsageError(
             f"{owner}: requires y to be passed, but the target y is None; "
             "give labels, or a RankingData"
         )
     matrix, names = feature_matrix(owner, X)
-    labels = np.asarray(y)
     one_query = np.zeros(len(matrix), np.int64)
-    return RankingData(
+    data = RankingData(
         X=matrix,
-        y=labels,
+        y=_labels(owner, y),
         qid=one_query if qid is None else qid,
         feature_names=names,
         query_weight=query_weight,
         group=True,
     )
+    return Given(data, data.rows)
 
 
 def _refuse_besides(owner: str, **given: Any) -> None:
@@ -51,29 +76,74 @@ def _refuse_besides(owner: str, **given: Any) -> None:
             )
 
 
+def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.dtype.kind == "c":
+        raise DataError(f"{owner}: y has complex numbers; labels are real numbers of at least 0")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        # Takes the column, and warns as scikit-learn does.
+        return np.asarray(column_or_1d(labels, warn=True))
+    return labels
+
+
+def refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
+    """Refuse what fit was given and does not know, with the name that it has here."""
+    for name in unknown:
+        hint = FIT_WORD.get(name, f"see help({owner}.fit)")
+        raise UsageError(f"{owner}.fit: there is no parameter {name!r}; {hint}")
+
+
 def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | None]:
     """Return the features of an array or a frame, and the names of a frame's columns."""
     if hasattr(X, "toarray"):
         raise UsageError(
             f"{owner}: X is a sparse matrix; sparse input is not supported, give X.toarray()"
         )
-    names = None
-    if hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        _refuse_categories(owner, X, names)
-    matrix = np.asarray(X)
+    names = _column_names(X)
+    if names is not None:
+        _refuse_categories(owner, X, [str(name) for name in names])
+        # Numbers are what a frame calls columns that nobody named.
+        numbered = all(isinstance(name, (int, np.integer)) for name in names)
+        names = None if numbered else [str(name) for name in names]
+    matrix = _as_array(owner, X)
     if matrix.dtype.kind == "c":
         raise DataError(f"{owner}: Complex data not supported; give real numbers")
+    if matrix.ndim != 2:
+        raise DataError(
+            f"{owner}: Expected 2D array, got {matrix.ndim}D array instead. "
+            "Reshape your data: one row a document, one column a feature"
+        )
+    if matrix.shape[1] == 0:
+        raise DataError(
+            f"{owner}: X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
+        )
     return matrix, names
 
 
+def _as_array(owner: str, X: Any) -> NDArray[Any]:
+    try:
+        matrix = np.asarray(X)
+        if matrix.dtype.kind == "O" and hasattr(X, "dtypes") and hasattr(X, "to_numpy"):
+            # Columns of pandas that may hold NA.
+            matrix = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"{owner}: X cannot be made a matrix of numbers: {problem}") from None
+    return matrix
+
+
+def _column_names(X: Any) -> list[Any] | None:
+    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
+        if hasattr(X, attribute):
+            return list(getattr(X, attribute))
+    return None
+
+
 def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
-    kinds = getattr(frame, "dtypes", None)
-    if kinds is None:
-        return
-    listed = list(kinds.values()) if isinstance(kinds, Mapping) else list(kinds)
+    kinds = frame.schema.types if hasattr(frame, "column_names") else frame.dtypes
     texts = [
-        name for name, kind in zip(names, listed, strict=True) if not _is_number(str(kind).lower())
+        name
+        for name, kind in zip(names, list(kinds), strict=True)
+        if not NUMBERS.match(str(kind).lower())
     ]
     if texts:
         raise DataError(
@@ -83,33 +153,41 @@ def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
         )
 
 
-def _is_number(kind: str) -> bool:
-    return kind.startswith(("int", "uint", "float", "double", "bool", "decimal", "half"))
-
-
-def validation_sets(owner: str, valid: Valid, features: Sequence[str]) -> dict[str, RankingData]:
+def validation_sets(owner: str, valid: Valid, features: Sequence[str]) -> dict[str, Given]:
     """Return validation sets by name, from one set, a tuple (X, y, qid), or several by name."""
     if valid is None:
         return {}
     if not isinstance(valid, Mapping):
         valid = {VALID: valid}
-    sets = {}
-    for name, given in valid.items():
-        if isinstance(given, (tuple, list)):
-            if len(given) != 3:
-                raise UsageError(f"{owner}: valid has {len(given)} parts; expected (X, y, qid)")
+    return {
+        str(name): _validation_set(owner, str(name), given, features)
+        for name, given in valid.items()
+    }
+
+
+def _validation_set(owner: str, name: str, given: Any, features: Sequence[str]) -> Given:
+    if not isinstance(given, (RankingData, tuple, list)):
+        raise UsageError(
+            f"{owner}: valid is a {type(given).__name__}; expected a RankingData, (X, y, qid), "
+            "or several of these by name"
+        )
+    try:
+        if isinstance(given, RankingData):
+            found = Given(given)
+        elif len(given) == 3:
             X, y, qid = given
-            given = training_data(owner, X, y, qid, None)
-        if not isinstance(given, RankingData):
+            found = training_data(owner, X, y, qid, None)
+        else:
             raise UsageError(
-                f"{owner}: valid is a {type(given).__name__}; expected a RankingData, "
-                "(X, y, qid), or several of these by name"
+                f"it has {len(given)} parts; expected a RankingData, (X, y, qid), or several of "
+                "these by name"
             )
-        if given.n_queries == 0:
-            raise DataError(f"{owner}: the validation set {name!r} has no queries; give some")
-        check_features(owner, given.feature_names, features)
-        sets[str(name)] = given
-    return sets
+        if found.data.n_queries == 0:
+            raise DataError("it has no queries; give some, or leave valid out")
+        check_features(owner, found.data.feature_names, features)
+    except (DataError, UsageError) as problem:
+        raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
+    return found
 
 
 def check_features(owner: str, given: Sequence[str], expected: Sequence[str]) -> None:
@@ -121,7 +199,7 @@ def check_features(owner: str, given: Sequence[str], expected: Sequence[str]) ->
     if not missing and not added:
         raise DataError(
             f"{owner}: the features stand in another order than at fit; bring them into it with "
-            "select_features"
+            "select_features, or as columns of the frame"
         )
     parts = [f"lacks {some_of(missing)}"] if missing else []
     parts += [f"has {some_of(added)} besides"] if added else []

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from rankinite.core.errors import UsageError
 from rankinite.core.params import Constraint, Either, OneOf, Whole
 from rankinite.core.progress import Progress
 from rankinite.measures.measure import Measure
@@ -16,7 +15,7 @@ from rankinite.measures.text import parse_measures
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.boosting import Callback
-from rankinite.rankers.inputs import Valid
+from rankinite.rankers.inputs import Valid, refuse_unknown
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binned_data import BinnedData
 
@@ -165,7 +164,7 @@ class LambdaMART(TreeRanker):
         checkpoint
             A file to keep the trees in while training, and to go on from if it is there.
         """
-        _refuse_unknown(self._name, unknown)
+        refuse_unknown(self._name, unknown)
         return self._fit(
             X, y, qid, valid, query_weight, None, valid_base, binned, callbacks, progress,
             checkpoint,
@@ -177,15 +176,3 @@ class LambdaMART(TreeRanker):
     def _default_measures(self) -> Sequence[Measure]:
         objective = self._objective()
         return parse_measures(getattr(objective, "measure", DEFAULT_MEASURE))
-
-
-def _refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
-    if "sample_weight" in unknown:
-        raise UsageError(
-            f"{owner}: pairs have no weight of one document; give query_weight, one weight a "
-            "query, instead of sample_weight"
-        )
-    if unknown:
-        raise UsageError(
-            f"{owner}.fit: there is no parameter {next(iter(unknown))!r}; see help({owner}.fit)"
-        )

@@ -118,33 +118,17 @@ min_improvement, random_state
         chances: Floats = expit(scores[0]) if self.loss == "logistic" else scores[0]
         return chances
 
-    def predict(
-        self,
-        X: Any,
-        qid: ArrayLike | None = None,
-        *,
-        n_trees: int | None = None,
-        base_scores: ArrayLike | None = None,
-    ) -> Floats:
-        """Return one score a document: a grade, or with the logistic loss a chance.
-
-        Parameters
-        ----------
-        X, n_trees, base_scores
-            As in `LambdaMART.predict`.
-        qid
-            The query of every document of an array, needed with ``per_query``.
-        """
-        scores = super().predict(X, n_trees=n_trees, base_scores=base_scores)
+    def _for_people(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
+        chances = self._ranking(scores)
         if not self.per_query:
-            return scores
+            return chances
         numbers = _query_numbers(X, qid)
-        if len(numbers) != len(scores):
-            raise UsageError(f"MART: qid has {len(numbers)} values for {len(scores)} documents")
-        largest = np.full(numbers.max(initial=-1) + 1, -np.inf)
-        np.maximum.at(largest, numbers, scores)
+        if numbers.shape != chances.shape:
+            raise UsageError(f"MART: qid has {len(numbers)} values for {len(chances)} documents")
+        largest = np.zeros(numbers.max(initial=-1) + 1)
+        np.maximum.at(largest, numbers, chances)
         top = largest[numbers]
-        return top * (1.0 + scores - top)
+        return top * (1.0 + chances - top)
 
 
 def _query_numbers(X: Any, qid: ArrayLike | None) -> NDArray[np.int64]:

@@ -78,6 +78,10 @@ min_improvement, random_state
         self.min_improvement = min_improvement
         self.random_state = random_state
 
+    @classmethod
+    def _n_outputs(cls, top_grade: float) -> int:
+        return int(top_grade) + 1
+
     def _objective(self) -> Objective:
         return MultiClass()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from rankinite.core.container import Content, write_container
 from rankinite.core.errors import DataError, UsageError
@@ -24,8 +24,16 @@ from rankinite.rankers.words import OUR_WORD
 Floats = NDArray[np.float64]
 
 
+class UnfittedError(UsageError, NotFittedError):  # type: ignore[misc]
+    """A ranker was asked for something before it was fitted; scikit-learn's error, and ours."""
+
+
 class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     """A ranker: fitted to queries with labels, it scores documents; larger is better.
+
+    Rankers are scikit-learn estimators. What of ``check_estimator`` does not apply to a class
+    stands in its ``expected_failed_checks``, with the reason; give it to ``check_estimator`` as
+    the argument of the same name.
 
     Attributes
     ----------
@@ -38,6 +46,12 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     constraints: ClassVar[Mapping[str, Constraint]]
+    expected_failed_checks: ClassVar[Mapping[str, str]] = {
+        "check_dtype_object": (
+            "features that cannot be made numbers are a DataError, which is a ValueError; "
+            "scikit-learn wants a TypeError"
+        ),
+    }
 
     # scikit-learn passes these on to fit without being told to.
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -65,8 +79,38 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.target_tags.positive_only = True
         tags.input_tags.allow_nan = True
         return tags
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name; scikit-learn's ``base__n_trees`` is one of the base's.
+
+        Parameters
+        ----------
+        parameters
+            Their new values.
+        """
+        known = self._get_param_names()
+        for name in parameters:
+            if name.partition("__")[0] not in known:
+                raise UsageError(_unknown(self._name, name, known))
+        super().set_params(**parameters)
+        return self
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` was called, or the ranker was read from a file."""
+        return hasattr(self, "feature_names_")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.is_fitted
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise UnfittedError(
+                f"{self._name}: is not fitted yet; call fit, or read a fitted one with load_model"
+            )
 
     @property
     def _name(self) -> str:
@@ -83,28 +127,24 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _features_of(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
         """Check the features of documents to score; return a matrix, and rows if it is indexed."""
-        check_is_fitted(self)
+        self._check_fitted()
         if isinstance(X, RankingData):
             check_features(self._name, X.feature_names, self.feature_names_)
             return X.base, X.rows
         matrix, names = feature_matrix(self._name, X)
-        if matrix.ndim != 2:
-            raise DataError(
-                f"{self._name}: Expected 2D array, got {matrix.ndim}D array instead. "
-                "Reshape your data: one row a document, one column a feature"
-            )
+        if names is not None and not self._was_nameless(names):
+            check_features(self._name, names, self.feature_names_)
         if matrix.shape[1] != self.n_features_in_:
             raise DataError(
                 f"{self._name}: X has {matrix.shape[1]} features, but {self._name} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        if names is not None and not _default_names(self.feature_names_):
-            check_features(self._name, names, self.feature_names_)
-        if matrix.dtype == np.float32 and matrix.flags.c_contiguous:
-            _refuse_infinite(self._name, matrix)
-            return matrix, None
-        data = RankingData(X=matrix, y=np.zeros(len(matrix)), qid=np.zeros(len(matrix), np.int64))
-        return data.base, None
+        return _as_features(self._name, matrix), None
+
+    def _was_nameless(self, names: Sequence[str]) -> bool:
+        """Tell whether fit saw an array, whose columns are only numbered, and these are names."""
+        numbers = tuple(str(k) for k in range(1, self.n_features_in_ + 1))
+        return self.feature_names_ == numbers and not set(names) & set(numbers)
 
     @abstractmethod
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
@@ -127,7 +167,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         path
             The file; by custom its name ends in ``.rk``.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         write_container(path, self.to_content())
 
     def to_content(self) -> Content:
@@ -151,14 +191,16 @@ def _unknown(owner: str, name: str, known: list[str]) -> str:
     return f"{owner}: there is no parameter {name!r}; {hint}"
 
 
-def _default_names(names: tuple[str, ...]) -> bool:
-    return names == tuple(str(k) for k in range(1, len(names) + 1))
-
-
-def _refuse_infinite(owner: str, matrix: NDArray[np.float32]) -> None:
-    if np.isinf(matrix).any():
-        row, column = np.argwhere(np.isinf(matrix))[0]
+def _as_features(owner: str, matrix: NDArray[Any]) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="ignore"):
+            features = np.asarray(matrix, dtype=np.float32, order="C")
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"{owner}: X cannot be made a matrix of numbers: {problem}") from None
+    if np.isinf(features).any():
+        row, column = np.argwhere(np.isinf(features))[0]
         raise DataError(
-            f"{owner}: X contains infinity at document {row}, feature {column}; "
-            "give finite numbers, or NaN for missing ones"
+            f"{owner}: X contains infinity (or a number too large for 32 bits) at document {row}, "
+            f"column {column}; give finite numbers, or NaN for missing ones"
         )
+    return features

@@ -1,28 +1,29 @@
-"""What rankers of boosted trees have in common: parameters, fit, predict, importances."""
+"""What rankers of boosted trees have in common: their parameters, and how they are fitted."""
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.container import Content
-from rankinite.core.errors import DataError, ModelFileError, UsageError
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import parse_measures
+from rankinite.objectives.labels import doc_weights
 from rankinite.objectives.objective import Objective, Targets
-from rankinite.rankers.boosting import Boosting, Callback, Round, Sampling, Watched
+from rankinite.rankers.base import given_scores, is_model, model_scores
+from rankinite.rankers.boosting import Boosting, Callback, History, Round, Sampling, Watched
 from rankinite.rankers.checkpoint import Checkpoint, digest_of
-from rankinite.rankers.inputs import Valid, check_features, training_data, validation_sets
-from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.forest_ranker import ForestRanker
+from rankinite.rankers.inputs import Given, Valid, check_features, training_data, validation_sets
 from rankinite.trees.binned_data import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import Growth
@@ -35,7 +36,7 @@ SHARE = Real(0, 1, low_open=True)
 NOT_OF_TREES = ("n_trees", "patience", "min_improvement", "base")
 
 
-class TreeRanker(Ranker):
+class TreeRanker(ForestRanker):
     """A ranker of boosted trees; see `LambdaMART`, `MART` and `McRank` for its parameters.
 
     Attributes
@@ -47,6 +48,10 @@ class TreeRanker(Ranker):
     history_ : dict
         The values of measures on the validation sets: ``history_["valid"]["NDCG@10"]`` has one
         value a round.
+    n_rounds_ : int
+        How many rounds were grown.
+    seed_ : int
+        The seed of the fit: ``random_state``, or what was drawn from it.
     feature_importances_ : array
         The share of each feature in the gain of all splits.
     """
@@ -80,11 +85,9 @@ class TreeRanker(Ranker):
     criterion: str
     step: str
     most_bins: int
-    base: Any
     valid_measure: Any
     patience: int | None
     min_improvement: float
-    random_state: Any
 
     @abstractmethod
     def _objective(self) -> Objective:
@@ -93,11 +96,6 @@ class TreeRanker(Ranker):
     @abstractmethod
     def _default_measures(self) -> Sequence[Measure]:
         """Return what validation sets are measured by if nobody says."""
-
-    def _ranking(self, scores: Floats) -> Floats:
-        """Return the scores that documents are ranked by, from those of the outputs."""
-        first: Floats = scores[0]
-        return first
 
     def _fit(
         self,
@@ -114,23 +112,35 @@ class TreeRanker(Ranker):
         checkpoint: str | Path | None,
     ) -> Self:
         self._check_parameters()
-        data = training_data(self._name, X, y, qid, query_weight)
-        sets = validation_sets(self._name, valid, data.feature_names)
-        weights = _doc_weights(self._name, doc_weight, data.n_docs)
-        seed = seed_of(self._name, self.random_state)
-        gradients = self._objective().prepare(
-            Targets(
-                dict([(None, data.y), *data.labels.items()]),
-                data.offsets,
-                data.top_grade,
-                data.query_weight,
-                weights,
-                seed,
-            )
-        )
-        bins, rows = _binned(self._name, data, binned, self.most_bins, seed)
-        start = gradients.start if self.base is None else np.zeros(len(gradients.start))
         measures = self._measures()
+        called = _as_callbacks(self._name, callbacks)
+        given = training_data(self._name, X, y, qid, query_weight)
+        data = given.data
+        sets = validation_sets(self._name, valid, data.feature_names)
+        own_weights = _doc_weights(self._name, doc_weight, given)
+        seed = seed_of(self._name, self.random_state)
+        targets = Targets(
+            dict([(None, data.y), *data.labels.items()]),
+            data.offsets,
+            data.top_grade,
+            data.query_weight,
+            own_weights,
+            seed,
+        )
+        gradients = self._objective().prepare(targets)
+        weights = _all_weights(targets)
+        bins, rows = _binned(self._name, data, weights, binned, self.most_bins, seed)
+        start = gradients.start if self.base is None else np.zeros(len(gradients.start))
+        watched = {
+            name: Watched(
+                found.data,
+                bins,
+                measures,
+                self._start_scores(start, found, *self._base_of(name, valid_base)),
+            )
+            for name, found in sets.items()
+        }
+        self._refuse_unmeasured(watched, data.top_grade)
         boosting = Boosting(
             gradients=gradients,
             binned=bins,
@@ -140,30 +150,65 @@ class TreeRanker(Ranker):
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
             seed=seed,
-            scores=self._start_scores(start, data, self.base),
-            watched={
-                name: Watched(
-                    found,
-                    bins,
-                    measures,
-                    self._start_scores(start, found, _base_of(self, name, valid_base)),
-                )
-                for name, found in sets.items()
-            },
+            scores=self._start_scores(start, given, self.base, "base"),
+            watched=watched,
             ranking=self._ranking,
             doc_weight=weights,
         )
-        keeper = None
-        if checkpoint is not None:
-            digest = digest_of(data, weights, boosting.scores)
-            keeper = Checkpoint(Path(checkpoint), self._fit_parameters(), digest)
-            keeper.resume(boosting)
+        keeper = self._resumed(boosting, data, own_weights, checkpoint)
         self._remember(data)
+        self.seed_ = seed
         try:
-            self._boost(boosting, callbacks, progress or Silent(), keeper)
+            self._boost(boosting, called, progress or Silent(), keeper)
         finally:
             self._keep(boosting, start)
         return self
+
+    def _refuse_unmeasured(self, watched: Mapping[str, Watched], top_grade: float) -> None:
+        """Refuse validation sets that cannot tell anything, before training begins."""
+        for name, found in watched.items():
+            for measure, value in found.measure(self._ranking(found.scores)).items():
+                if np.isnan(value):
+                    raise DataError(
+                        f"{self._name}: no query of the validation set {name!r} counts for "
+                        f"{measure}: none has a relevant document; give others, or another "
+                        "valid_measure"
+                    )
+            graded = [str(m) for m in found.measures if getattr(m, "top_grade", 0.0) is None]
+            if graded and found.data.top_grade != top_grade:
+                log.warning(
+                    "%s: the top grade of %r is %g, that of the training data %g; give both sets "
+                    "the same top_grade",
+                    ", ".join(graded),
+                    name,
+                    found.data.top_grade,
+                    top_grade,
+                )
+
+    def _resumed(
+        self,
+        boosting: Boosting,
+        data: RankingData,
+        weights: Floats | None,
+        checkpoint: str | Path | None,
+    ) -> Checkpoint | None:
+        """Go on from a checkpoint, if there is one, as far as this fit would have come itself."""
+        if checkpoint is None:
+            return None
+        check(f"{self._name} with a checkpoint", "random_state", self.random_state, Whole(0))
+        blocks = (boosting.grower.binned.main, boosting.grower.binned.more)
+        starts = [boosting.scores, *(found.scores for found in boosting.watched.values())]
+        digest = digest_of(
+            {"": data, **{name: found.data for name, found in boosting.watched.items()}},
+            [weights, *starts, *(block.cuts for block in blocks)],
+        )
+        keeper = Checkpoint(Path(checkpoint), self._fit_parameters(), digest)
+        trees, history = keeper.read(boosting)
+        n_rounds = min(keeper.n_rounds, self.n_trees)
+        waited = (r for r in range(1, n_rounds) if self._has_waited_enough(history.first(r), r))
+        n_rounds = next(waited, n_rounds)
+        boosting.replay(trees[: n_rounds * len(boosting.scores)], history.first(n_rounds))
+        return keeper
 
     def _growth(self) -> Growth:
         return Growth(
@@ -197,7 +242,8 @@ class TreeRanker(Ranker):
                     task.note(_in_words(done))
                     if keeper is not None:
                         keeper.write_sometimes(boosting)
-                    if any(callback(done) is True for callback in list(callbacks)):
+                    answers = [callback(done) for callback in callbacks]
+                    if any(answer is True for answer in answers):
                         break
         finally:
             if keeper is not None:
@@ -209,173 +255,60 @@ class TreeRanker(Ranker):
                 "%s: there is nothing left to learn after %d rounds", self._name, boosting.n_rounds
             )
             return True
-        if self.patience is None or not boosting.watched or boosting.n_rounds == 0:
-            return False
-        return boosting.n_rounds - self._best_round(boosting) >= self.patience
+        return self._has_waited_enough(boosting.history, boosting.n_rounds)
 
-    def _best_round(self, boosting: Boosting) -> int:
+    def _has_waited_enough(self, history: History, n_rounds: int) -> bool:
+        if self.patience is None or not history.values or n_rounds == 0:
+            return False
+        return n_rounds - self._best_round(history, n_rounds) >= self.patience
+
+    def _best_round(self, history: History, n_rounds: int) -> int:
         """Return the number of rounds to keep: the best by the first measure of the first set."""
-        if not boosting.watched or boosting.n_rounds == 0:
-            return boosting.n_rounds
-        first = next(iter(boosting.watched))
+        if not history.values or n_rounds == 0:
+            return n_rounds
+        first = next(iter(history.values))
         measure = str(self._measures()[0])
-        return boosting.history.best(first, measure, self.min_improvement)
+        return history.bests(first, measure, self.min_improvement)[n_rounds - 1]
 
     def _keep(self, boosting: Boosting, start: Floats) -> None:
+        # An interrupt may have come between a round's values and its trees.
+        history = boosting.history.first(boosting.n_rounds)
         self.n_rounds_ = boosting.n_rounds
-        self.n_trees_ = self._best_round(boosting)
-        self.history_ = boosting.history.values
+        self.n_trees_ = self._best_round(history, boosting.n_rounds)
+        self.history_ = history.values
         n_features = len(boosting.grower.binned.feature_names)
         whole = Forest(tuple(boosting.trees), start, n_features)
         self.forest_ = whole.first(self.n_trees_)
 
-    def _start_scores(self, start: Floats, data: RankingData, base: Any) -> Floats:
-        """Return the scores before the first tree, one row for each output."""
-        scores = np.repeat(start[:, None], data.n_docs, axis=1)
-        return scores if base is None else scores + self._base_scores(data, base)
-
-    def _base_scores(self, data: RankingData, base: Any) -> Floats:
-        if hasattr(base, "predict"):
-            return np.asarray(base.predict(data), np.float64)
-        scores = np.asarray(base, np.float64)
-        if scores.shape != (data.n_docs,) or not np.isfinite(scores).all():
-            raise DataError(
-                f"{self._name}: base has the shape {scores.shape}; expected a fitted ranker, or "
-                f"one finite score for each of the {data.n_docs} documents"
-            )
-        return scores
-
-    def predict(
-        self,
-        X: Any,
-        qid: ArrayLike | None = None,
-        *,
-        n_trees: int | None = None,
-        base_scores: ArrayLike | None = None,
-    ) -> Floats:
-        """Return one score a document; larger is better.
-
-        Parameters
-        ----------
-        X
-            A RankingData, an array or a frame with the features of fit.
-        qid
-            Not needed: a document's score does not depend on the others of its query.
-        n_trees
-            Use the first so many rounds of trees only.
-        base_scores
-            The scores of the base, for a ranker whose base was given as scores.
-        """
-        matrix, rows = self._features_of(X)
-        forest = self.forest_
-        if n_trees is not None:
-            check(self._name, "n_trees", n_trees, Whole(0, self.n_trees_))
-            forest = forest.first(int(n_trees))
-        scores = forest.scores(matrix, rows)
-        base = self._base_at_predict(X, scores.shape[1], base_scores)
-        return self._ranking(scores if base is None else scores + base)
-
-    def _base_at_predict(self, X: Any, n_docs: int, given: ArrayLike | None) -> Floats | None:
-        if self.base is None:
-            if given is not None:
-                raise UsageError(f"{self._name}: base_scores were given, but there is no base")
-            return None
-        if hasattr(self.base, "predict"):
-            return np.asarray(self.base.predict(X), np.float64)
+    def _base_of(self, name: str, valid_base: Any) -> tuple[Any, str]:
+        """Return the base of a validation set, and what people call it."""
+        if self.base is None or is_model(self.base):
+            return self.base, "base"
+        given = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
         if given is None:
             raise UsageError(
-                f"{self._name}: was fitted on top of scores, not of a ranker; give base_scores, "
-                "the same ranker's scores of these documents (0 for the trees alone)"
+                f"{self._name}: the base is given as scores; give those of the validation set "
+                f"{name!r} as valid_base"
             )
-        return np.broadcast_to(np.asarray(given, np.float64), (n_docs,))
+        return given, f"valid_base of {name!r}"
 
-    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[Floats]:
-        """Go through the scores after ``every``, 2 ``every``, ... rounds of trees.
-
-        Parameters
-        ----------
-        X
-            A RankingData, an array or a frame with the features of fit.
-        every
-            How many rounds lie between two results; the last is that of all trees.
-        """
-        check(self._name, "every", every, Whole(1))
-        matrix, rows = self._features_of(X)
-        width = len(self.forest_.start)
-        scores = np.repeat(self.forest_.start[:, None], len(matrix if rows is None else rows), 1)
-        base = self._base_at_predict(X, scores.shape[1], None)
-        for begin in range(0, self.n_trees_, every):
-            part = self.forest_.trees[begin * width : (begin + every) * width]
-            scores = Forest(part, np.zeros(width), self.forest_.n_features).add_to(
-                scores, matrix, rows
-            )
-            yield self._ranking(scores if base is None else scores + base)
-
-    @property
-    def feature_importances_(self) -> Floats:
-        """The share of each feature in the gain of all splits."""
-        gains = self.forest_.importances("gain")
-        total = gains.sum()
-        return gains / total if total > 0 else gains
-
-    def importances(self, kind: str = "gain") -> dict[str, float]:
-        """Return how much each feature matters, by name, the most important first.
-
-        Parameters
-        ----------
-        kind
-            ``"gain"``: the sum of what its splits gained; ``"count"``: how many splits it has.
-        """
-        check(f"{self._name}.importances", "kind", kind, OneOf(["gain", "count"]))
-        sums = self.forest_.importances(kind)
-        order = np.argsort(-sums, kind="stable")
-        return {self.feature_names_[j]: float(sums[j]) for j in order}
+    def _start_scores(self, start: Floats, given: Given, base: Any, called: str) -> Floats:
+        """Return the scores before the first tree, one row for each output."""
+        n_docs = given.data.n_docs
+        scores = np.repeat(start[:, None], n_docs, axis=1)
+        if base is None:
+            return scores
+        if is_model(base):
+            return scores + model_scores(self._name, base, given.data, None, n_docs)
+        return scores + given.arrange(given_scores(self._name, called, base, n_docs))
 
     def _fit_parameters(self) -> dict[str, Any]:
+        """Return the parameters that the trees depend on."""
         return {
-            name: _plain(value)
-            for name, value in self.get_params(deep=False).items()
+            name: value
+            for name, value in self._plain_parameters().items()
             if name not in NOT_OF_TREES
         }
-
-    def _content(self) -> Content:
-        parameters = {
-            name: _plain(value)
-            for name, value in self.get_params(deep=False).items()
-            if name != "base"
-        }
-        manifest = {
-            "parameters": parameters,
-            "based_on_scores": self.base is not None and not hasattr(self.base, "predict"),
-            "feature_names": list(self.feature_names_),
-            "top_grade": self.top_grade_,
-            "n_rounds": self.n_rounds_,
-            "history": self.history_,
-        }
-        if hasattr(self.base, "predict") and not isinstance(self.base, Ranker):
-            raise UsageError(
-                f"{self._name}: the base is a {type(self.base).__name__}, which a model file "
-                "cannot hold; give its scores as base, or a ranker of rankinite"
-            )
-        return Content(manifest, self.forest_.to_arrays())
-
-    @classmethod
-    def _from_content(cls, content: Content, base: Ranker | None) -> Self:
-        manifest = content.manifest
-        try:
-            new = cls(**manifest["parameters"])
-            new.feature_names_ = tuple(str(name) for name in manifest["feature_names"])
-            new.top_grade_ = float(manifest["top_grade"])
-            new.n_rounds_ = int(manifest["n_rounds"])
-            new.history_ = dict(manifest["history"])
-            based_on_scores = bool(manifest["based_on_scores"])
-        except (KeyError, TypeError, ValueError) as problem:
-            raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
-        new.base = np.zeros(0) if based_on_scores else base
-        new.n_features_in_ = len(new.feature_names_)
-        new.forest_ = Forest.from_arrays(content.arrays, new.n_features_in_)
-        new.n_trees_ = len(new.forest_) // len(new.forest_.start)
-        return new
 
 
 def seed_of(owner: str, random_state: Any) -> int:
@@ -389,65 +322,88 @@ def seed_of(owner: str, random_state: Any) -> int:
 
 
 def _binned(
-    owner: str, data: RankingData, given: BinnedData | None, most_bins: int, seed: int
+    owner: str,
+    data: RankingData,
+    weights: Floats | None,
+    given: BinnedData | None,
+    most_bins: int,
+    seed: int,
 ) -> tuple[BinnedData, NDArray[np.int64] | None]:
     """Return the bins of the rows that documents use, and the row of every document."""
     if given is not None:
-        check_features(owner, given.feature_names, data.feature_names)
-        if given.n_rows != len(data.base):
-            raise UsageError(
-                f"{owner}: binned has {given.n_rows} rows, and the matrix of the data set has "
-                f"{len(data.base)}; make it of the set that this one was cut from"
-            )
+        _check_binned(owner, given, data)
         return given, data.rows
-    if data.rows is None:
-        made = BinnedData.make(data.base, data.feature_names, most_bins=most_bins, seed=seed)
-        return made, None
-    used, rows = np.unique(data.rows, return_inverse=True)
+    used, rows = EVERY_ROW, None
+    if data.rows is not None:
+        used, rows = np.unique(data.rows, return_inverse=True)
+        if len(used) == data.n_docs and (rows == np.arange(data.n_docs)).all():
+            rows = None
     made = BinnedData.make(
         data.base,
         data.feature_names,
         rows=used if len(used) < len(data.base) else EVERY_ROW,
-        docs=data.rows,
+        docs=_docs_that_count(data, weights),
         most_bins=most_bins,
         seed=seed,
     )
-    in_order = len(used) == data.n_docs and bool((rows == np.arange(data.n_docs)).all())
-    return made, None if in_order else rows
+    return made, rows
 
 
-def _base_of(ranker: TreeRanker, name: str, valid_base: Any) -> Any:
-    if ranker.base is None or hasattr(ranker.base, "predict"):
-        return ranker.base
-    given = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
-    if given is None:
+def _check_binned(owner: str, given: BinnedData, data: RankingData) -> None:
+    check_features(f"{owner} with binned", given.feature_names, data.feature_names)
+    if given.n_rows != len(data.base):
         raise UsageError(
-            f"{ranker._name}: the base is given as scores; give those of the validation set "
-            f"{name!r} as valid_base"
+            f"{owner}: binned has {given.n_rows} rows, and the matrix of the data set has "
+            f"{len(data.base)}; make it of the set that this one was cut from"
         )
-    return given
 
 
-def _doc_weights(owner: str, given: ArrayLike | None, n_docs: int) -> Floats | None:
+def _docs_that_count(data: RankingData, weights: Floats | None) -> NDArray[np.int64]:
+    """Return the rows of the documents that bins are made for; those without weight are none."""
+    rows = EVERY_ROW if data.rows is None else data.rows
+    if weights is None or weights.all():
+        return rows
+    return rows[weights > 0.0] if len(rows) else np.flatnonzero(weights)
+
+
+def _as_callbacks(owner: str, callbacks: Any) -> list[Callback]:
+    listed = [callbacks] if callable(callbacks) else list(callbacks)
+    for callback in listed:
+        if not callable(callback):
+            raise UsageError(f"{owner}: the callback {callback!r} cannot be called; give functions")
+    return listed
+
+
+def _all_weights(targets: Targets) -> Floats | None:
+    """Return what every document counts, by its own weight and by its query's; 1 if None."""
+    if targets.query_weight is None and targets.doc_weight is None:
+        return None
+    return doc_weights(targets)
+
+
+def _doc_weights(owner: str, given: ArrayLike | None, documents: Given) -> Floats | None:
     if given is None:
         return None
-    weights = np.asarray(given, np.float64)
-    if weights.shape != (n_docs,) or not np.isfinite(weights).all() or (weights < 0).any():
+    n_docs = documents.data.n_docs
+    try:
+        weights = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"{owner}: sample_weight cannot be made numbers: {problem}") from None
+    if weights.shape != (n_docs,):
         raise DataError(
-            f"{owner}: sample_weight has the shape {weights.shape}; expected one finite weight of "
-            f"at least 0 for each of the {n_docs} documents"
+            f"{owner}: sample_weight has the shape {weights.shape}; expected one weight for each "
+            f"of the {n_docs} documents"
         )
-    return weights
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return str(value)
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        doc = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"{owner}: sample_weight of document {doc} is {weights[doc]}; expected a finite "
+            "number of at least 0"
+        )
+    if not weights.any():
+        raise DataError(f"{owner}: sample_weight is zero for all documents; give some a weight")
+    return documents.arrange(weights)
 
 
 def _in_words(done: Round) -> str:

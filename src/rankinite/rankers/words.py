@@ -59,3 +59,33 @@ OUR_WORD = {
     "categorical_feature": "categories are to be turned into numbers before",
     "cat_features": "categories are to be turned into numbers before",
 }
+
+_VALID = "give valid, a RankingData or (X, y, qid)"
+_QUERIES = "give qid, the query of every document"
+
+# What other tools' fit takes.
+FIT_WORD = {
+    "sample_weight": (
+        "pairs have no weight of one document: give query_weight, one weight a query, instead"
+    ),
+    "weight": "give query_weight, one weight a query",
+    "group_weight": "give query_weight, one weight a query",
+    "eval_set": _VALID,
+    "eval_group": _VALID,
+    "eval_qid": _VALID,
+    "validation_data": _VALID,
+    "group": _QUERIES,
+    "groups": _QUERIES,
+    "group_id": _QUERIES,
+    "eval_metric": "the class has it: valid_measure",
+    "eval_at": "the class has it: valid_measure='NDCG@10'",
+    "early_stopping_rounds": "the class has it: patience",
+    "init_score": "the class has it: base",
+    "base_margin": "the class has it: base",
+    "baseline": "the class has it: base",
+    "init_model": "the class has it: base",
+    "xgb_model": "the class has it: base",
+    "verbose": "give progress",
+    "categorical_feature": "categories are to be turned into numbers before",
+    "cat_features": "categories are to be turned into numbers before",
+}

@@ -1,0 +1,126 @@
+"""``rankinite inspect``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankinite.cli.options import load_ranker
+from rankinite.cli.terminal import Terminal
+from rankinite.core.wording import plain_number
+
+if TYPE_CHECKING:
+    from rankinite.experiments.inspection import Curve, Importance, Inspection
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+BLOCKS_OF_ASCII = "_.-=+*%#"
+CURVE_WIDTH = 30
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
+    top: Annotated[int, typer.Option(min=0, help="How many features to list.")] = 20,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Draw learning curve and importances as PNG files into this folder."),
+    ] = None,
+    *,
+    terminal: Terminal,
+) -> None:
+    """Show what is in a model file: parameters, trees, learning curve, importances, its base."""
+    from rankinite.experiments.inspection import draw_figures, inspect_ranker
+
+    found = inspect_ranker(load_ranker(model))
+    drawn = [] if figures is None else draw_figures(found, figures, top)
+    if terminal.json:
+        paths = [str(path) for path in drawn]
+        terminal.show_json({"model": str(model), **found.as_json(top), "figures": paths})
+        return
+    _show(terminal, str(model), found, top)
+    for path in drawn:
+        terminal.say(f"wrote {path}")
+
+
+def _show(terminal: Terminal, name: str, found: Inspection, top: int) -> None:
+    terminal.show_table(name, ["", found.kind], _summary(found))
+    terminal.say("")
+    terminal.show_table("Parameters", ["Parameter", "Value", "Default"], _parameters(found))
+    if found.curves:
+        terminal.say("")
+        _show_curves(terminal, found)
+    if top and found.importances:
+        terminal.say("")
+        show_importances(terminal, found.importances[:top])
+    if not isinstance(found.base, str) and found.base is not None:
+        terminal.say("")
+        _show(terminal, f"The base of {name}", found.base, top)
+
+
+def _summary(found: Inspection) -> list[list[str]]:
+    several = found.trees_a_round > 1
+    word = "Rounds" if several else "Trees"
+    rows = [[f"{word} kept", f"{found.kept:,}"], [f"{word} grown", f"{found.grown:,}"]]
+    if several:
+        rows.append(["Trees a round", f"{found.trees_a_round}"])
+    base = found.base if isinstance(found.base, str) else getattr(found.base, "kind", "none")
+    return [
+        *rows,
+        ["Leaves", f"{found.n_leaves:,}"],
+        ["Features", f"{len(found.features):,}"],
+        ["  with a split", f"{len(found.importances):,}"],
+        ["Top grade", plain_number(found.top_grade)],
+        ["Base", base],
+    ]
+
+
+def _parameters(found: Inspection) -> list[list[str]]:
+    """Return a row a parameter; the default stands in it only where it is another."""
+    return [
+        [name, _text(value), "" if value == found.defaults[name] else _text(found.defaults[name])]
+        for name, value in found.parameters.items()
+    ]
+
+
+def _text(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def _show_curves(terminal: Terminal, found: Inspection) -> None:
+    columns = ["Set", "Measure", "First", f"At {found.kept}", "Last", "Curve"]
+    rows = [_curve_row(one, found.kept) for one in found.curves]
+    terminal.show_table(f"Learning curve over {found.grown:,} trees", columns, rows)
+
+
+def _curve_row(one: Curve, kept: int) -> list[str]:
+    marks = (one.values[0], one.values[kept - 1], one.values[-1])
+    return [one.set_name, one.measure, *(f"{value:.4f}" for value in marks), _small(one.values)]
+
+
+def _small(values: Sequence[float]) -> str:
+    encoding = (sys.stdout.encoding or "").lower()
+    return sparkline(values, BLOCKS if encoding.startswith("utf") else BLOCKS_OF_ASCII)
+
+
+def sparkline(values: Sequence[float], blocks: str = BLOCKS, width: int = CURVE_WIDTH) -> str:
+    """Return a curve as a line of blocks, from the least value to the largest.
+
+    Examples
+    --------
+    >>> sparkline([0.1, 0.4, 0.7, 0.8, 0.8])
+    '▁▄▇██'
+    """
+    n = min(width, len(values))
+    chosen = [values[(k + 1) * len(values) // n - 1] for k in range(n)]
+    low, high = min(chosen), max(chosen)
+    steps = (len(blocks) - 1) / (high - low) if high > low else 0.0
+    return "".join(blocks[round((value - low) * steps)] for value in chosen)
+
+
+def show_importances(terminal: Terminal, chosen: Sequence[Importance]) -> None:
+    """Print a table of features with what their splits gained."""
+    rows = [[one.feature, f"{one.share:.1%}", f"{one.count:,}"] for one in chosen]
+    terminal.show_table("Most important features", ["Feature", "Share of gain", "Splits"], rows)

@@ -1,0 +1,84 @@
+"""``rankinite predict``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rankinite.cli.options import Loading, load_ranker, refuse_narrow_text
+from rankinite.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rankinite.data.ranking_data import RankingData
+
+RUN_ENDINGS = (".run", ".trec")
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
+    source: Annotated[Path, typer.Argument(metavar="DATA", help="The data set to score.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The file for the scores: a TREC run if its name ends in .run or .trec, else one "
+            "number a line in the order of the documents; .gz is compressed. "
+            "(Default: print the numbers.)",
+        ),
+    ] = None,
+    n_trees: Annotated[
+        int | None, typer.Option(help="Use only so many first trees. (Default: all.)")
+    ] = None,
+    *,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Score the documents of a data set with a model; larger is better. Labels do not matter."""
+    from rankinite.data.scores import save_scores
+
+    terminal.expect_compiling()
+    ranker = load_ranker(model)
+    found = loading.load(source, terminal)
+    refuse_narrow_text(source, found, ranker.feature_names_)
+    scores = ranker.predict(found, n_trees=n_trees)
+    if out is None:
+        _print(terminal, _in_file_order(scores, found))
+        return
+    if out.name.removesuffix(".gz").endswith(RUN_ENDINGS):
+        save_scores(scores, found, out, run=_one_word(model))
+    else:
+        save_scores(_in_file_order(scores, found), found, out)
+    if terminal.json:
+        terminal.show_json(
+            {"wrote": str(out), "queries": found.n_queries, "documents": found.n_docs}
+        )
+    else:
+        terminal.say(f"wrote {out} ({found.n_queries:,} queries, {found.n_docs:,} documents)")
+
+
+def _in_file_order(scores: NDArray[np.float64], found: RankingData) -> NDArray[np.float64]:
+    """Undo what --group did to the order of documents."""
+    if found.rows is None:
+        return scores
+    ordered = scores.copy()
+    ordered[found.rows] = scores
+    return ordered
+
+
+def _one_word(model: Path) -> str:
+    """Return the name of a run: that of the model, without what a TREC file cannot hold."""
+    return "-".join(model.stem.split()) or "rankinite"
+
+
+def _print(terminal: Terminal, scores: NDArray[np.float64]) -> None:
+    if terminal.json:
+        terminal.show_json({"scores": scores.tolist()})
+    else:
+        sys.stdout.writelines(f"{score!r}\n" for score in scores.tolist())

@@ -1,0 +1,210 @@
+"""``rankinite train``."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rankinite.cli.inspect import show_importances
+from rankinite.cli.interrupt import Interruption
+from rankinite.cli.options import Loading, load_ranker, refuse_narrow_text
+from rankinite.cli.parameters import Parameters
+from rankinite.cli.terminal import Terminal
+from rankinite.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from rankinite.data.ranking_data import RankingData
+    from rankinite.experiments.configuration import Configuration
+    from rankinite.experiments.training import Training
+
+log = logging.getLogger("rankinite")
+
+TOP_FEATURES = 5
+
+
+def train(
+    source: Annotated[
+        Path | None, typer.Argument(metavar="TRAIN", help="The data set to train on.")
+    ] = None,
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option(help="A validation set; several are fine, the first decides when to stop."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The model file to write, such as model.rk.")
+    ] = None,
+    ranker: Annotated[
+        Literal["LambdaMART", "MART", "McRank"] | None,
+        typer.Option(help="What to train. (Default: LambdaMART.)"),
+    ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="A model to start from, for adaptation; the new model contains it."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Take what is not said here from this TOML file: keys are flags."),
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the configuration as TOML and exit.")
+    ] = False,
+    *,
+    parameters: Parameters,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Train a ranker, and write it to a model file with its configuration beside it.
+
+    MODEL.toml repeats the run: rankinite train --config MODEL.toml. Ctrl-C stops after the current
+    tree; MODEL.checkpoint keeps the trees then, as it does if the machine stops, and the same
+    command goes on to the same model.
+    """
+    from rankinite.experiments.configuration import configure, flags, read_configuration
+
+    files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
+    said = flags(_given({**files, **asdict(parameters), **asdict(loading)}))
+    chosen = configure(*([] if config is None else [read_configuration(config)]), said)
+    if print_config:
+        terminal.say(chosen.to_toml().rstrip("\n"))
+        return
+    _run(chosen, terminal)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what was not said, and write files as texts."""
+    return {
+        key: [str(item) for item in value]
+        if isinstance(value, list)
+        else str(value)
+        if isinstance(value, Path)
+        else value
+        for key, value in values.items()
+        if value not in (None, False, []) or (key == "per_query" and value is False)
+    }
+
+
+def _run(chosen: Configuration, terminal: Terminal) -> None:
+    from rankinite.experiments.training import checkpoint_of, run_training
+
+    terminal.expect_compiling()
+    out = _checked_out(chosen)
+    base = None if chosen.base is None else load_ranker(Path(chosen.base))
+    data, sets = _load_sets(chosen, terminal)
+    progress = terminal.progress()
+    try:
+        with Interruption() as interruption:
+            stop = interruption.after_tree
+            done = run_training(chosen, data, sets, base, out, should_stop=stop, progress=progress)
+    except KeyboardInterrupt:
+        if checkpoint_of(out).exists():
+            log.info(
+                "stopped; %s keeps the trees, and the same command goes on from there",
+                checkpoint_of(out),
+            )
+        raise
+    _show(terminal, done)
+
+
+def _checked_out(chosen: Configuration) -> Path:
+    """Return the model file; what would go wrong after hours of training does so now."""
+    for key, value in (("the data set TRAIN", chosen.train), ("a model file --out", chosen.out)):
+        if value is None:
+            raise UsageError(f"train: name {key}; as in rankinite train train.txt --out model.rk")
+    out = Path(str(chosen.out))
+    if not out.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(out.parent))
+    if out.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a directory; expected a file", str(out))
+    for name in (chosen.train, chosen.base, *chosen.valid):
+        if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
+            raise UsageError(f"train: the model would overwrite {name}; choose another --out")
+    return out
+
+
+def _load_sets(
+    chosen: Configuration, terminal: Terminal
+) -> tuple[RankingData, dict[str, RankingData]]:
+    """Load the data sets; the top grade of the first is that of all."""
+    if chosen.valid and "query_file" in chosen.loading:
+        raise UsageError(
+            "train: --query-file belongs to one data set, and here are several; put the group "
+            "sizes of each beside it, as FILE.query"
+        )
+    loading = Loading(**chosen.loading)
+    data = loading.load(Path(str(chosen.train)), terminal)
+    same = replace(loading, top_grade=data.top_grade)
+    paths = [Path(name) for name in chosen.valid]
+    sets = {}
+    for name, path in zip(set_names(paths), paths, strict=True):
+        try:
+            sets[name] = same.load(path, terminal)
+        except DataError as problem:
+            if "top_grade" not in str(problem):
+                raise
+            raise DataError(
+                f"{path}: has labels above {data.top_grade:g}, the largest of {chosen.train}; "
+                "say with --top-grade how large labels can be"
+            ) from None
+        refuse_narrow_text(path, sets[name], data.feature_names)
+    return data, sets
+
+
+def set_names(paths: Sequence[Path]) -> list[str]:
+    """Return short names for files: their stems, with as many folders as make them differ.
+
+    Examples
+    --------
+    >>> set_names([Path("data/valid.txt.gz"), Path("data/test.txt")])
+    ['valid', 'test']
+    >>> set_names([Path("data/a/valid.txt"), Path("data/b/valid.txt")])
+    ['a/valid', 'b/valid']
+    """
+    stems = [path.with_name(Path(path.name.removesuffix(".gz")).stem) for path in paths]
+    names: list[str] = []
+    for length in range(1, max((len(stem.parts) for stem in stems), default=0) + 1):
+        names = ["/".join(stem.parts[-length:]) for stem in stems]
+        if len(set(names)) == len(names):
+            return names
+    if names:
+        raise UsageError("train: a validation set was named twice; name each once")
+    return names
+
+
+def _show(terminal: Terminal, done: Training) -> None:
+    from rankinite.experiments.inspection import importances_of
+
+    ranker = done.ranker
+    top = importances_of(ranker)[:TOP_FEATURES]
+    if terminal.json:
+        terminal.show_json(
+            {
+                "ranker": type(ranker).__name__,
+                "trees": ranker.n_trees_,
+                "trees_grown": ranker.n_rounds_,
+                "values": done.values,
+                "importances": [vars(one) for one in top],
+                "wrote": [str(path) for path in done.written],
+            }
+        )
+        return
+    terminal.say(f"{type(ranker).__name__}: kept {ranker.n_trees_:,} of {ranker.n_rounds_:,} trees")
+    _show_values(terminal, done.values)
+    if top:
+        show_importances(terminal, top)
+    for path in done.written:
+        terminal.say(f"wrote {path}")
+
+
+def _show_values(terminal: Terminal, values: Mapping[str, Mapping[str, float]]) -> None:
+    if not values:
+        return
+    measures = list(next(iter(values.values())))
+    rows = [[name, *(f"{value:.4f}" for value in own.values())] for name, own in values.items()]
+    terminal.show_table("Means over queries", ["Set", *measures], rows)
+    terminal.say("")

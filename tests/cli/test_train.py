@@ -1,0 +1,233 @@
+"""``rankinite train``: what it writes, what its configuration repeats, and what it refuses."""
+
+import inspect
+import json
+import shlex
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import typer
+
+import rankinite as rk
+from rankinite.cli.options import Loading
+from rankinite.cli.parameters import Parameters
+from rankinite.core.params import OneOf
+from rankinite.experiments.configuration import LOADING
+from rankinite.models import RANKERS
+
+SMALL = "--n-trees 6 --n-leaves 4"
+
+
+@pytest.fixture
+def files():
+    for part, size in (("train", 20), ("valid", 10), ("test", 10)):
+        made = rk.polynomials(size, part=part, n_features=5)
+        rk.save(made, f"{part}.parquet")
+
+
+@pytest.fixture
+def train(call):
+    def run(text, code=0):
+        return call("train", *shlex.split(text), code=code)
+
+    return run
+
+
+def constraints_of_texts():
+    for name, ranker in RANKERS.items():
+        for key, constraint in ranker.constraints.items():
+            if isinstance(constraint, OneOf) and isinstance(constraint.values[0], str):
+                yield pytest.param(key, constraint.values, id=f"{name}-{key}")
+
+
+def test_every_parameter_of_every_ranker_has_a_flag():
+    parameters = {name for one in RANKERS.values() for name in inspect.signature(one).parameters}
+    assert {field.name for field in fields(Parameters)} == parameters - {"base"}
+    assert {field.name for field in fields(Loading)} == set(LOADING)
+
+
+@pytest.mark.parametrize(("key", "values"), list(constraints_of_texts()))
+def test_flags_name_the_texts_that_they_take(key, values):
+    annotation = inspect.signature(Parameters, eval_str=True).parameters[key].annotation
+    (option,) = annotation.__metadata__
+    assert isinstance(option, typer.models.OptionInfo)
+    assert all(value in option.help for value in values)
+
+
+def test_every_ranker_is_offered(train):
+    for name in RANKERS:
+        assert f'ranker = "{name}"' in train(f"--ranker {name} --print-config")
+
+
+@pytest.mark.parametrize("ranker", RANKERS)
+def test_the_model_is_that_of_the_library(train, files, ranker):
+    train(f"train.parquet --valid valid.parquet --ranker {ranker} {SMALL} --seed 3 --out m.rk")
+    model = RANKERS[ranker](n_trees=6, n_leaves=4, random_state=3)
+    model.fit(rk.load("train.parquet"), valid={"valid": rk.load("valid.parquet")}).save("own.rk")
+    assert Path("m.rk").read_bytes() == Path("own.rk").read_bytes()
+    assert sorted(path.name for path in Path().glob("m.rk*")) == ["m.rk", "m.rk.toml"]
+
+
+def test_the_table_says_what_evaluate_says(train, files):
+    stopping = "--patience 2 --learning-rate 2 --n-trees 30 --valid-measure NDCG@5,ERR"
+    printed = train(
+        f"train.parquet --valid valid.parquet --valid test.parquet --out m.rk {stopping}"
+    )
+    model = rk.load_model("m.rk")
+    assert model.n_trees_ < model.n_rounds_ < 30
+    lines = printed.splitlines()
+    assert lines[0] == f"LambdaMART: kept {model.n_trees_} of {model.n_rounds_} trees"
+    assert lines[2].split() == ["Set", "NDCG@5", "ERR"]
+    for line, part in zip(lines[3:5], ("valid", "test"), strict=True):
+        data = rk.load(f"{part}.parquet")
+        mean = rk.evaluate(model.predict(data), data, ["NDCG@5", "ERR"]).mean
+        assert line.split() == [part, f"{mean['NDCG@5']:.4f}", f"{mean['ERR']:.4f}"]
+    first, gain = next(iter(model.importances().items()))
+    share = gain / sum(model.importances().values())
+    top = [first, f"{share:.1%}", f"{model.importances('count')[first]:.0f}"]
+    assert top in [line.split() for line in lines]
+    assert lines[-2:] == ["wrote m.rk", "wrote m.rk.toml"]
+
+
+def test_json_holds_the_same(train, files):
+    printed = train(f"train.parquet --valid valid.parquet {SMALL} --out m.rk --json")
+    found = json.loads(printed)
+    model = rk.load_model("m.rk")
+    assert (found["ranker"], found["trees_grown"]) == ("LambdaMART", 6)
+    assert found["trees"] == model.n_trees_
+    assert found["values"]["valid"]["NDCG"] == max(model.history_["valid"]["NDCG"])
+    assert found["importances"][0]["feature"] == next(iter(model.importances()))
+    assert found["wrote"] == ["m.rk", "m.rk.toml"]
+
+
+def test_the_configuration_repeats_the_run(train, files):
+    train(
+        f"train.parquet --valid valid.parquet {SMALL} --measure ERR --docs-per-tree 0.7 "
+        "--truncation 10 --patience none --top-grade 5 --out m.rk"
+    )
+    model, configuration = Path("m.rk").read_bytes(), Path("m.rk.toml").read_bytes()
+    Path("m.rk").unlink()
+    train("--config m.rk.toml")
+    assert Path("m.rk").read_bytes() == model
+    assert Path("m.rk.toml").read_bytes() == configuration
+    train("--config m.rk.toml --out other.rk")
+    assert Path("other.rk").read_bytes() == model
+    assert tomllib.loads(Path("other.rk.toml").read_text())["out"] == "other.rk"
+
+
+def test_flags_override_the_file_and_the_whole_configuration_is_printed(train):
+    Path("my.toml").write_text('ranker = "MART"\nn_leaves = 7\nlearning_rate = 1\nvalid = ["v"]\n')
+    said = "--n-leaves 9 --per-query --group --max-depth 3"
+    printed = train(f"t --config my.toml {said} --print-config")
+    found = tomllib.loads(printed)
+    assert (found["ranker"], found["train"], found["valid"]) == ("MART", "t", ["v"])
+    assert (found["n_leaves"], found["learning_rate"], found["max_depth"]) == (9, 1.0, 3)
+    assert found["per_query"] is True
+    assert found["group"] is True
+    assert set(found) >= set(RANKERS["MART"]._get_param_names()) - {"base"}
+    assert not list(Path().glob("*.rk*"))
+
+
+def test_a_base_is_adapted_and_contained(train, files):
+    train(f"train.parquet {SMALL} --ranker MART --out background.rk")
+    train(f"test.parquet {SMALL} --base background.rk --out m.rk")
+    base, test = rk.load_model("background.rk"), rk.load("test.parquet")
+    own = rk.LambdaMART(n_trees=6, n_leaves=4, base=base).fit(test)
+    Path("background.rk").unlink()
+    assert (rk.load_model("m.rk").predict(test) == own.predict(test)).all()
+    assert tomllib.loads(Path("m.rk.toml").read_text())["base"] == "background.rk"
+
+
+def test_validation_sets_take_the_top_grade_of_the_training_set(train):
+    Path("t.txt").write_text("4 qid:1 1:3\n0 qid:1 1:1\n")
+    Path("v.txt").write_text("1 qid:1 1:3\n0 qid:1 1:1\n")
+    small = "--min-docs-in-leaf 1 --docs-per-tree 1 --n-trees 3"
+    found = json.loads(train(f"t.txt --valid v.txt --measure ERR {small} --out m.rk --json"))
+    # The relevant document is first: R = (2^1 - 1) / 2^4.
+    assert found["values"]["v"]["ERR"] == pytest.approx(1 / 16)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--num-leaves 31", "--num-leaves; it is called --n-leaves here"),
+        ("--lambdarank_truncation_level 9", "it is called --truncation here"),
+        ("--nthread 2", "NUMBA_NUM_THREADS"),
+        ("--n-leafs 31", "--n-leaves"),
+        ("--learning-rate -1", "--learning-rate must be a finite number, above 0; got -1.0"),
+        ("--max-depth deep", "--max-depth must be a whole number of at least 1, or 'none'"),
+        ("--random-state none", "Invalid value for '--random-state'"),
+        ("--normalise much", "--normalise must be one of 'none'"),
+        ("--ranker MART --measure ERR", "MART has no --measure; LambdaMART can have it"),
+        ("--ranker McRank --base b.rk", "McRank has no --base"),
+        ("--ranker Random", "'LambdaMART', 'MART', 'McRank'"),
+        ("--measure NGCD", "no measure 'NGCD'"),
+        ("--valid-measure NDCG@x", "is not a depth"),
+        ("--valid v.txt --query-file q", "FILE.query"),
+        ("--valid train.parquet --valid train.parquet", "named twice"),
+        ("--out train.parquet", "would overwrite train.parquet"),
+    ],
+)
+def test_wrong_use_is_told_before_any_training(train, files, arguments, words):
+    assert words in train(f"train.parquet --out m.rk {arguments}", code=2)
+
+
+def test_files_must_be_named(train):
+    assert "name the data set TRAIN" in train("--out m.rk", code=2)
+    assert "name a model file --out" in train("train.txt", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("absent.txt", "absent.txt: there is no such file"),
+        ("nan.txt", "nan.txt:1:1: 'nan' is not a label"),
+        ("train.parquet --valid empty.txt", "empty.txt: the file is empty"),
+        ("train.parquet --valid six.txt", "six.txt: has labels above 4"),
+        ("train.parquet --valid six.txt --top-grade 6", "features '2', '3', '4'"),
+        ("six.txt --measure 'ERR(top_grade=4)'", "label 6, above the top grade 4"),
+        ("train.parquet --valid zero.txt", "no query of the validation set 'zero' counts"),
+        ("train.parquet --base absent.rk", "absent.rk: there is no such file"),
+        ("train.parquet --base nan.txt", "nan.txt: is too short for a model file"),
+        ("train.parquet --out absent/m.rk", "absent: there is no such folder"),
+        ("train.parquet --out folder", "folder: this is a directory"),
+    ],
+)
+def test_wrong_data_are_named(train, files, arguments, words):
+    Path("nan.txt").write_text("nan qid:1 1:3\n1 qid:1 1:2\n")
+    Path("six.txt").write_text("6 qid:1 1:3\n1 qid:1 1:2\n")
+    Path("zero.txt").write_text("0 qid:1 1:3 5:1\n0 qid:1 1:2\n")
+    Path("empty.txt").write_text("")
+    Path("folder").mkdir()
+    assert words in train(f"--out m.rk {arguments}", code=1)
+    assert not list(Path().glob("m.rk*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "code"),
+    [
+        ("num_leaves = 3", "there is no key 'num_leaves'; it is called 'n_leaves' here", 2),
+        ("n_leafs = 3", "there is no key 'n_leafs'; did you mean 'n_leaves'?", 2),
+        ("[trees]\nn_leaves = 3", "there is no key 'trees'", 2),
+        ("loss = 'squared'", "LambdaMART has no loss; MART can have it", 2),
+        ("ranker = 'Random'", "ranker must be one of 'LambdaMART', 'MART', 'McRank'", 2),
+        ("n_leaves = 'many'", "n_leaves must be a whole number from 2 to", 2),
+        ("n_leaves = true", "n_leaves must be a whole number from 2 to", 2),
+        ("measure = 3", "measure must be a text; got 3", 2),
+        ("valid = 'v.txt'", "valid must be a list of texts; got 'v.txt'", 2),
+        ("random_state = 'none'", "random_state must be a whole number of at least 0", 2),
+        ("n_leaves = \n", "is no TOML file: Invalid value (at line 1", 1),
+        ("\udcff", "is no TOML file", 1),
+    ],
+)
+def test_wrong_configurations_are_told_by_file_and_key(train, text, words, code):
+    Path("my.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    sentence = train("t.txt --out m.rk --config my.toml", code=code)
+    assert sentence.startswith("Error: my.toml: ")
+    assert words in sentence
+
+
+def test_an_absent_configuration_is_named(train):
+    assert "absent.toml: there is no such file" in train("--config absent.toml", code=1)

@@ -1,0 +1,122 @@
+"""Every ranker of the registry in small settings, for tests that hold for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankinite as rk
+
+TRAIN = rk.polynomials(12, part="train", n_features=4, n_docs=8)
+VALID = rk.polynomials(6, part="valid", n_features=4, n_docs=8)
+TEST = rk.polynomials(6, part="test", n_features=4, n_docs=8)
+
+SMALL: dict[str, Any] = {
+    "n_trees": 6,
+    "n_leaves": 4,
+    "learning_rate": 0.3,
+    "min_docs_in_leaf": 2,
+    "docs_per_tree": 0.7,
+    "features_per_tree": 0.75,
+    "random_state": 3,
+}
+WHOLE = {"docs_per_tree": 1.0, "queries_per_tree": 1.0, "features_per_tree": 1.0}
+
+
+def background() -> rk.MART:
+    """Return a fitted ranker to start from."""
+    return rk.MART(**SMALL | {"n_trees": 2, "random_state": 8}).fit(VALID)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A ranker, its settings, and what it starts from."""
+
+    kind: Any
+    params: dict[str, Any] = field(default_factory=dict)
+    base: str = ""
+
+    def new(self, **changes: Any) -> Any:
+        """Return the ranker unfitted; without a base that is given as scores."""
+        params = SMALL | self.params | changes
+        if self.base == "ranker":
+            params = {"base": background()} | params
+        return self.kind(**params)
+
+    def fit(self, data: rk.RankingData = TRAIN, *, changes: Any = (), **options: Any) -> Any:
+        """Return the ranker fitted."""
+        model = self.new(**dict(changes))
+        if self.base == "scores":
+            model.set_params(base=self.scores(data))
+            valid = options.get("valid")
+            if isinstance(valid, rk.RankingData):
+                options = {"valid_base": self.scores(valid)} | options
+        return model.fit(data, **options)
+
+    def scores(self, data: rk.RankingData) -> np.ndarray:
+        """Return the scores of some ranker that is not ours."""
+        return np.nan_to_num(np.asarray(data.X[:, 0], np.float64))
+
+    def predict(self, model: Any, data: rk.RankingData = TEST, **options: Any) -> np.ndarray:
+        """Return the scores of the fitted ranker."""
+        if self.base == "scores":
+            options["base_scores"] = self.scores(data)
+        return model.predict(data, **options)
+
+    def staged(self, model: Any, data: rk.RankingData = TEST, **options: Any) -> list[np.ndarray]:
+        """Return the scores after every round."""
+        if self.base == "scores":
+            options["base_scores"] = self.scores(data)
+        return list(model.staged_predict(data, **options))
+
+
+CASES = {
+    "NDCG": Case(rk.LambdaMART),
+    "NDCG-deviation": Case(
+        rk.LambdaMART, {"measure": "NDCG@5", "normalise": "deviation", "step": "gradient"}
+    ),
+    "NDCG-distance": Case(
+        rk.LambdaMART, {"truncation": 3, "normalise": "distance", "queries_per_tree": 0.7}
+    ),
+    "NDCG-newton": Case(rk.LambdaMART, {"criterion": "newton", "max_depth": 2}),
+    "ERR": Case(rk.LambdaMART, {"measure": "ERR"}),
+    "MAP": Case(rk.LambdaMART, {"measure": rk.MAP(relevant=2)}),
+    "MRR": Case(rk.LambdaMART, {"measure": "MRR@5"}),
+    "RankNet": Case(rk.LambdaMART, {"measure": "RankNet"}),
+    "NDCG-base": Case(rk.LambdaMART, base="ranker"),
+    "ERR-scores": Case(rk.LambdaMART, {"measure": "ERR"}, base="scores"),
+    "squared": Case(rk.MART),
+    "squared-base": Case(rk.MART, base="ranker"),
+    "centred": Case(rk.MART, {"loss": "centred"}),
+    "logistic": Case(rk.MART, {"loss": "logistic"}),
+    "per-query": Case(rk.MART, {"loss": "logistic", "per_query": True}),
+    "McRank": Case(rk.McRank, {"n_trees": 3}),
+}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# One a class, where a class is what matters.
+every_ranker = pytest.mark.parametrize(
+    "case", [CASES["NDCG"], CASES["squared"], CASES["McRank"]], ids=["LambdaMART", "MART", "McRank"]
+)
+
+
+def bytes_of(model: Any) -> bytes:
+    """Return the bytes of the model's file."""
+    model.save("bytes.rk")
+    return Path("bytes.rk").read_bytes()
+
+
+def copied(data: rk.RankingData, **changes: Any) -> rk.RankingData:
+    """Return the same set with a matrix of its own, in the order of its documents."""
+    parts = {
+        "X": np.array(data.X),
+        "y": data.y,
+        "group_sizes": data.sizes,
+        "query_weight": data.query_weight,
+        "feature_names": data.feature_names,
+        "top_grade": data.top_grade,
+    }
+    return rk.RankingData(**parts | changes)
