@@ -29,18 +29,44 @@ def transcripts():
             yield command, output
 
 
+NUMBER = re.compile(r"\d[\d,]*\.?\d*")
+TOLERANCE = 0.03
+
+
+def words_of(text):
+    return re.sub(r" +", " ", NUMBER.sub("0", text))
+
+
+def assert_alike(seen, shown):
+    """The same words; shares and means of trained rankers may differ between kinds of processors.
+
+    Which features matter, and how many splits they have, may then differ as well.
+    """
+    assert words_of(seen) == words_of(shown)
+    for one, other in zip(NUMBER.findall(seen), NUMBER.findall(shown), strict=True):
+        if "0." in one:
+            assert abs(float(one) - float(other)) < TOLERANCE
+
+
 def test_transcripts_and_the_python_example():
     steps = list(transcripts())
-    assert len(steps) >= 6
+    assert len(steps) >= 12
+    trained = False
     for command, output in steps:
-        assert run(command) == output, command
+        trained |= command.startswith("rankinite train")
+        if trained:
+            assert_alike(run(command), output)
+        else:
+            assert run(command) == output, command
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-c", example], capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
-    assert re.match(r"0\.\d+ \[[0-9. ]+\]\n$", done.stdout)
-    assert Path("rest.parquet").exists()
+    assert re.match(
+        r"0\.\d+ \[[0-9. ]+\]\n\d+ \['\d+', '\d+', '\d+'\]\nNDCG@10 0\.\d+\n$", done.stdout
+    )
+    assert {"rest.parquet", "background.rk", "adapted.rk"} <= {p.name for p in Path().iterdir()}
 
 
 def test_demo_output_is_the_one_shown():

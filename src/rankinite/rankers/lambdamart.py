@@ -50,8 +50,8 @@ class LambdaMART(TreeRanker):
     truncation
         Only pairs count that have a document among the first so many ranks; all if None.
     normalise
-        How the lambdas of a query are scaled: ``"none"``, ``"deviation"`` or ``"distance"``; see
-        `lambda_gradients`.
+        How the lambdas of a query are scaled: ``"none"`` (the papers), ``"deviation"`` or
+        ``"distance"``; see `lambda_gradients`.
     most_bins
         How many bins a feature has, at most.
     base
@@ -95,8 +95,8 @@ class LambdaMART(TreeRanker):
         features_per_tree: float = 1.0,
         criterion: str = "mse",
         step: str = "newton",
-        truncation: int | None = None,
-        normalise: str = "none",
+        truncation: int | None = 30,
+        normalise: str = "distance",
         most_bins: int = 255,
         base: Any = None,
         valid_measure: Any = None,
