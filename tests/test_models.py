@@ -14,11 +14,22 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import SMALL, TEST, TRAIN, VALID, background, bytes_of, every_case, every_ranker
+from ranker_cases import (
+    SMALL,
+    TEST,
+    TRAIN,
+    VALID,
+    background,
+    bytes_of,
+    every_case,
+    every_ranker,
+)
+from ranker_cases import one_thread as one_thread
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.models import RANKERS
 
 MODEL = Path("model.rk")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def refused(data: bytes | None = None) -> str:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -147,11 +148,21 @@ model.save("model.rk")
 """
 
 
+def wait_until_grown(process: subprocess.Popen[str]) -> None:
+    """Wait for three rounds, but not for ever: a process that is killed closes its output."""
+    limit = threading.Timer(120, process.kill)
+    limit.start()
+    try:
+        assert process.stdout.readline() == "grown\n"
+    finally:
+        limit.cancel()
+
+
 @pytest.mark.parametrize("kind", ["LambdaMART", "McRank"])
 def test_a_killed_fit_goes_on_to_the_same_bytes(kind):
     run = [sys.executable, "-c", SCRIPT, kind]
     with subprocess.Popen([*run, "slowly"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "grown\n"
+        wait_until_grown(process)
         process.send_signal(signal.SIGKILL)
         assert process.wait(timeout=30) == -signal.SIGKILL
     assert not Path("model.rk").exists()
@@ -167,7 +178,7 @@ def test_ctrl_c_in_a_terminal_keeps_what_was_grown():
     with subprocess.Popen(
         run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
-        assert process.stdout.readline() == "grown\n"
+        wait_until_grown(process)
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) != 0

@@ -38,7 +38,7 @@ def test_weights_of_one_are_no_weights(case):
 
 @every_case
 def test_a_query_without_weight_is_not_there(case):
-    """Bit for bit: it is not counted, and no bin is made for its documents."""
+    """It is not counted, and no bin is made for its documents; only sums are rounded elsewhere."""
     weights = np.ones(TRAIN.n_queries)
     weights[[2, 7, 11]] = 0.0
     weighted = case.fit(query_weight=weights, changes=LEAVING_OUT)
@@ -88,8 +88,8 @@ def test_whole_weights_are_repeated_documents(case):
         times = np.minimum(times, 1)
     weighted = case.fit(data, sample_weight=times, changes=changes)
     copies = case.fit(repeated(data, times), changes=changes)
-    # Two features that part the documents in the same way gain the same, and rounding chooses
-    # between them: what was seen in training is scored alike, other documents need not be.
+    # Two features that part the documents of a node in the same way gain the same, and rounding
+    # chooses between them: documents seen in training are scored alike, others need not be.
     found, expected = (case.predict(model, data)[times > 0] for model in (weighted, copies))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 

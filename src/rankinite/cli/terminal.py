@@ -48,7 +48,7 @@ class Terminal:
     def expect_compiling(self) -> None:
         """Explain the wait for kernels that are compiled, if somebody waits."""
         if self._is_watched():
-            from rankinite.cli.compiling import tell_of_compiling
+            from rankinite.core.compiling import tell_of_compiling
 
             tell_of_compiling()
 

@@ -229,7 +229,10 @@ class ERR(Measure):
 
     def _largest_label(self, top_grade: float) -> tuple[float, str]:
         top = _given(self.top_grade, top_grade)
-        return top, f"above the top grade {top:g}"
+        return top, (
+            f"above the top grade {top:g}; give the data set a larger top_grade "
+            f"(--top-grade), or the measure: {self.name}(top_grade=4)"
+        )
 
     def values_key(self, top_grade: float) -> Hashable:
         """Return what the chances depend on."""

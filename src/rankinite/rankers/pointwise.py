@@ -26,9 +26,9 @@ class PointwiseRanker(TreeRanker):
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
         **TreeRanker.expected_failed_checks,
         "check_sample_weight_equivalence_on_dense_data": (
-            "with 15 documents and 30 features many splits part the documents alike and gain the "
-            "same; rounding chooses the feature, so that documents of weight 0, which the check "
-            "scores too, fall on either side. And by default documents are drawn for every tree"
+            "with 15 documents and 30 features many splits gain the same, or nothing; rounding, "
+            "which weights change, then chooses the feature, and decides whether a leaf whose "
+            "labels are equal is split. And by default documents are drawn for every tree"
         ),
     }
 

@@ -27,6 +27,8 @@ EVERY_ROW = frozen(np.zeros(0, np.int64))
 SUM_BITS = 50
 PACKED_BITS = 62
 DEEP = 1 << 30
+# Rounding gradients to integers makes gains of about 1 where there is nothing to gain.
+NOISE = 4.0
 # The squares of smaller sums, in which gains are measured, would be no numbers any more.
 SMALLEST_SUM = 1e-100
 
@@ -127,9 +129,10 @@ class Grower:
         rows = self.node_rows
         n_rows = kernels.rows_with(amounts, self.count_bits, rows[0])
         by_mass = masses is not None
-        mass_amounts, mass_scale = np.zeros(0, np.int64), 1.0
+        mass_amounts, mass_scale, mass_of_a_doc = np.zeros(0, np.int64), 1.0, 1.0
         if masses is not None:
             mass_amounts, mass_scale = self._mass_amounts(masses, chosen)
+            mass_of_a_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
         growth = self.growth
         unit = mass_scale / scale**2
         n_splits = grow(
@@ -150,7 +153,7 @@ class Grower:
             self.n_leaves,
             DEEP if growth.max_depth is None else growth.max_depth,
             growth.min_docs_in_leaf,
-            growth.min_gain / unit,
+            max(growth.min_gain / unit, NOISE / mass_of_a_doc),
             self.n_parts,
             self.pool,
             self.mass_pool,
