@@ -1,11 +1,14 @@
-"""Counts what numba compiles while the tests run, and says so at the end."""
+"""What all tests share; and a clock that says at the end what numba compiled."""
 
 from __future__ import annotations
 
 import time
 
+import numba
 import numba.core.event as numba_events
 import pytest
+
+from rankinite.cli import main
 
 
 class CompileClock(numba_events.Listener):
@@ -43,3 +46,29 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def in_empty_folder(tmp_path, monkeypatch) -> None:
     """Run every test in a folder of its own, so that none can leave files in the project."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def one_thread():
+    """Run kernels on one thread: on tiny data others only wait, and for long on a busy machine.
+
+    That their number does not matter is tested in processes of their own.
+    """
+    usual = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(usual)
+
+
+@pytest.fixture
+def call(capsys):
+    """Call a command as a person would; what it prints, or its errors if it fails."""
+
+    def run(*arguments, code=0):
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        assert (leaving.value.code or 0) == code, printed.err
+        return printed.err if code else printed.out
+
+    return run

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -102,18 +101,6 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_ranker = pytest.mark.parametrize(
     "case", [CASES["NDCG"], CASES["squared"], CASES["McRank"]], ids=["LambdaMART", "MART", "McRank"]
 )
-
-
-@pytest.fixture
-def one_thread():
-    """Run kernels on one thread: on tiny data others only wait, and for long on a busy machine.
-
-    That their number does not matter is tested in processes of their own.
-    """
-    usual = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(usual)
 
 
 def bytes_of(model: Any) -> bytes:

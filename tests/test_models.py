@@ -24,7 +24,6 @@ from ranker_cases import (
     every_case,
     every_ranker,
 )
-from ranker_cases import one_thread as one_thread
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.models import RANKERS
 

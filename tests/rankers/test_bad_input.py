@@ -12,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 import rankinite as rk
 from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, copied, every_case, every_ranker
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 X, Y, QID = np.array(TRAIN.X), np.array(TRAIN.y), np.array(TRAIN.qid)
 NAMES = ["bm25", "pagerank", "length", "age"]
 

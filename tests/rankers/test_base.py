@@ -11,6 +11,8 @@ from sklearn.linear_model import LinearRegression
 import rankinite as rk
 from ranker_cases import SMALL, TEST, TRAIN, VALID, background, bytes_of, copied
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_a_base_shifts_where_training_starts():
     """Squared error from a base is squared error of what the base leaves, by hand."""

@@ -132,6 +132,8 @@ import sys, time
 import rankinite as rk
 from rankinite.rankers import checkpoint
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 checkpoint.SECONDS_BETWEEN = 0.0
 train = rk.polynomials(12, part="train", n_features=4, n_docs=8)
 valid = rk.polynomials(6, part="valid", n_features=4, n_docs=8)

@@ -10,6 +10,8 @@ from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, bytes_of, every_case
 from rankinite.core.progress import Task
 from rankinite.rankers.boosting import History, Round
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 # Few documents and large steps: the validation set stops to improve soon.
 HASTY = SMALL | {"n_trees": 40, "learning_rate": 0.8, "n_leaves": 8}
 

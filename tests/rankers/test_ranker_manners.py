@@ -22,6 +22,8 @@ from ranker_cases import (
 )
 from rankinite.models import RANKERS
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_the_cases_are_of_all_rankers():
     assert {case.kind.__name__ for case in CASES.values()} == set(RANKERS)

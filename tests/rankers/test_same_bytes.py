@@ -95,6 +95,8 @@ import hashlib, sys
 import numba
 import rankinite as rk
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 assert numba.get_num_threads() == int(sys.argv[1])
 train = rk.polynomials(150, part="train", n_features=12, n_docs=20)
 valid = rk.polynomials(20, part="valid", n_features=12, n_docs=20)

@@ -16,6 +16,8 @@ import rankinite as rk
 from ranker_cases import SMALL, TEST, TRAIN, WHOLE, every_ranker
 from rankinite.models import RANKERS
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 X, Y, QID = np.array(TRAIN.X), np.array(TRAIN.y), np.array(TRAIN.qid)
 
 

@@ -8,6 +8,8 @@ import pytest
 import rankinite as rk
 from ranker_cases import CASES, TEST, TRAIN, WHOLE, bytes_of, copied, every_case
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 # Without sampling, which draws by the number of documents.
 LEAVING_OUT = {**WHOLE, "min_docs_in_leaf": 2, "n_trees": 4}
 LAMBDAS = {name: case for name, case in CASES.items() if case.kind is rk.LambdaMART}
