@@ -17,6 +17,8 @@ import rankinite as rk
 from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, background, bytes_of, copied, every_case
 from rankinite.core.container import Content, read_container, write_container
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 KEPT = Path("fit.ckpt")
 PATIENT = {"patience": None}
 
@@ -131,8 +133,6 @@ SCRIPT = """
 import sys, time
 import rankinite as rk
 from rankinite.rankers import checkpoint
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 checkpoint.SECONDS_BETWEEN = 0.0
 train = rk.polynomials(12, part="train", n_features=4, n_docs=8)

@@ -13,6 +13,8 @@ import pytest
 import rankinite as rk
 from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, WHOLE, bytes_of, copied, every_case
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PARTS = TRAIN.split(3, seed=4)
 REPEATED = np.random.default_rng(7).integers(0, TRAIN.n_docs, 60)
 
@@ -94,8 +96,6 @@ SCRIPT = """
 import hashlib, sys
 import numba
 import rankinite as rk
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 assert numba.get_num_threads() == int(sys.argv[1])
 train = rk.polynomials(150, part="train", n_features=12, n_docs=20)
