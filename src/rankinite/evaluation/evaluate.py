@@ -36,7 +36,7 @@ class Evaluation:
     @property
     def mean(self) -> dict[str, float]:
         """The mean of every measure over the queries that count; NaN if none does."""
-        return {name: _mean(values) for name, values in self.per_query.items()}
+        return {name: mean_of_counted(values) for name, values in self.per_query.items()}
 
     @property
     def n_queries(self) -> dict[str, int]:
@@ -88,6 +88,7 @@ def evaluate(
     return Evaluation(data.qids, per_query)
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def mean_of_counted(values: NDArray[np.float64]) -> float:
+    """Return the mean over the queries that count; NaN if none does."""
     counted = values[~np.isnan(values)]
     return float(counted.mean()) if len(counted) else float("nan")

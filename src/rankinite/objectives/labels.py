@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import UsageError
+from rankinite.core.kernels import frozen
 from rankinite.objectives.objective import Floats, Targets
 
 
@@ -36,6 +37,4 @@ def doc_weights(targets: Targets) -> Floats:
 
 def read_only(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
     """Return a contiguous view that cannot be written: kernels compile for one kind of array."""
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
+    return frozen(np.ascontiguousarray(array, dtype=dtype))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.seeds import generator
 from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.compute import measure_queries
 from rankinite.measures.measure import Measure
 from rankinite.objectives.objective import Gradients
@@ -115,13 +116,9 @@ class Watched:
             self.measures, scores, self.labels, self.data.offsets, self.data.top_grade
         )
         return {
-            str(measure): _mean(row) for measure, row in zip(self.measures, values, strict=True)
+            str(measure): mean_of_counted(row)
+            for measure, row in zip(self.measures, values, strict=True)
         }
-
-
-def _mean(values: Floats) -> float:
-    counted = values[~np.isnan(values)]
-    return float(counted.mean()) if len(counted) else float("nan")
 
 
 class Boosting:

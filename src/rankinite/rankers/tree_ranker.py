@@ -89,6 +89,10 @@ class TreeRanker(ForestRanker):
     patience: int | None
     min_improvement: float
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._measures()  # a text that is no measure is refused before anything is done
+
     @abstractmethod
     def _objective(self) -> Objective:
         """Return what the trees follow."""
@@ -112,33 +116,19 @@ class TreeRanker(ForestRanker):
         checkpoint: str | Path | None,
     ) -> Self:
         self._check_parameters()
-        measures = self._measures()
         called = _as_callbacks(self._name, callbacks)
         given = training_data(self._name, X, y, qid, query_weight)
         data = given.data
         sets = validation_sets(self._name, valid, data.feature_names)
         own_weights = _doc_weights(self._name, doc_weight, given)
         seed = seed_of(self._name, self.random_state)
-        targets = Targets(
-            dict([(None, data.y), *data.labels.items()]),
-            data.offsets,
-            data.top_grade,
-            data.query_weight,
-            own_weights,
-            seed,
-        )
+        targets = _targets(data, own_weights, seed)
         gradients = self._objective().prepare(targets)
         weights = _all_weights(targets)
         bins, rows = _binned(self._name, data, weights, binned, self.most_bins, seed)
         start = gradients.start if self.base is None else np.zeros(len(gradients.start))
         watched = {
-            name: Watched(
-                found.data,
-                bins,
-                measures,
-                self._start_scores(start, found, *self._base_of(name, valid_base)),
-            )
-            for name, found in sets.items()
+            name: self._watch(name, found, bins, start, valid_base) for name, found in sets.items()
         }
         self._refuse_unmeasured(watched, data.top_grade)
         boosting = Boosting(
@@ -163,6 +153,12 @@ class TreeRanker(ForestRanker):
         finally:
             self._keep(boosting, start)
         return self
+
+    def _watch(
+        self, name: str, found: Given, bins: BinnedData, start: Floats, valid_base: Any
+    ) -> Watched:
+        scores = self._start_scores(start, found, *self._base_of(name, valid_base))
+        return Watched(found.data, bins, self._measures(), scores)
 
     def _refuse_unmeasured(self, watched: Mapping[str, Watched], top_grade: float) -> None:
         """Refuse validation sets that cannot tell anything, before training begins."""
@@ -319,6 +315,17 @@ def seed_of(owner: str, random_state: Any) -> int:
         return int(random_state.randint(2**31))
     check(owner, "random_state", random_state, Whole(0))
     return int(random_state)
+
+
+def _targets(data: RankingData, doc_weight: Floats | None, seed: int) -> Targets:
+    return Targets(
+        dict([(None, data.y), *data.labels.items()]),
+        data.offsets,
+        data.top_grade,
+        data.query_weight,
+        doc_weight,
+        seed,
+    )
 
 
 def _binned(

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
 from rankinite.core.kernels import frozen, n_threads
+from rankinite.trees.binned_data import EVERY_ROW, SLOTS
 from rankinite.trees.kernels.place import leaf_type
 from rankinite.trees.kernels.score import BLOCK_DOCS, score
 from rankinite.trees.tree import OF_LEAVES, OF_SPLITS, Tree
 
 Floats = NDArray[np.float64]
-EVERY_ROW = frozen(np.zeros(0, np.int64))
 # Fewer documents are scored before another thread would have begun.
 DOCS_A_THREAD = 512
-SLOTS = 256
 # As many as two bytes can number.
 MOST_LEAVES = 65_536
 

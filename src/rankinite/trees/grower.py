@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.kernels import frozen, n_threads
-from rankinite.trees.binned_data import BinnedData
+from rankinite.trees.binned_data import EVERY_ROW, BinnedData
 from rankinite.trees.kernels import gradients as kernels
 from rankinite.trees.kernels.grow import grow
-from rankinite.trees.kernels.histogram import TILE_ROWS, TILE_STRIDE
+from rankinite.trees.kernels.histogram import COLUMNS_A_WORD, TILE_ROWS, TILE_STRIDE
 from rankinite.trees.kernels.place import add_values, cuts_of, lay_out, leaf_type, place_all
 from rankinite.trees.tree import Tree
 
@@ -22,7 +22,6 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 EVERY_DOC = np.zeros(0, np.bool_)
-EVERY_ROW = frozen(np.zeros(0, np.int64))
 # Sums stay below 2^51, where integers are floats too; one more bit for rounding.
 SUM_BITS = 50
 PACKED_BITS = 62
@@ -90,7 +89,7 @@ class Grower:
         self.n_leaves = most
         self.pool = np.empty((most, self.slots[-1]), np.int64)
         self.mass_pool = np.empty((1, 0), np.int64)
-        n_words = len(self.n_bins) // 8
+        n_words = len(self.n_bins) // COLUMNS_A_WORD
         self.tiles = np.empty(
             (self.n_parts, (n_words // self.n_parts + 1) * TILE_STRIDE), np.uint64
         )
