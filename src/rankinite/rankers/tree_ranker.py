@@ -89,10 +89,6 @@ class TreeRanker(ForestRanker):
     patience: int | None
     min_improvement: float
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._measures()  # a text that is no measure is refused before anything is done
-
     @abstractmethod
     def _objective(self) -> Objective:
         """Return what the trees follow."""
@@ -116,6 +112,7 @@ class TreeRanker(ForestRanker):
         checkpoint: str | Path | None,
     ) -> Self:
         self._check_parameters()
+        self._measures()  # a text that is no measure is refused before anything is done
         called = _as_callbacks(self._name, callbacks)
         given = training_data(self._name, X, y, qid, query_weight)
         data = given.data
