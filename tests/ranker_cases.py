@@ -114,7 +114,7 @@ def copied(data: rk.RankingData, **changes: Any) -> rk.RankingData:
     parts = {
         "X": np.array(data.X),
         "y": data.y,
-        "group_sizes": data.sizes,
+        "qid": data.qid,
         "query_weight": data.query_weight,
         "feature_names": data.feature_names,
         "top_grade": data.top_grade,

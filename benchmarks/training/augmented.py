@@ -25,11 +25,11 @@ def run(settings: Settings, results: Results) -> None:
         train, valid = (part.data() for part in settings.simulate(shape))
         binned = rk.BinnedData.make(train.base, train.feature_names)
         more = aug50(train)
-        for n_leaves, docs in itertools.product(settings.leaves, ("default", 1.0)):
+        for n_leaves, docs in itertools.product(settings.leaves, ("default", "all")):
             what = f"Aug50 over the original, {settings.fitted(shape)}, {n_leaves} leaves"
-            options = {} if docs == "default" else {"docs_per_tree": docs}
+            options = {} if docs == "default" else {"queries_per_tree": 1.0}
             asked = (2.0, 1.3) if docs == "default" else (None, None)
-            what += "" if docs == "default" else ", all documents in every tree"
+            what += "" if docs == "default" else ", all queries in every tree"
             task = settings.task(n_leaves, rk.LambdaMART().truncation)
             sizes = f"{more.n_docs:,} over {train.n_docs:,} documents"
             print(f"{what}, {sizes}, truncation {task.truncation}:", flush=True)
@@ -60,15 +60,16 @@ def aug50(data: rk.RankingData) -> rk.RankingData:
     """Return the original and samples of half of each query, as an index into its matrix."""
     rng = np.random.default_rng(0)
     pieces = [np.arange(begin, end) for begin, end in _bounds(data)]
-    for _ in range(SAMPLES):
+    qids = [str(qid) for qid in data.qids]
+    for k in range(SAMPLES):
+        qids += [f"{qid}~{k + 1}" for qid in data.qids]
         pieces += [
             np.sort(rng.choice(end - begin, max(1, (end - begin) // 2), replace=False)) + begin
             for begin, end in _bounds(data)
         ]
     docs = np.concatenate(pieces)
     offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-    qids = np.arange(1, len(pieces) + 1)
-    return data._with(rows=docs, y=data.y[docs], offsets=offsets, qids=qids)
+    return data._with(rows=docs, y=data.y[docs], offsets=offsets, qids=np.array(qids))
 
 
 def _bounds(data: rk.RankingData) -> Iterator[tuple[int, int]]:

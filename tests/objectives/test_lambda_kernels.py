@@ -132,9 +132,9 @@ def test_lambdas_are_those_of_real_swaps_of_any_query(documents, objective):
 @pytest.mark.kernel
 @pytest.mark.parametrize("measure", [*MEASURES, None], ids=str)
 def test_larger_queries(measure):
-    """Every remainder of `LANES`; for a few measures, more documents than `FEW`."""
+    """Every remainder of `LANES`; for a few measures, more than `USUAL_WIDTH` documents."""
     rng = np.random.default_rng(2)
-    sizes = [23, 24, 25, 26] + [kernels.FEW + 1] * (measure in (None, NDCG(), MAP()))
+    sizes = [23, 24, 25, 26] + [kernels.USUAL_WIDTH + 1] * (measure in (None, NDCG(), MAP()))
     queries = [random_query(rng, n) for n in sizes]
     scores, labels = (list(chain(*part)) for part in zip(*queries, strict=True))
     objective = next(objectives(measure))
@@ -264,14 +264,15 @@ def test_a_higher_grade_moved_up_never_costs(grades, measure, depth):
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 31, 64])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 31, 64, kernels.FEW])
 def test_few_documents_are_ordered_stably(n):
     rng = np.random.default_rng(n)
-    for scores in (rng.normal(size=n), rng.integers(3, size=n), np.zeros(n)):
-        r = np.zeros((swaps.N_ROWS, n + kernels.LANES))
-        r[swaps.SPARE, :n] = scores
-        order = np.full(n, -1)
-        kernels.order_few(r, n, order)
+    close = 1.0 + rng.integers(-3, 4, size=n) * 1e-15  # the same when rounded
+    for scores in (rng.normal(size=n), rng.integers(3, size=n), np.zeros(n), close, 1e300 * close):
+        order, counts = np.full(n, -1), np.empty(n, np.int64)
+        rounded, above = np.zeros(kernels.FEW, np.float32), np.empty(kernels.FEW, np.int32)
+        with np.errstate(over="ignore"):  # rounded to infinity
+            kernels.order_few(scores.astype(float), n, order, counts, rounded, above)
         assert order.tolist() == naive.sort_descending(scores.tolist())
 
 

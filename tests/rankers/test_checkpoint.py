@@ -59,11 +59,11 @@ def test_an_interrupt_inside_a_round_loses_that_round_only(monkeypatch):
     undisturbed = bytes_of(case.fit(valid=VALID))
     grow, calls = Boosting._grow, []
 
-    def interrupted(self, number, output):
+    def interrupted(self, number, *what):
         calls.append(number)
         if len(calls) == 8:  # the third of five trees of the second round
             raise KeyboardInterrupt
-        return grow(self, number, output)
+        return grow(self, number, *what)
 
     with monkeypatch.context() as patched:
         patched.setattr(Boosting, "_grow", interrupted)

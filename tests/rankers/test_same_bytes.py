@@ -58,6 +58,17 @@ def test_an_index_equals_the_copied_out_data(case, data):
 
 
 @every_case
+def test_samples_of_queries_equal_the_copied_out_data(case):
+    """The ids tell which queries are samples of one, and these are drawn together."""
+    qids = np.array(["5", "5~1", "x~y~12", "x~y"])
+    data = repeated_documents()._with(qids=qids)
+    together = bytes_of(case.fit(data, changes={"queries_per_tree": 0.5}))
+    assert together == bytes_of(case.fit(copied(data), changes={"queries_per_tree": 0.5}))
+    one_by_one = case.fit(repeated_documents(), changes={"queries_per_tree": 0.5})
+    assert together != bytes_of(one_by_one)
+
+
+@every_case
 def test_an_index_equals_the_copied_out_data_with_weights(case):
     data = repeated_documents().with_query_weight([1.0, 0.0, 2.5, 0.5])
     assert bytes_of(case.fit(data)) == bytes_of(case.fit(copied(data)))

@@ -66,14 +66,14 @@ def inlined_kernel(function: F) -> F:
 
 
 def summing_kernel(function: F) -> F:
-    """Compile a serial kernel whose sums may be taken in another order.
+    """Compile a small kernel of sums over rows into every kernel that calls it.
 
-    Without this leave a sum over a row must be added one by one, and the loop around it cannot
-    work on four or eight numbers at once. The order depends on the processor and the length of
-    the row, never on the number of threads. Products and differences that must be computed as
-    written belong in an `inlined_kernel`, which has no such leave.
+    Sums may be taken in another order, and a product added to one may be rounded with it. Without
+    this leave numbers must be added one by one, and the loop around cannot work on four or eight
+    at once. The order depends on the processor and the length of the row, never on the number of
+    threads.
     """
-    return _compiled(function, parallel=False, fastmath={"reassoc"})
+    return _compiled(function, parallel=False, forceinline=True, fastmath={"reassoc", "contract"})
 
 
 def parallel_kernel(function: F) -> F:

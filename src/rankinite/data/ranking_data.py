@@ -15,6 +15,7 @@ from rankinite.core.params import Real, Whole, check
 from rankinite.core.seeds import generator
 from rankinite.core.wording import refuse_text, some_of
 from rankinite.data import checks
+from rankinite.data.origins import origins
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -185,6 +186,11 @@ class RankingData:
     def qid(self) -> NDArray[Any]:
         """The query id of every document."""
         return np.repeat(self.qids, self.sizes)
+
+    @property
+    def origins(self) -> Integers:
+        """One number a query, the same for a query 12 and its samples 12~1, 12~2 and so on."""
+        return origins(self.qids)
 
     @property
     def doc_ids(self) -> NDArray[np.object_] | None:

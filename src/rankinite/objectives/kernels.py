@@ -16,7 +16,9 @@ from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, pran
 from rankinite.measures.order import order_documents, padded_length
 from rankinite.objectives.exponential import exponentials
 from rankinite.objectives.swaps import (
+    DISTANCE,
     EVERY_PAIR,
+    INVERSE,
     LAMBDA,
     LOWER,
     N_ROWS,
@@ -41,39 +43,56 @@ LANES = 4
 WIDEST_SPREAD = 600.0
 LEAST_DISTANCE = 0.01
 # So many documents are put in order by counting.
-FEW = 96
-
-
-@inlined_kernel
-def push(value: float, change: float, e_u: float, e_v: float) -> tuple[float, float]:
-    """Return what a pair adds to the lambda of its upper document, and to both weights.
-
-    ``value`` is how much more the upper document is worth, ``change`` what a swap costs.
-    """
-    both = 1.0 / (e_u + e_v)
-    share_u = e_u * both
-    share_v = e_v * both
-    rho = share_v if value > 0.0 else share_u
-    return change * rho, abs(change) * (share_u * share_v)
+FEW = 128
+# Rows of rounded scores are filled up to a multiple of this.
+ROUNDED_LANES = 32
+# Rows of this many numbers hold the documents of most queries.
+USUAL_WIDTH = 136
 
 
 @summing_kernel
-def push_by_measure(r: Ranked, n: int, reach: int) -> None:
-    """Add up lambdas and weights of all pairs u < v with u < reach."""
+def push(more: float, fall: float, distance: float, t: float) -> tuple[float, float, float]:
+    """Return what a pair adds to the lambda of its upper document, its size, and the weight.
+
+    The upper document is worth ``more``, and a swap costs ``fall``, which is divided by
+    ``distance``; ``t`` is exp(score of the lower - score of the upper).
+    """
+    inverse = 1.0 / (t * distance + distance)
+    part = fall * inverse
+    share = t if more > 0.0 else 1.0
+    return part * share, abs(part) * share, abs(part) * (t * (inverse * distance))
+
+
+@summing_kernel
+def push_rows(
+    flat: NDArray[np.float64], width: int, n: int, reach: int, by_measure: bool, least: float
+) -> float:
+    """Add up lambdas and weights of all pairs u < v with u < reach; return the lambdas' sizes."""
+    total = 0.0
+    if width < 0:  # never; but now the compiler knows that no index is negative
+        return total
     for u in range(reach):
-        value, upper, scale, e = r[VALUE, u], r[UPPER, u], r[SCALE, u], r[E, u]
+        value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
+        scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
+        nearer = flat[DISTANCE * width + u] - least
         lam = 0.0
         weight = 0.0
+        size = 0.0
         for k in range((n - u + LANES - 2) // LANES * LANES):
             v = u + 1 + k
-            more = value - r[VALUE, v]
-            a, b = push(more, more * (upper - r[LOWER, v]) * scale, e, r[E, v])
+            more = value - flat[VALUE * width + v]
+            fall = swap_change(more, more * (upper - flat[LOWER * width + v]), by_measure)
+            distance = flat[DISTANCE * width + v] - nearer
+            a, b, c = push(more, fall, distance, inverse * flat[E * width + v])
             lam += a
-            weight += b
-            r[LAMBDA, v] -= a
-            r[WEIGHT, v] += b
-        r[LAMBDA, u] += lam
-        r[WEIGHT, u] += weight
+            size += b
+            weight += c
+            flat[LAMBDA * width + v] -= a * scale
+            flat[WEIGHT * width + v] += c * scale
+        flat[LAMBDA * width + u] += lam * scale
+        flat[WEIGHT * width + u] += weight * scale
+        total += size * scale
+    return total
 
 
 @inlined_kernel
@@ -84,55 +103,36 @@ def swap_change(more: float, change: float, by_measure: bool) -> float:
     return 1.0 if more > 0.0 else (-1.0 if more < 0.0 else 0.0)
 
 
-@summing_kernel
-def push_by_distance(
-    r: Ranked, n: int, reach: int, by_measure: bool, least: float, slope: float
-) -> float:
-    """Add up lambdas and weights, each pair's over ``least + slope x distance of scores``.
+@kernel
+def push_near(r: Ranked, n: int, reach: int, by_measure: bool, least: float) -> float:
+    """Push all pairs, in rows of a width that the compiler knows, if they have it.
 
-    Return the sum of the pairs' lambdas.
+    Then it also knows that rows do not overlap, and need not find out again for each document.
     """
-    total = 0.0
-    for u in range(reach):
-        value, upper, scale, e = r[VALUE, u], r[UPPER, u], r[SCALE, u], r[E, u]
-        score = r[SCORE, u]
-        lam = 0.0
-        weight = 0.0
-        size = 0.0
-        for k in range((n - u + LANES - 2) // LANES * LANES):
-            v = u + 1 + k
-            more = value - r[VALUE, v]
-            change = swap_change(more, more * (upper - r[LOWER, v]) * scale, by_measure)
-            a, b = push(more, change / (least + slope * (score - r[SCORE, v])), e, r[E, v])
-            lam += a
-            weight += b
-            size += abs(a)
-            r[LAMBDA, v] -= a
-            r[WEIGHT, v] += b
-        r[LAMBDA, u] += lam
-        r[WEIGHT, u] += weight
-        total += size
-    return total
+    flat = r.reshape(r.size)
+    if r.shape[1] == USUAL_WIDTH:
+        return push_rows(flat, USUAL_WIDTH, n, reach, by_measure, least)
+    return push_rows(flat, r.shape[1], n, reach, by_measure, least)
 
 
 @kernel
 def push_far_apart(
     r: Ranked, n: int, reach: int, by_measure: bool, least: float, slope: float
 ) -> float:
-    """Do what `push_by_distance` does where scores spread too far for ``e``."""
+    """Do what `push_near` does where scores spread too far for ``e``."""
     total = 0.0
     for u in range(reach):
         for v in range(u + 1, n):
             more = r[VALUE, u] - r[VALUE, v]
             change = more * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
             distance = r[SCORE, u] - r[SCORE, v]
-            change = swap_change(more, change, by_measure) / (least + slope * distance)
-            a, b = push(more, change, 1.0, math.exp(-distance))
-            total += abs(a)
+            fall = swap_change(more, change, by_measure)
+            a, b, c = push(more, fall, least + slope * distance, math.exp(-distance))
+            total += b
             r[LAMBDA, u] += a
             r[LAMBDA, v] -= a
-            r[WEIGHT, u] += b
-            r[WEIGHT, v] += b
+            r[WEIGHT, u] += c
+            r[WEIGHT, v] += c
     return total
 
 
@@ -152,7 +152,7 @@ def keep_labelled(
         if np.isnan(values[start + order[k]]):
             continue
         order[kept] = order[k]
-        for row in range(SCORE, E):
+        for row in range(SCORE, DISTANCE):
             r[row, kept] = r[row, k]
         kept += 1
         if k < reach:
@@ -169,10 +169,9 @@ def push_all(
     by_measure: bool,
     by_distance: bool,
 ) -> float:
-    """Set lambdas and weights of the first n ranks; return the sum of the pairs' lambdas.
+    """Set lambdas and weights of the first n ranks; return the sum of the pairs' lambdas' sizes.
 
-    The sum is only there if it is needed: by distance. Where all scores are equal there is no
-    distance to divide by.
+    Where all scores are equal there is no distance to divide by.
     """
     least, slope = 1.0, 0.0
     if by_distance and r[SCORE, 0] > r[SCORE, n - 1]:
@@ -183,16 +182,16 @@ def push_all(
     if r[SCORE, 0] - r[SCORE, n - 1] > WIDEST_SPREAD:
         return push_far_apart(r, n, reach, by_measure, least, slope)
     exponentials(r[SCORE], r[SCORE, 0], n, r[SPARE], bits[SPARE], r[E])
+    for k in range(n):
+        r[INVERSE, k] = 1.0 / r[E, k]
+        r[DISTANCE, k] = slope * (r[SCORE, 0] - r[SCORE, k])
     # Documents that are worth less than any other, at a score of minus infinity: they push nobody.
     for k in range(n, n + LANES):
         r[VALUE, k] = -1.0
         r[LOWER, k] = 0.0
-        r[SCORE, k] = r[SCORE, n - 1]
+        r[DISTANCE, k] = r[DISTANCE, n - 1]
         r[E, k] = 0.0
-    if by_measure and not by_distance:
-        push_by_measure(r, n, reach)
-        return 0.0
-    return push_by_distance(r, n, reach, by_measure, least, slope)
+    return push_near(r, n, reach, by_measure, least)
 
 
 @kernel
@@ -209,22 +208,41 @@ def normaliser(r: Ranked, n: int, n_docs: int, normalise: int, total: float) -> 
 
 
 @kernel
-def order_few(r: Ranked, n: int, order: NDArray[np.int64]) -> None:
+def order_few(
+    scores: NDArray[np.float64],
+    n: int,
+    order: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    rounded: NDArray[np.float32],
+    above: NDArray[np.int32],
+) -> None:
     """Order documents by counting those above each; ties keep theirs.
 
-    Quadratic, but without branches and several documents at once: for few it is the fastest.
-    Scores that are no numbers, of a model that diverged, find no place; then any will do.
+    Quadratic, but without branches and eight documents at once: for few it is the fastest.
+    Scores are rounded for it, and what rounding made equal is put right in the end. Scores that
+    are no numbers, of a model that diverged, find no place; then any will do.
     """
+    padded = (n + ROUNDED_LANES - 1) // ROUNDED_LANES * ROUNDED_LANES
     for i in range(n):
+        rounded[i] = np.float32(scores[i])
         order[i] = i
+        counts[i] = 0
+    for i in range(padded):
+        above[i] = 0
+    for j in range(n):
+        score = rounded[j]
+        for i in range(padded):
+            above[i] += np.int32(score > rounded[i])
     for i in range(n):
-        score = r[SPARE, i]
-        rank = 0
-        for j in range(i):
-            rank += r[SPARE, j] >= score
-        for j in range(n - i - 1):
-            rank += r[SPARE, i + 1 + j] > score
-        order[rank] = i
+        order[above[i] + counts[above[i]]] = i
+        counts[above[i]] += 1
+    for k in range(1, n):
+        i = order[k]
+        place = k
+        while place > 0 and scores[order[place - 1]] < scores[i]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i
 
 
 @kernel
@@ -233,6 +251,8 @@ def rank_documents(
     bits: NDArray[np.int64],
     order: NDArray[np.int64],
     keys: NDArray[np.int64],
+    rounded: NDArray[np.float32],
+    above: NDArray[np.int32],
     n: int,
     start: int,
     scores: NDArray[np.float64],
@@ -246,7 +266,7 @@ def rank_documents(
     for i in range(n):
         r[SPARE, i] = scores[shuffle[start + i]] + 0.0  # -0.0 ties with 0.0
     if n <= FEW:
-        order_few(r, n, order)
+        order_few(r[SPARE], n, order, keys[0], rounded, above)
     else:
         order_documents(r[SPARE, :n], bits[SPARE], order, keys[0], keys[1])
     gaps = False
@@ -272,22 +292,29 @@ def block_lambdas(
     form: int,
     truncation: int,
     normalise: int,
+    wanted: NDArray[np.bool_],
     out_lambda: NDArray[np.float64],
     out_weight: NDArray[np.float64],
 ) -> None:
     """Write lambdas and weights of the queries from first to last - 1, which share scratch."""
     longest = len(rank_weights)
     # An odd number of cache lines a row: rows do not all begin in the same set of the cache.
-    width = 8 * ((longest + LANES) // 8 + 1 | 1)
+    width = max(USUAL_WIDTH, 8 * ((longest + LANES) // 8 + 1 | 1))
     r = np.empty((N_ROWS, width), np.float64)
     bits = r.view(np.int64)
     order = np.empty(longest, np.int64)
     keys = np.empty((2, padded_length(longest)), np.int64)
+    rounded = np.zeros(FEW, np.float32)
+    above = np.empty(FEW, np.int32)
     for q in range(first, last):
+        if len(wanted) > 0 and not wanted[q]:
+            continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         labelled, factor = 0, 0.0
         if scales[q] > 0.0:
-            gaps = rank_documents(r, bits, order, keys, n, start, scores, values, shuffle)
+            gaps = rank_documents(
+                r, bits, order, keys, rounded, above, n, start, scores, values, shuffle
+            )
             reach = min(fill_swaps(r, n, form, rank_weights, scales[q]), truncation)
             labelled = n
             if gaps:
@@ -317,6 +344,7 @@ def all_lambdas(
     form: int,
     truncation: int,
     normalise: int,
+    wanted: NDArray[np.bool_],
     out_lambda: NDArray[np.float64],
     out_weight: NDArray[np.float64],
 ) -> None:
@@ -324,7 +352,8 @@ def all_lambdas(
 
     ``values`` stand in the order of ``shuffle``, which gives the documents of each query in an
     order of no meaning; they are NaN where there is no label. ``scales`` is 0 where a query has
-    no pairs. Block b has the queries ``blocks[b]`` to ``blocks[b + 1] - 1``.
+    no pairs. Only queries that are ``wanted`` are computed, or all if that is empty. Block b has
+    the queries ``blocks[b]`` to ``blocks[b + 1] - 1``.
     """
     for block in prange(len(blocks) - 1):
         block_lambdas(
@@ -340,6 +369,7 @@ def all_lambdas(
             form,
             truncation,
             normalise,
+            wanted,
             out_lambda,
             out_weight,
         )

@@ -20,7 +20,7 @@ from rankinite.measures.measure import DEEPEST, Form, GradedMeasure, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.objectives import kernels, swaps
 from rankinite.objectives.labels import labels_of, read_only
-from rankinite.objectives.objective import Floats, Targets
+from rankinite.objectives.objective import EVERY_QUERY, Floats, Targets
 
 NORMALISE = {
     "none": kernels.AS_IT_IS,
@@ -178,7 +178,20 @@ class PairGradients:
         self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
     ) -> None:
         """Write lambda and weight of every document at these scores."""
-        kernels.all_lambdas(read_only(scores[0]), *self._fixed, out_lambda[0], out_weight[0])
+        self.gradients_of(EVERY_QUERY, scores, iteration, out_lambda, out_weight)
+
+    def gradients_of(
+        self,
+        queries: NDArray[np.bool_],
+        scores: Floats,
+        iteration: int,
+        out_lambda: Floats,
+        out_weight: Floats,
+    ) -> None:
+        """Write lambda and weight of the documents of some queries."""
+        kernels.all_lambdas(
+            read_only(scores[0]), *self._fixed, queries, out_lambda[0], out_weight[0]
+        )
 
 
 def _check_options(owner: str, truncation: int | None, normalise: str) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+EVERY_QUERY = np.zeros(0, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,24 @@ class Gradients(Protocol):
             Positive pushes a document up; the shape is that of the scores.
         out_weight
             How fast lambda falls when the document's score rises; at least 0.
+        """
+
+
+@runtime_checkable
+class GradientsOfSome(Gradients, Protocol):
+    """Gradients that cost less when only some queries' are needed."""
+
+    def gradients_of(
+        self,
+        queries: NDArray[np.bool_],
+        scores: Floats,
+        iteration: int,
+        out_lambda: Floats,
+        out_weight: Floats,
+    ) -> None:
+        """Do what `gradients` does for the documents of some queries, or of all if empty.
+
+        What is written for other documents has no meaning.
         """
 
 

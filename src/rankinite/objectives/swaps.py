@@ -25,8 +25,8 @@ EVERY_PAIR = 7  # RankNet: every swap changes the measure by 1
 LEAST_CHANCE = 1e-30
 
 # The rows of the array r in which a query's documents stand by rank.
-SPARE, SCORE, VALUE, UPPER, LOWER, SCALE, E, LAMBDA, WEIGHT = range(9)
-N_ROWS = 9
+SPARE, SCORE, VALUE, UPPER, LOWER, SCALE, DISTANCE, E, INVERSE, LAMBDA, WEIGHT = range(11)
+N_ROWS = 11
 
 Ranked = NDArray[np.float64]
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.seeds import generator
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.compute import measure_queries
 from rankinite.measures.measure import Measure
-from rankinite.objectives.objective import Gradients
+from rankinite.objectives.objective import Gradients, GradientsOfSome
+from rankinite.rankers.sampling import Sampler, Sampling
 from rankinite.trees.binned_data import EVERY_ROW, BinnedData
 from rankinite.trees.grower import EVERY_DOC, Grower, Growth
 from rankinite.trees.tree import Tree
@@ -33,15 +33,6 @@ Mask = NDArray[np.bool_]
 IDLE_ROUNDS = 10
 # Scores that reach this have run away; the squares of larger ones would overflow.
 LARGEST_VALUE = 1e100
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Which part of the data a tree sees: shares of documents, of queries and of features."""
-
-    docs: float
-    queries: float
-    features: float
 
 
 @dataclass(frozen=True)
@@ -130,8 +121,8 @@ class Boosting:
         What the trees follow.
     binned, rows
         The features, and the row of every document.
-    offsets
-        The queries.
+    offsets, origins
+        The queries, and the number of the query that each was sampled from.
     growth, sampling
         How trees grow, and on which part of the data.
     learning_rate
@@ -155,6 +146,7 @@ class Boosting:
         binned: BinnedData,
         rows: Integers | None,
         offsets: Integers,
+        origins: Integers,
         growth: Growth,
         sampling: Sampling,
         learning_rate: float,
@@ -166,20 +158,19 @@ class Boosting:
     ) -> None:
         self.gradients = gradients
         self.grower = Grower(binned, rows, growth)
-        self.offsets = offsets
-        self.sampling = sampling
         self.learning_rate = learning_rate
-        self.seed = seed
         self.scores = scores
         self.watched = watched
         self.ranking = ranking
-        self.taking_part, self.masses = _parts_and_masses(doc_weight)
+        taking_part, self.masses = _parts_and_masses(doc_weight)
+        n_features = len(binned.feature_names)
+        self.sampler = Sampler(sampling, offsets, origins, n_features, taking_part, seed)
         self.by_weight = growth.criterion == "newton"
         self.has_run_away = False
         self.trees: list[Tree] = []
         self.history = History({name: {} for name in watched})
-        self._lambdas = np.empty_like(scores)
-        self._weights = np.empty_like(scores)
+        self._lambdas = np.zeros_like(scores)
+        self._weights = np.zeros_like(scores)
 
     @property
     def n_rounds(self) -> int:
@@ -203,10 +194,11 @@ class Boosting:
     def step(self) -> Round:
         """Do one more round."""
         number = self.n_rounds
-        self.gradients.gradients(self.scores, number, self._lambdas, self._weights)
+        queries = self.sampler.queries(number)
+        self._follow(queries, number)
         trees = []
         for output in range(len(self.scores)):
-            tree = self._grow(number, output)
+            tree = self._grow(number, output, queries)
             self._add(tree, output, grown=True)
             trees.append(tree)
         values = {
@@ -219,14 +211,22 @@ class Boosting:
         self.trees += trees
         return Round(self.n_rounds, values)
 
-    def _grow(self, number: int, output: int) -> Tree:
+    def _follow(self, queries: Mask, number: int) -> None:
+        """Compute the gradients of these queries at least."""
+        scores, lambdas, weights = self.scores, self._lambdas, self._weights
+        if isinstance(self.gradients, GradientsOfSome):
+            self.gradients.gradients_of(queries, scores, number, lambdas, weights)
+        else:
+            self.gradients.gradients(scores, number, lambdas, weights)
+
+    def _grow(self, number: int, output: int, queries: Mask) -> Tree:
         lambdas, weights = self._lambdas[output], self._weights[output]
         tree = self.grower.grow(
             lambdas,
             weights,
             masses=weights if self.by_weight else self.masses,
-            chosen=self._choose_docs(number, output),
-            features=self._choose_features(number, output),
+            chosen=self.sampler.docs(number, output, queries),
+            features=self.sampler.features(number, output),
         )
         return replace(tree, value=self._in_reach(tree.value, number))
 
@@ -251,30 +251,6 @@ class Boosting:
             self.grower.add_again(tree, self.scores[output])
         for watched in self.watched.values():
             watched.add(self.grower, tree, output)
-
-    def _choose_docs(self, number: int, output: int) -> Mask:
-        if self.sampling.docs == 1.0 and self.sampling.queries == 1.0:
-            return self.taking_part
-        rng = generator(self.seed, "sample", number, output)
-        n_docs = int(self.offsets[-1])
-        chosen = np.ones(n_docs, np.bool_)
-        if self.sampling.queries < 1.0:
-            queries = rng.random(len(self.offsets) - 1) < self.sampling.queries
-            chosen = np.repeat(queries, np.diff(self.offsets))
-        if self.sampling.docs < 1.0:
-            chosen &= rng.random(n_docs, np.float32) < self.sampling.docs
-        if len(self.taking_part):
-            chosen &= self.taking_part
-        return chosen
-
-    def _choose_features(self, number: int, output: int) -> Integers | None:
-        share = self.sampling.features
-        if share == 1.0:
-            return None
-        n_features = len(self.grower.binned.feature_names)
-        rng = generator(self.seed, "features", number, output)
-        wanted = max(1, round(share * n_features))
-        return np.sort(rng.choice(n_features, wanted, replace=False))
 
 
 def _parts_and_masses(doc_weight: Floats | None) -> tuple[Mask, Floats | None]:

@@ -20,10 +20,11 @@ from rankinite.measures.text import parse_measures
 from rankinite.objectives.labels import doc_weights
 from rankinite.objectives.objective import Objective, Targets
 from rankinite.rankers.base import given_scores, is_model, model_scores
-from rankinite.rankers.boosting import Boosting, Callback, History, Round, Sampling, Watched
+from rankinite.rankers.boosting import Boosting, Callback, History, Round, Watched
 from rankinite.rankers.checkpoint import Checkpoint, digest_of
 from rankinite.rankers.forest_ranker import ForestRanker
 from rankinite.rankers.inputs import Given, Valid, check_features, training_data, validation_sets
+from rankinite.rankers.sampling import Sampling
 from rankinite.trees.binned_data import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import Growth
@@ -133,6 +134,7 @@ class TreeRanker(ForestRanker):
             binned=bins,
             rows=rows,
             offsets=data.offsets,
+            origins=data.origins,
             growth=self._growth(),
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,

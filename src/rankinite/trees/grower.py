@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.kernels import frozen, n_threads
-from rankinite.trees.binned_data import EVERY_ROW, BinnedData
+from rankinite.trees.binned_data import BinnedData
 from rankinite.trees.kernels import gradients as kernels
 from rankinite.trees.kernels.grow import grow
 from rankinite.trees.kernels.histogram import COLUMNS_A_WORD, TILE_ROWS, TILE_STRIDE
@@ -22,6 +22,7 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 EVERY_DOC = np.zeros(0, np.bool_)
+DOC_BY_DOC = frozen(np.zeros(0, np.int32))  # document i is row i
 # Sums stay below 2^51, where integers are floats too; one more bit for rounding.
 SUM_BITS = 50
 PACKED_BITS = 62
@@ -75,7 +76,7 @@ class Grower:
 
     def __init__(self, binned: BinnedData, rows: Integers | None, growth: Growth) -> None:
         self.binned = binned
-        self.rows = EVERY_ROW if rows is None else frozen(rows)
+        self.rows = DOC_BY_DOC if rows is None else frozen(rows.astype(np.int32))
         self.n_docs = binned.n_rows if rows is None else len(rows)
         self.growth = growth
         self.n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
@@ -96,8 +97,8 @@ class Grower:
         self.tile_amounts = np.empty((self.n_parts, TILE_ROWS), np.int64)
         self.node_rows = np.empty((3, binned.n_rows + 1), np.int32)
         self.leaves: NDArray[Any] = np.empty(binned.n_rows, leaf_type(most))
-        self.doc_amounts = np.empty(self.n_docs, np.int64)
-        self.row_amounts = self.doc_amounts if rows is None else np.empty(binned.n_rows, np.int64)
+        self.amounts = np.empty((2, binned.n_rows), np.int64)
+        self.row_parts = np.empty((self.n_parts, 0 if rows is None else binned.n_rows), np.int64)
 
     def grow(
         self,
@@ -121,16 +122,15 @@ class Grower:
         features
             The features that take part; all if None.
         """
-        total = np.abs(gradients).sum() if not len(chosen) else np.abs(gradients[chosen]).sum()
-        scale = _scale(total, self.gradient_bits)
-        kernels.pack(gradients, scale, self.count_bits, chosen, self.doc_amounts)
-        amounts = self._of_rows(self.doc_amounts)
+        amounts, scale = self._pack(gradients, self.gradient_bits, self.count_bits, chosen, 0)
         rows = self.node_rows
         n_rows = kernels.rows_with(amounts, self.count_bits, rows[0])
         by_mass = masses is not None
         mass_amounts, mass_scale, mass_of_a_doc = np.zeros(0, np.int64), 1.0, 1.0
         if masses is not None:
-            mass_amounts, mass_scale = self._mass_amounts(masses, chosen)
+            if not self.mass_pool.size:
+                self.mass_pool = np.empty_like(self.pool)
+            mass_amounts, mass_scale = self._pack(masses, SUM_BITS, 0, chosen, 1)
             mass_of_a_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
         growth = self.growth
         unit = mass_scale / scale**2
@@ -171,24 +171,18 @@ class Grower:
             (gradients, weights, chosen),
         )
 
-    def _of_rows(self, amounts: Integers) -> Integers:
-        if not len(self.rows):
-            return amounts
-        kernels.add_to_rows(amounts, self.rows, self.row_amounts)
-        return self.row_amounts
-
-    def _mass_amounts(self, masses: Floats, chosen: Mask) -> tuple[Integers, float]:
-        if not self.mass_pool.size:
-            self.mass_pool = np.empty_like(self.pool)
-        amounts = np.empty(self.n_docs, np.int64)
-        total = masses.sum() if not len(chosen) else masses[chosen].sum()
-        scale = _scale(total, SUM_BITS)
-        kernels.weigh(masses, scale, chosen, amounts)
-        if not len(self.rows):
-            return amounts, scale
-        row_amounts = np.empty(self.binned.n_rows, np.int64)
-        kernels.add_to_rows(amounts, self.rows, row_amounts)
-        return row_amounts, scale
+    def _pack(
+        self, numbers: Floats, bits: int, count_bits: int, chosen: Mask, which: int
+    ) -> tuple[Integers, float]:
+        """Return the amount of every row, and what the documents' numbers were multiplied by."""
+        scale = _scale(kernels.sum_of_sizes(numbers, chosen), bits)
+        out = self.amounts[which]
+        if len(self.rows):
+            parts = self.row_parts
+            kernels.pack_rows(numbers, scale, count_bits, chosen, self.rows, parts, out)
+        else:
+            kernels.pack(numbers, scale, count_bits, chosen, out)
+        return out, scale
 
     def _taking_part(self, features: Integers | None) -> Integers:
         if features is None:
@@ -225,7 +219,7 @@ class Grower:
             right=right,
             gain=gain[order],
             docs=docs[order],
-            value=_leaf_values(sums, self.growth.step),
+            value=_leaf_values(sums, leaf_docs[leaf_order], self.growth.step),
             leaf_docs=leaf_docs[leaf_order],
         )
 
@@ -251,7 +245,7 @@ class Grower:
         """
         own = np.empty(len(scores), self.leaves.dtype) if leaves is None else leaves
         self._place(self._shape(tree), columns, own)
-        add_values(own, EVERY_ROW, tree.value, scores)
+        add_values(own, DOC_BY_DOC, tree.value, scores)
         return own
 
     @property
@@ -303,8 +297,8 @@ def _scale(total: float, bits: int) -> float:
     return 2.0 ** (bits - 1) / max(total, SMALLEST_SUM) if total > 0.0 else 1.0
 
 
-def _leaf_values(sums: Floats, step: str) -> Floats:
-    below = sums[:, 1] if step == "newton" else sums[:, 2]
+def _leaf_values(sums: Floats, docs: Integers, step: str) -> Floats:
+    below = sums[:, 1] if step == "newton" else docs.astype(np.float64)
     with np.errstate(over="ignore"):
         values = np.divide(sums[:, 0], below, out=np.zeros(len(sums)), where=below > 0.0)
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)

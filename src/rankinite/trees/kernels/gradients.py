@@ -7,46 +7,94 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import kernel, parallel_kernel, prange
+from rankinite.core.kernels import (
+    inlined_kernel,
+    kernel,
+    parallel_kernel,
+    prange,
+    summing_kernel,
+)
 
 # Sums go over fixed blocks, one behind the other, so that they do not depend on the threads.
 SUM_BLOCKS = 64
 
 
+@summing_kernel
+def sum_between(
+    numbers: NDArray[np.float64], chosen: NDArray[np.bool_], first: int, last: int
+) -> float:
+    """Return the sum of the sizes of the chosen numbers from first to last - 1."""
+    total = 0.0
+    if len(chosen) == 0:
+        for i in range(first, last):
+            total += abs(numbers[i])
+    else:
+        for i in range(first, last):
+            size = abs(numbers[i])
+            total += size if chosen[i] else 0.0
+    return total
+
+
+@parallel_kernel
+def sum_of_sizes(numbers: NDArray[np.float64], chosen: NDArray[np.bool_]) -> float:
+    """Return the sum of the sizes of the chosen documents' numbers; of all if empty."""
+    n_docs = len(numbers)
+    sums = np.empty(SUM_BLOCKS)
+    for block in prange(SUM_BLOCKS):
+        first, last = n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS
+        sums[block] = sum_between(numbers, chosen, first, last)
+    total = 0.0
+    for block in range(SUM_BLOCKS):
+        total += sums[block]
+    return total
+
+
+@inlined_kernel
+def amount_of(number: float, scale: float, count_bits: int) -> int:
+    """Return a number as an integer; if there is room for a count, with a count of 1 below it."""
+    amount = np.int64(np.rint(number * scale))
+    return (amount << count_bits) + 1 if count_bits > 0 else amount
+
+
 @parallel_kernel
 def pack(
-    gradients: NDArray[np.float64],
+    numbers: NDArray[np.float64],
     scale: float,
     count_bits: int,
     chosen: NDArray[np.bool_],
     out: NDArray[np.int64],
 ) -> None:
-    """Write gradient and count of every document as one integer; 0 for one not chosen."""
+    """Write the amount of every document; 0 for one not chosen."""
     every = len(chosen) == 0
-    for i in prange(len(gradients)):
-        amount = (np.int64(np.rint(gradients[i] * scale)) << count_bits) + 1
+    for i in prange(len(numbers)):
+        amount = amount_of(numbers[i], scale, count_bits)
         out[i] = amount if every or chosen[i] else 0
 
 
 @parallel_kernel
-def weigh(
-    weights: NDArray[np.float64], scale: float, chosen: NDArray[np.bool_], out: NDArray[np.int64]
+def pack_rows(
+    numbers: NDArray[np.float64],
+    scale: float,
+    count_bits: int,
+    chosen: NDArray[np.bool_],
+    rows: NDArray[np.int32],
+    parts: NDArray[np.int64],
+    out: NDArray[np.int64],
 ) -> None:
-    """Write the weight of every document as an integer; 0 for one not chosen."""
+    """Write the sum of the amounts of each row's documents; ``parts`` is scratch of the threads."""
+    n_docs, n_parts = len(numbers), len(parts)
     every = len(chosen) == 0
-    for i in prange(len(weights)):
-        amount = np.int64(np.rint(weights[i] * scale))
-        out[i] = amount if every or chosen[i] else 0
-
-
-@kernel
-def add_to_rows(
-    amounts: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.int64]
-) -> None:
-    """Add the amounts of documents that share a row."""
-    out[:] = 0
-    for i in range(len(amounts)):
-        out[rows[i]] += amounts[i]
+    for part in prange(n_parts):
+        own = parts[part]
+        own[:] = 0
+        for i in range(n_docs * part // n_parts, n_docs * (part + 1) // n_parts):
+            if every or chosen[i]:
+                own[rows[i]] += amount_of(numbers[i], scale, count_bits)
+    for row in prange(len(out)):
+        total = np.int64(0)
+        for part in range(n_parts):
+            total += parts[part, row]
+        out[row] = total
 
 
 @kernel
@@ -63,13 +111,13 @@ def rows_with(amounts: NDArray[np.int64], count_bits: int, out: NDArray[np.int32
 @parallel_kernel
 def sum_leaves(
     leaves: NDArray[Any],
-    rows: NDArray[np.int64],
+    rows: NDArray[np.int32],
     gradients: NDArray[np.float64],
     weights: NDArray[np.float64],
     chosen: NDArray[np.bool_],
     n_leaves: int,
 ) -> NDArray[np.float64]:
-    """Return the sums of gradient, weight and count of the documents of every leaf.
+    """Return the sums of gradient and weight of the chosen documents of every leaf.
 
     Documents are added in their order, not in that of the rows: data given by a rows index must
     equal the same data copied out.
@@ -77,17 +125,16 @@ def sum_leaves(
     n_docs = len(gradients)
     every = len(chosen) == 0
     direct = len(rows) == 0
-    blocks = np.zeros((SUM_BLOCKS, n_leaves, 3))
+    blocks = np.zeros((SUM_BLOCKS, n_leaves, 2))
     for block in prange(SUM_BLOCKS):
         for i in range(n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS):
             if every or chosen[i]:
                 leaf = leaves[i] if direct else leaves[rows[i]]
                 blocks[block, leaf, 0] += gradients[i]
                 blocks[block, leaf, 1] += weights[i]
-                blocks[block, leaf, 2] += 1.0
-    sums = np.zeros((n_leaves, 3))
+    sums = np.zeros((n_leaves, 2))
     for block in range(SUM_BLOCKS):
         for leaf in range(n_leaves):
-            for k in range(3):
+            for k in range(2):
                 sums[leaf, k] += blocks[block, leaf, k]
     return sums

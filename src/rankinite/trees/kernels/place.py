@@ -65,7 +65,7 @@ def place_all(
 @parallel_kernel
 def add_values(
     leaves: NDArray[Any],
-    rows: NDArray[np.int64],
+    rows: NDArray[np.int32],
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
 ) -> None:
