@@ -1,7 +1,7 @@
 """How good rankings are: LambdaMART and others beside LightGBM, XGBoost and CatBoost on mq2007.
 
     python benchmarks/quality.py FOLDER [--part valid|test] [--systems LambdaMART,McRank,...]
-        [--set docs_per_tree=0.7 --set truncation=30] [--seeds 1] [--folds 1,2,3,4,5]
+        [--set queries_per_tree=0.7 --set truncation=30] [--seeds 1] [--folds 1,2,3,4,5]
         [--trees 1000] [--patience 100] [--threads 2]
 
 Five folds: fold k trains on S_k to S_(k+2), chooses the number of trees by NDCG@10 on S_(k+3) and

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import rankinite as rk
 from peers import Ours
@@ -57,23 +58,21 @@ def _compare(
 
 
 def aug50(data: rk.RankingData) -> rk.RankingData:
-    """Return the original and samples of half of each query, as an index into its matrix."""
+    """Return each query and samples of half of it behind it, as an index into its matrix."""
     rng = np.random.default_rng(0)
-    pieces = [np.arange(begin, end) for begin, end in _bounds(data)]
-    qids = [str(qid) for qid in data.qids]
-    for k in range(SAMPLES):
-        qids += [f"{qid}~{k + 1}" for qid in data.qids]
-        pieces += [
-            np.sort(rng.choice(end - begin, max(1, (end - begin) // 2), replace=False)) + begin
-            for begin, end in _bounds(data)
-        ]
+    pieces: list[NDArray[np.int64]] = []
+    qids = []
+    bounds = zip(data.offsets[:-1].tolist(), data.offsets[1:].tolist(), strict=True)
+    for qid, (begin, end) in zip(data.qids.tolist(), bounds, strict=True):
+        pieces.append(np.arange(begin, end))
+        qids.append(str(qid))
+        for k in range(SAMPLES):
+            sample = rng.choice(end - begin, max(1, (end - begin) // 2), replace=False)
+            pieces.append(np.sort(sample) + begin)
+            qids.append(f"{qid}~{k + 1}")
     docs = np.concatenate(pieces)
     offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
     return data._with(rows=docs, y=data.y[docs], offsets=offsets, qids=np.array(qids))
-
-
-def _bounds(data: rk.RankingData) -> Iterator[tuple[int, int]]:
-    return zip(data.offsets[:-1].tolist(), data.offsets[1:].tolist(), strict=True)
 
 
 class _Watched:

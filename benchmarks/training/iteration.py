@@ -12,7 +12,7 @@ from training.settings import Settings
 from verdicts import Results, Seconds, fastest, in_turns, print_times
 
 TRUNCATION = 30
-DEFAULT, EVERY_DOC = "ours", "ours, all documents in every tree"
+DEFAULT, EVERY_QUERY = "ours", "ours, all queries in every tree"
 BOUNDS = {
     "LightGBM without quantisation": (0.7, 0.5),
     "LightGBM, best of all modes": (0.9, 0.6),
@@ -54,7 +54,7 @@ def _rivals(
         task = settings.task(n_leaves, truncation)
         pairs = _pairs(truncation)
         rivals[f"{DEFAULT}, {pairs}"] = Ours(*ours, binned, task)
-        rivals[f"{EVERY_DOC}, {pairs}"] = Ours(*ours, binned, task, docs_per_tree=1.0)
+        rivals[f"{EVERY_QUERY}, {pairs}"] = Ours(*ours, binned, task, queries_per_tree=1.0)
         if "lightgbm" not in settings.peers or (truncation is None and longest <= TRUNCATION):
             continue
         for mode, options in LIGHTGBM_MODES.items():
@@ -77,15 +77,15 @@ def _pairs(truncation: int | None) -> str:
 
 
 def _keep(what: str, measured: Seconds, shape: Shape, results: Results) -> None:
-    """Keep a ratio for every peer, for our defaults and for us with all documents."""
+    """Keep a ratio for every peer, for our defaults and for us with all queries."""
     for truncation in (TRUNCATION, None):
         pairs = _pairs(truncation)
-        for ours in (DEFAULT, EVERY_DOC):
+        for ours in (DEFAULT, EVERY_QUERY):
             found = _best_peers(measured, pairs, shape)
             if truncation is not None:
                 found |= {name: name for name in ("XGBoost", "CatBoost") if name in measured}
             for label, peer in found.items():
-                aside = "" if ours == DEFAULT else ", all documents in every tree"
+                aside = "" if ours == DEFAULT else ", all queries in every tree"
                 results.ratio(
                     f"{what}, {pairs}, against {label}{aside}",
                     measured[f"{ours}, {pairs}"],

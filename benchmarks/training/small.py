@@ -29,7 +29,7 @@ def run(settings: Settings, results: Results) -> None:
     task = replace(settings.task(15, TRUNCATION, LONGER), learning_rate=0.05)
     rivals: dict[str, Any] = {
         "ours": Ours(own, valid, binned, task),
-        "ours, all documents in every tree": Ours(own, valid, binned, task, docs_per_tree=1.0),
+        "ours, all queries in every tree": Ours(own, valid, binned, task, queries_per_tree=1.0),
         "ours, all pairs": Ours(own, valid, binned, replace(task, truncation=None)),
     }
     ours = list(rivals)

@@ -160,6 +160,7 @@ def test_ties_stand_in_one_of_their_orders(objective, scores):
 @pytest.mark.parametrize("normalise", ["none", "distance"])
 @pytest.mark.parametrize("spread", [0.0, 300.0, 599.0, 601.0, 1e6, 1e300])
 @pytest.mark.parametrize("measure", [NDCG(), ERR(), MAP(), None], ids=str)
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")  # without JIT
 def test_scores_far_apart(measure, spread, normalise):
     objective = RankNet() if measure is None else Lambdas(measure)
     objective = replace(objective, normalise=normalise)
