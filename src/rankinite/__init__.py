@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from rankinite.measures.text import parse_measure as parse_measure
     from rankinite.models import load_model as load_model
     from rankinite.objectives.gradients import lambda_gradients as lambda_gradients
+    from rankinite.objectives.lambdas import Lambdas as Lambdas
+    from rankinite.objectives.lambdas import RankNet as RankNet
     from rankinite.rankers.lambdamart import LambdaMART as LambdaMART
     from rankinite.rankers.mart import MART as MART
     from rankinite.rankers.mcrank import McRank as McRank
@@ -63,6 +65,7 @@ _HOME_OF = {
         "measures.text": "parse_measure",
         "models": "load_model",
         "objectives.gradients": "lambda_gradients",
+        "objectives.lambdas": "Lambdas RankNet",
         "rankers.lambdamart": "LambdaMART",
         "rankers.mart": "MART",
         "rankers.mcrank": "McRank",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import naive
 from rankinite.measures import DCG, ERR, NDCG, PFound, compute, order, parse_measure, parse_measures
-from rankinite.measures.compute import measure_queries
+from rankinite.measures.compute import Measuring, measure_queries
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 10 if numba.config.DISABLE_JIT else 100
@@ -343,3 +343,17 @@ def test_any_number_of_threads_gives_the_same_bits():
     assert [output[0] for output in outputs] == [1, 2, 4]
     assert len(outputs[0]) == 1 + 7 * 300 * 8
     assert outputs[0][1:] == outputs[1][1:] == outputs[2][1:]
+
+
+def test_other_scores_of_the_same_data_are_measured_with_what_was_kept():
+    """Also where a query has no value, and where measures share values but not depths."""
+    rng = np.random.default_rng(3)
+    offsets = np.array([0, 1, 5, 9, 20])
+    labels = {None: rng.integers(5, size=20).astype(float), "other": rng.random(20)}
+    labels[None][1:5] = 0.0
+    measures = parse_measures("NDCG@3,NDCG,ERR,MAP@5,CNDCG@4[other],MRR,NDCG(gain=linear)")
+    measuring = Measuring(measures, labels, offsets, TOP)
+    for again in (False, True, True, False, True):
+        scores = rng.integers(6, size=20).astype(float)
+        once = measure_queries(measures, scores, labels, offsets, TOP)
+        assert measuring.measure(scores, again=again).tobytes() == once.tobytes()

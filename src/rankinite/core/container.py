@@ -70,7 +70,12 @@ def read_container(path: str | Path) -> Content:
     try:
         with source.open("rb") as file:
             return _read(source, file)
-    except (*UNREADABLE, OSError) as problem:
+    except FileNotFoundError:
+        raise ModelFileError(f"{source}: there is no such file") from None
+    except OSError as problem:
+        what = problem.strerror or str(problem)
+        raise ModelFileError(f"{source}: cannot be read as a model file: {what}") from problem
+    except UNREADABLE as problem:
         raise ModelFileError(f"{source}: cannot be read as a model file: {problem}") from problem
 
 

@@ -45,33 +45,84 @@ def measure_queries(
     top_grade
         The largest grade there can be, for measures that do not name their own.
     """
-    for measure in measures:
-        measure.check_labels(_labels(measure, labels), top_grade)
-    valuing, columns = _ways_of_valuing(measures, top_grade)
-    normalised = np.zeros(len(valuing), np.bool_)
-    normalised[[c for m, c in zip(measures, columns, strict=True) if m.form == NORMALISED]] = True
-    longest = int(np.diff(offsets).max())
-    fixed = (
-        normalised,
-        np.array([int(measure.form) for measure in measures]),
-        columns,
-        np.array([measure.depth or 0 for measure in measures]),
-        np.stack([measure.rank_weights(longest) for measure in measures]),
-        np.array([_number(measure.empty) for measure in measures]),
-    )
-    out = np.empty((len(measures), len(offsets) - 1))
-    for first, last in _calls(offsets):
-        docs = slice(offsets[first], offsets[last])
-        values = np.empty((len(valuing), docs.stop - docs.start))
-        for row, measure in enumerate(valuing):
-            values[row] = measure.document_values(_without_gaps(measure, labels, docs), top_grade)
-        part = np.empty((len(measures), last - first))
-        # -0.0 becomes 0.0, with which it ties.
-        kernels.measure_all(
-            scores[docs] + 0.0, offsets[first : last + 1] - docs.start, values, *fixed, part
+    return Measuring(measures, labels, offsets, top_grade).measure(scores)
+
+
+class Measuring:
+    """Measures of one data set; what does not depend on scores is computed once.
+
+    Parameters
+    ----------
+    measures, labels, offsets, top_grade
+        As in `measure_queries`.
+    """
+
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        labels: Mapping[str | None, Floats],
+        offsets: NDArray[np.int64],
+        top_grade: float,
+    ) -> None:
+        for measure in measures:
+            measure.check_labels(_labels(measure, labels), top_grade)
+        self.measures = measures
+        self._labels = labels
+        self._offsets = offsets
+        self._top_grade = top_grade
+        self._valuing, columns = _ways_of_valuing(measures, top_grade)
+        normalised = np.zeros(len(self._valuing), np.bool_)
+        normalised[[c for m, c in zip(measures, columns, strict=True) if m.form == NORMALISED]] = 1
+        longest = int(np.diff(offsets).max())
+        self._fixed = (
+            normalised,
+            np.array([int(measure.form) for measure in measures]),
+            columns,
+            np.array([measure.depth or 0 for measure in measures]),
+            np.stack([measure.rank_weights(longest) for measure in measures]),
+            np.array([_number(measure.empty) for measure in measures]),
         )
-        out[:, first:last] = part
-    return out
+        self._calls = _calls(offsets)
+        self._kept: list[tuple[Floats, Floats]] = []
+
+    def measure(self, scores: Floats, *, again: bool = False) -> Floats:
+        """Return the value of every measure (rows) for every query (columns).
+
+        Parameters
+        ----------
+        scores
+            One finite score a document.
+        again
+            Keep the documents' values, for other scores to come.
+        """
+        out = np.empty((len(self.measures), len(self._offsets) - 1))
+        for number, (first, last) in enumerate(self._calls):
+            docs = slice(self._offsets[first], self._offsets[last])
+            known = number < len(self._kept)
+            values, best = self._kept[number] if known else self._worth(docs, last - first)
+            part = np.empty((len(self.measures), last - first))
+            # -0.0 becomes 0.0, with which it ties.
+            kernels.measure_all(
+                scores[docs] + 0.0,
+                self._offsets[first : last + 1] - docs.start,
+                values,
+                *self._fixed,
+                known,
+                best,
+                part,
+            )
+            out[:, first:last] = part
+            if again and not known:
+                self._kept.append((values, best))
+        return out
+
+    def _worth(self, docs: slice, n_queries: int) -> tuple[Floats, Floats]:
+        """Return the values of documents, and room for what each query has at its best."""
+        values = np.empty((len(self._valuing), docs.stop - docs.start))
+        for row, measure in enumerate(self._valuing):
+            labels = _without_gaps(measure, self._labels, docs)
+            values[row] = measure.document_values(labels, self._top_grade)
+        return values, np.zeros((len(self.measures), n_queries))
 
 
 def _ways_of_valuing(

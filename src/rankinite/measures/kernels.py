@@ -172,13 +172,16 @@ def measure_all(
     depths: NDArray[np.int64],
     weights: NDArray[np.float64],
     empty: NDArray[np.float64],
+    best_known: bool,
+    best: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
     """Evaluate several measures on every query with one sort of its scores.
 
     ``values`` has one row for each way of valuing documents, ``columns[m]`` is the row of measure
     m, ``normalised`` says which rows some measure needs in their best order; ``depths`` is 0 for
-    none. Scores have no negative zero. Queries are cut into blocks that share scratch arrays.
+    none. ``best`` has what normalised measures divide by, and is filled unless it is known. Scores
+    have no negative zero. Queries are cut into blocks that share scratch arrays.
     """
     score_bits = scores.view(np.int64)
     value_bits = values.view(np.int64)
@@ -205,7 +208,7 @@ def measure_all(
                 for i in range(n):
                     ranked[v, i] = values[v, start + order[i]]
                     has_value[v] |= ranked[v, i] > 0.0
-                if normalised[v] and has_value[v]:
+                if normalised[v] and has_value[v] and not best_known:
                     sort_values(value_bits[v, start:end], ideal_bits[v], keys, spare)
             for m in range(len(forms)):
                 v = columns[m]
@@ -218,8 +221,9 @@ def measure_all(
                 if forms[m] == CUMULATED:
                     out[m, q] = cumulated(documents, groups, weights[m], depth)
                 elif forms[m] == NORMALISED:
-                    best = best_cumulated(ideal[v, :n], weights[m], depth)
-                    share = cumulated(documents, groups, weights[m], depth) / best
+                    if not best_known:
+                        best[m, q] = best_cumulated(ideal[v, :n], weights[m], depth)
+                    share = cumulated(documents, groups, weights[m], depth) / best[m, q]
                     out[m, q] = min(share, 1.0)  # means of ties round
                 elif forms[m] == CASCADE:
                     chance = cascade(documents, groups, weights[m], depth, survival)

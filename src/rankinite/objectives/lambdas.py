@@ -229,21 +229,23 @@ def _reciprocals(numbers: Floats) -> Floats:
 
 
 def _best(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Return the largest sum that any order gives: that of documents scored by their values."""
-    out: Floats = np.empty((1, len(offsets) - 1))
+    """Return the largest sum that any order of each query's documents gives."""
+    best = np.zeros((1, len(offsets) - 1))
     measure_kernels.measure_all(
         values + 0.0,
         offsets.copy(),  # one that can be written, as evaluation gives: no second compilation
         values[np.newaxis],
-        np.zeros(1, np.bool_),
-        np.array([int(Form.CUMULATED)]),
+        np.ones(1, np.bool_),
+        np.array([int(Form.NORMALISED)]),
         np.zeros(1, np.int64),
         np.array([measure.depth or 0]),
         measure.rank_weights(int(np.diff(offsets).max()))[np.newaxis],
         np.zeros(1),
-        out,
+        False,
+        best,
+        np.empty_like(best),
     )
-    return np.asarray(out[0])
+    return np.asarray(best[0])
 
 
 def _has_pairs(values: Floats, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:

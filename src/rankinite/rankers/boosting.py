@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import mean_of_counted
-from rankinite.measures.compute import measure_queries
+from rankinite.measures.compute import Measuring
 from rankinite.measures.measure import Measure
 from rankinite.objectives.objective import Gradients, GradientsOfSome
 from rankinite.rankers.sampling import Sampler, Sampling
@@ -91,7 +91,8 @@ class Watched:
     ) -> None:
         self.data = data
         self.measures = measures
-        self.labels = dict([(None, data.y), *data.labels.items()])
+        labels = dict([(None, data.y), *data.labels.items()])
+        self.measuring = Measuring(measures, labels, data.offsets, data.top_grade)
         rows = EVERY_ROW if data.rows is None else data.rows
         self.columns = binned.columns_of(data.base, rows)
         self.scores = start
@@ -103,9 +104,7 @@ class Watched:
 
     def measure(self, scores: Floats) -> dict[str, float]:
         """Return the means of the measures over the queries that count."""
-        values = measure_queries(
-            self.measures, scores, self.labels, self.data.offsets, self.data.top_grade
-        )
+        values = self.measuring.measure(scores, again=True)
         return {
             str(measure): mean_of_counted(row)
             for measure, row in zip(self.measures, values, strict=True)
