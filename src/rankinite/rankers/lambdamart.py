@@ -96,7 +96,7 @@ class LambdaMART(TreeRanker):
         criterion: str = "mse",
         step: str = "newton",
         truncation: int | None = 30,
-        normalise: str = "distance",
+        normalise: str = "deviation",
         most_bins: int = 255,
         base: Any = None,
         valid_measure: Any = None,
