@@ -104,5 +104,5 @@ def test_a_tree_learns_from_the_queries_that_were_drawn_only():
     changed = data._with(y=other)
     settings = {"n_trees": 1, "n_leaves": 5, "min_docs_in_leaf": 2, "random_state": 5}
     ours, theirs = (rk.LambdaMART(**settings).fit(d).predict(data) for d in (data, changed))
-    assert len(np.unique(ours)) == 5
+    assert len(np.unique(ours)) > 2
     assert ours.tobytes() == theirs.tobytes()
