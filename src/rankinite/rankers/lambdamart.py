@@ -41,17 +41,18 @@ class LambdaMART(TreeRanker):
     min_docs_in_leaf, min_gain
         A leaf has at least so many documents; a split gains more than this.
     docs_per_tree, queries_per_tree, features_per_tree
-        Which share of the documents, queries and features each tree sees.
+        Which share of the documents, queries and features each tree sees. Samples of one query,
+        called 12~1, 12~2 and so on, are drawn together.
     criterion
         How splits are chosen: ``"mse"``, by the papers, or ``"newton"``.
     step
         The value of a leaf: a ``"newton"`` step, or the mean ``"gradient"`` (Objectives,
-        Sec. 5.3, with ``normalise="deviation"``).
+        Sec. 5.3).
     truncation
         Only pairs count that have a document among the first so many ranks; all if None.
     normalise
-        How the lambdas of a query are scaled: ``"none"`` (the papers), ``"deviation"`` or
-        ``"distance"``; see `lambda_gradients`.
+        How the lambdas of a query are scaled: ``"none"``; by their ``"deviation"``, so that all
+        queries count alike; or pair by pair by the ``"distance"`` of scores. See `Lambdas`.
     most_bins
         How many bins a feature has, at most.
     base
