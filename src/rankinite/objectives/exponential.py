@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import kernel
+from rankinite.core.kernels import kernel, summing_kernel
 
 # Adding this to a number of moderate size rounds it to a whole one, which then stands, as an
 # integer, in the lowest bits of the sum.
@@ -24,6 +24,24 @@ FRACTION_BITS = 52
 EXPONENT_OF_ONE = 1023 << FRACTION_BITS
 
 
+@summing_kernel
+def exponential_near_0(r: float) -> float:
+    """Return exp(r) for numbers up to 0.35 by Taylor's series, to the last bits."""
+    series = 1.0 / 479001600.0
+    series = series * r + 1.0 / 39916800.0
+    series = series * r + 1.0 / 3628800.0
+    series = series * r + 1.0 / 362880.0
+    series = series * r + 1.0 / 40320.0
+    series = series * r + 1.0 / 5040.0
+    series = series * r + 1.0 / 720.0
+    series = series * r + 1.0 / 120.0
+    series = series * r + 1.0 / 24.0
+    series = series * r + 1.0 / 6.0
+    series = series * r + 0.5
+    series = series * r + 1.0
+    return series * r + 1.0
+
+
 @kernel
 def exponentials(
     numbers: NDArray[np.float64],
@@ -35,9 +53,8 @@ def exponentials(
 ) -> None:
     """Write exp(number - shift) for n numbers; the differences must lie between -700 and 700.
 
-    With x = k ln 2 + r and k whole, exp(x) = 2^k exp(r), and Taylor's series to the twelfth power
-    gives exp(r) to the last bits, as r is at most 0.35. ``power`` is scratch and ``power_bits``
-    the same memory seen as integers.
+    With x = k ln 2 + r and k whole, exp(x) = 2^k exp(r), and r is at most 0.35. ``power`` is
+    scratch and ``power_bits`` the same memory seen as integers.
     """
     for i in range(n):
         rounded = (numbers[i] - shift) * LOG2_E + ROUNDER
@@ -47,17 +64,4 @@ def exponentials(
         power_bits[i] = (power_bits[i] << FRACTION_BITS) + EXPONENT_OF_ONE
     for i in range(n):
         r = ((numbers[i] - shift) - out[i] * LN2_HIGH) - out[i] * LN2_LOW
-        series = 1.0 / 479001600.0
-        series = series * r + 1.0 / 39916800.0
-        series = series * r + 1.0 / 3628800.0
-        series = series * r + 1.0 / 362880.0
-        series = series * r + 1.0 / 40320.0
-        series = series * r + 1.0 / 5040.0
-        series = series * r + 1.0 / 720.0
-        series = series * r + 1.0 / 120.0
-        series = series * r + 1.0 / 24.0
-        series = series * r + 1.0 / 6.0
-        series = series * r + 0.5
-        series = series * r + 1.0
-        series = series * r + 1.0
-        out[i] = series * power[i]
+        out[i] = exponential_near_0(r) * power[i]

@@ -65,9 +65,18 @@ def push(more: float, fall: float, distance: float, t: float) -> tuple[float, fl
 
 @summing_kernel
 def push_rows(
-    flat: NDArray[np.float64], width: int, n: int, reach: int, by_measure: bool, least: float
+    flat: NDArray[np.float64],
+    width: int,
+    n: int,
+    reach: int,
+    by_measure: bool,
+    by_distance: bool,
+    least: float,
 ) -> float:
-    """Add up lambdas and weights of all pairs u < v with u < reach; return the lambdas' sizes."""
+    """Add up lambdas and weights of all pairs u < v with u < reach.
+
+    Return the sum of the lambdas' sizes if pairs are divided by their distance.
+    """
     total = 0.0
     if width < 0:  # never; but now the compiler knows that no index is negative
         return total
@@ -82,11 +91,12 @@ def push_rows(
             v = u + 1 + k
             more = value - flat[VALUE * width + v]
             fall = swap_change(more, more * (upper - flat[LOWER * width + v]), by_measure)
-            distance = flat[DISTANCE * width + v] - nearer
+            distance = flat[DISTANCE * width + v] - nearer if by_distance else 1.0
             a, b, c = push(more, fall, distance, inverse * flat[E * width + v])
             lam += a
-            size += b
             weight += c
+            if by_distance:
+                size += b
             flat[LAMBDA * width + v] -= a * scale
             flat[WEIGHT * width + v] += c * scale
         flat[LAMBDA * width + u] += lam * scale
@@ -104,15 +114,19 @@ def swap_change(more: float, change: float, by_measure: bool) -> float:
 
 
 @kernel
-def push_near(r: Ranked, n: int, reach: int, by_measure: bool, least: float) -> float:
+def push_near(
+    r: Ranked, n: int, reach: int, by_measure: bool, by_distance: bool, least: float
+) -> float:
     """Push all pairs, in rows of a width that the compiler knows, if they have it.
 
     Then it also knows that rows do not overlap, and need not find out again for each document.
     """
     flat = r.reshape(r.size)
-    if r.shape[1] == USUAL_WIDTH:
-        return push_rows(flat, USUAL_WIDTH, n, reach, by_measure, least)
-    return push_rows(flat, r.shape[1], n, reach, by_measure, least)
+    if r.shape[1] != USUAL_WIDTH:
+        return push_rows(flat, r.shape[1], n, reach, by_measure, by_distance, least)
+    if by_distance:
+        return push_rows(flat, USUAL_WIDTH, n, reach, by_measure, True, least)
+    return push_rows(flat, USUAL_WIDTH, n, reach, by_measure, False, least)
 
 
 @kernel
@@ -191,7 +205,7 @@ def push_all(
         r[LOWER, k] = 0.0
         r[DISTANCE, k] = r[DISTANCE, n - 1]
         r[E, k] = 0.0
-    return push_near(r, n, reach, by_measure, least)
+    return push_near(r, n, reach, by_measure, by_distance, least)
 
 
 @kernel
@@ -300,8 +314,9 @@ def block_lambdas(
     longest = len(rank_weights)
     # An odd number of cache lines a row: rows do not all begin in the same set of the cache.
     width = max(USUAL_WIDTH, 8 * ((longest + LANES) // 8 + 1 | 1))
-    r = np.empty((N_ROWS, width), np.float64)
-    bits = r.view(np.int64)
+    usual = np.empty((N_ROWS, USUAL_WIDTH), np.float64)
+    wide = usual if width == USUAL_WIDTH else np.empty((N_ROWS, width), np.float64)
+    usual_bits, wide_bits = usual.view(np.int64), wide.view(np.int64)
     order = np.empty(longest, np.int64)
     keys = np.empty((2, padded_length(longest)), np.int64)
     rounded = np.zeros(FEW, np.float32)
@@ -311,6 +326,9 @@ def block_lambdas(
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
         labelled, factor = 0, 0.0
+        # By its own length, so that a query's last bits do not depend on others.
+        is_usual = n + LANES <= USUAL_WIDTH
+        r, bits = (usual, usual_bits) if is_usual else (wide, wide_bits)
         if scales[q] > 0.0:
             gaps = rank_documents(
                 r, bits, order, keys, rounded, above, n, start, scores, values, shuffle
