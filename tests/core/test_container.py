@@ -177,7 +177,7 @@ def test_forged_arrays(array):
 
 
 def test_no_such_file_and_directories():
-    with pytest.raises(ModelFileError, match="nowhere.rk: there is no such file"):
+    with pytest.raises(ModelFileError, match=r"nowhere\.rk: there is no such file"):
         read_container(Path("nowhere.rk"))
     with pytest.raises(ModelFileError, match="cannot be read as a model file: Is a directory"):
         read_container(Path())

@@ -3,6 +3,9 @@
 One loop over pairs serves every measure, from the rows that `swaps` fills. It runs along ranks,
 is compiled to work on several documents v at once, and needs no exponential: with
 e = exp(s - largest s), 1 / (1 + exp(s_u - s_v)) = e_v / (e_u + e_v).
+
+Numbers of documents that come from an array are made unsigned before anything is looked up by
+them: otherwise each is first asked whether it counts from the end.
 """
 
 from __future__ import annotations
@@ -248,12 +251,13 @@ def order_few(
         for i in range(padded):
             above[i] += np.int32(score > rounded[i])
     for i in range(n):
-        order[above[i] + counts[above[i]]] = i
-        counts[above[i]] += 1
+        rank = np.uint64(above[i])
+        order[rank + np.uint64(counts[rank])] = i
+        counts[rank] += 1
     for k in range(1, n):
-        i = order[k]
+        i = np.uint64(order[k])
         place = k
-        while place > 0 and scores[order[place - 1]] < scores[i]:
+        while place > 0 and scores[np.uint64(order[place - 1])] < scores[i]:
             order[place] = order[place - 1]
             place -= 1
         order[place] = i
@@ -278,15 +282,16 @@ def rank_documents(
     Documents with equal scores stand in the order of ``shuffle``.
     """
     for i in range(n):
-        r[SPARE, i] = scores[shuffle[start + i]] + 0.0  # -0.0 ties with 0.0
+        r[SPARE, i] = scores[np.uint64(shuffle[start + i])] + 0.0  # -0.0 ties with 0.0
     if n <= FEW:
         order_few(r[SPARE], n, order, keys[0], rounded, above)
     else:
         order_documents(r[SPARE, :n], bits[SPARE], order, keys[0], keys[1])
     gaps = False
     for k in range(n):
-        r[SCORE, k] = r[SPARE, order[k]]
-        value = values[start + order[k]]
+        doc = np.uint64(order[k])
+        r[SCORE, k] = r[SPARE, doc]
+        value = values[np.uint64(start) + doc]
         gaps |= np.isnan(value)
         r[VALUE, k] = 0.0 if np.isnan(value) else value
     return gaps
@@ -344,7 +349,7 @@ def block_lambdas(
                 out_lambda[i] = 0.0
                 out_weight[i] = 0.0
         for k in range(labelled):
-            doc = shuffle[start + order[k]]
+            doc = np.uint64(shuffle[np.uint64(start + order[k])])
             out_lambda[doc] = r[LAMBDA, k] * factor
             out_weight[doc] = r[WEIGHT, k] * factor
 

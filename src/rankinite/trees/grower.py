@@ -298,7 +298,8 @@ def _scale(total: float, bits: int) -> float:
 
 
 def _leaf_values(sums: Floats, docs: Integers, step: str) -> Floats:
-    below = sums[:, 1] if step == "newton" else docs.astype(np.float64)
+    above, weight = sums
+    below = weight if step == "newton" else docs.astype(np.float64)
     with np.errstate(over="ignore"):
-        values = np.divide(sums[:, 0], below, out=np.zeros(len(sums)), where=below > 0.0)
+        values: Floats = np.divide(above, below, out=np.zeros_like(above), where=below > 0.0)
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)

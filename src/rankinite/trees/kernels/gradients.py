@@ -125,16 +125,16 @@ def sum_leaves(
     n_docs = len(gradients)
     every = len(chosen) == 0
     direct = len(rows) == 0
-    blocks = np.zeros((SUM_BLOCKS, n_leaves, 2))
+    blocks = np.zeros((SUM_BLOCKS, 2, n_leaves))
     for block in prange(SUM_BLOCKS):
         for i in range(n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS):
             if every or chosen[i]:
                 leaf = leaves[i] if direct else leaves[rows[i]]
-                blocks[block, leaf, 0] += gradients[i]
-                blocks[block, leaf, 1] += weights[i]
-    sums = np.zeros((n_leaves, 2))
+                blocks[block, 0, leaf] += gradients[i]
+                blocks[block, 1, leaf] += weights[i]
+    sums = np.zeros((2, n_leaves))
     for block in range(SUM_BLOCKS):
-        for leaf in range(n_leaves):
-            for k in range(2):
-                sums[leaf, k] += blocks[block, leaf, k]
+        for k in range(2):
+            for leaf in range(n_leaves):
+                sums[k, leaf] += blocks[block, k, leaf]
     return sums
