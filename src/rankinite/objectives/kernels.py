@@ -125,8 +125,8 @@ def push_near(
     Then it also knows that rows do not overlap, and need not find out again for each document.
     """
     flat = r.reshape(r.size)
-    if r.shape[1] != USUAL_WIDTH:
-        return push_rows(flat, r.shape[1], n, reach, by_measure, by_distance, least)
+    if r.shape[1] != USUAL_WIDTH:  # few enough that another loop for them need not be compiled
+        return push_rows(flat, r.shape[1], n, reach, by_measure, True, least)
     if by_distance:
         return push_rows(flat, USUAL_WIDTH, n, reach, by_measure, True, least)
     return push_rows(flat, USUAL_WIDTH, n, reach, by_measure, False, least)
