@@ -186,8 +186,9 @@ def push_all(
     by_measure: bool,
     by_distance: bool,
 ) -> float:
-    """Set lambdas and weights of the first n ranks; return the sum of the pairs' lambdas' sizes.
+    """Set lambdas and weights of the first n ranks.
 
+    Return the sum of the sizes of the pairs' lambdas, which only ``by_distance`` needs and gets.
     Where all scores are equal there is no distance to divide by.
     """
     least, slope = 1.0, 0.0

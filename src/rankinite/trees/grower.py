@@ -122,7 +122,9 @@ class Grower:
         features
             The features that take part; all if None.
         """
-        amounts, scale = self._pack(gradients, self.gradient_bits, self.count_bits, chosen, 0)
+        amounts, scale = self._pack(
+            gradients, self.gradient_bits, self.count_bits, chosen, self.amounts[0]
+        )
         rows = self.node_rows
         n_rows = kernels.rows_with(amounts, self.count_bits, rows[0])
         by_mass = masses is not None
@@ -130,7 +132,7 @@ class Grower:
         if masses is not None:
             if not self.mass_pool.size:
                 self.mass_pool = np.empty_like(self.pool)
-            mass_amounts, mass_scale = self._pack(masses, SUM_BITS, 0, chosen, 1)
+            mass_amounts, mass_scale = self._pack(masses, SUM_BITS, 0, chosen, self.amounts[1])
             mass_of_a_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
         growth = self.growth
         unit = mass_scale / scale**2
@@ -172,11 +174,10 @@ class Grower:
         )
 
     def _pack(
-        self, numbers: Floats, bits: int, count_bits: int, chosen: Mask, which: int
+        self, numbers: Floats, bits: int, count_bits: int, chosen: Mask, out: Integers
     ) -> tuple[Integers, float]:
-        """Return the amount of every row, and what the documents' numbers were multiplied by."""
+        """Write the amount of every row; return it, and what the numbers were multiplied by."""
         scale = _scale(kernels.sum_of_sizes(numbers, chosen), bits)
-        out = self.amounts[which]
         if len(self.rows):
             parts = self.row_parts
             kernels.pack_rows(numbers, scale, count_bits, chosen, self.rows, parts, out)
