@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import rankinite as rk
 from peers import Ours
@@ -17,15 +16,13 @@ from rankinite.trees.grower import Grower
 from training.settings import Settings
 from verdicts import Results, in_turns, print_times
 
-SAMPLES = 10
-
 
 def run(settings: Settings, results: Results) -> None:
     """Compare iterations, and what growing the tree takes of them."""
     for shape in settings.shapes:
         train, valid = (part.data() for part in settings.simulate(shape))
         binned = rk.BinnedData.make(train.base, train.feature_names)
-        more = aug50(train)
+        more = rk.augment(train, fraction=0.5, times=10)
         for n_leaves, docs in itertools.product(settings.leaves, ("default", "all")):
             what = f"Aug50 over the original, {settings.fitted(shape)}, {n_leaves} leaves"
             options = {} if docs == "default" else {"queries_per_tree": 1.0}
@@ -55,24 +52,6 @@ def _compare(
     print_times({f"{name}, tree": times for name, times in trees.items()})
     results.ratio(f"{what}, iteration", measured["Aug50"], measured["original"], *asked)
     results.ratio(f"{what}, growing the tree only", trees["Aug50"], trees["original"])
-
-
-def aug50(data: rk.RankingData) -> rk.RankingData:
-    """Return each query and samples of half of it behind it, as an index into its matrix."""
-    rng = np.random.default_rng(0)
-    pieces: list[NDArray[np.int64]] = []
-    qids = []
-    bounds = zip(data.offsets[:-1].tolist(), data.offsets[1:].tolist(), strict=True)
-    for qid, (begin, end) in zip(data.qids.tolist(), bounds, strict=True):
-        pieces.append(np.arange(begin, end))
-        qids.append(str(qid))
-        for k in range(SAMPLES):
-            sample = rng.choice(end - begin, max(1, (end - begin) // 2), replace=False)
-            pieces.append(np.sort(sample) + begin)
-            qids.append(f"{qid}~{k + 1}")
-    docs = np.concatenate(pieces)
-    offsets = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-    return data._with(rows=docs, y=data.y[docs], offsets=offsets, qids=np.array(qids))
 
 
 class _Watched:

@@ -15,15 +15,22 @@ if TYPE_CHECKING:
     from rankinite.core.errors import ModelFileError as ModelFileError
     from rankinite.core.errors import RankiniteError as RankiniteError
     from rankinite.core.errors import UsageError as UsageError
+    from rankinite.data.augment import augment as augment
+    from rankinite.data.concat import concat as concat
     from rankinite.data.files import load as load
     from rankinite.data.files import save as save
+    from rankinite.data.normalise import RankNormaliser as RankNormaliser
     from rankinite.data.ranking_data import RankingData as RankingData
-    from rankinite.data.ranking_data import concat as concat
     from rankinite.data.scores import load_scores as load_scores
     from rankinite.data.scores import save_qrels as save_qrels
     from rankinite.data.scores import save_scores as save_scores
-    from rankinite.data.simulate import polynomials as polynomials
+    from rankinite.data.simulators.challenge import challenge as challenge
+    from rankinite.data.simulators.clicks import clicks as clicks
+    from rankinite.data.simulators.polynomials import polynomials as polynomials
     from rankinite.data.tables import from_frame as from_frame
+    from rankinite.evaluation.compare import compare as compare
+    from rankinite.evaluation.compare import compare_evaluations as compare_evaluations
+    from rankinite.evaluation.comparison import Comparison as Comparison
     from rankinite.evaluation.evaluate import Evaluation as Evaluation
     from rankinite.evaluation.evaluate import evaluate as evaluate
     from rankinite.measures.measure import CNDCG as CNDCG
@@ -55,11 +62,18 @@ _HOME_OF = {
         "core.errors": (
             "DataError FileFormatError MissingExtraError ModelFileError RankiniteError UsageError"
         ),
+        "data.augment": "augment",
+        "data.concat": "concat",
         "data.files": "load save",
-        "data.ranking_data": "RankingData concat",
+        "data.normalise": "RankNormaliser",
+        "data.ranking_data": "RankingData",
         "data.scores": "load_scores save_qrels save_scores",
-        "data.simulate": "polynomials",
+        "data.simulators.challenge": "challenge",
+        "data.simulators.clicks": "clicks",
+        "data.simulators.polynomials": "polynomials",
         "data.tables": "from_frame",
+        "evaluation.compare": "compare compare_evaluations",
+        "evaluation.comparison": "Comparison",
         "evaluation.evaluate": "Evaluation evaluate",
         "measures.measure": "CNDCG DCG ERR GradedMeasure MAP MRR Measure NDCG P PFound",
         "measures.text": "parse_measure",

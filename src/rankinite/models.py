@@ -8,6 +8,7 @@ from typing import Any
 
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
+from rankinite.data.normalise import OWNER as NORMALISER
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.mart import MART
@@ -44,6 +45,8 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         raise ModelFileError(
             "is a checkpoint, no model; the same training with the same checkpoint goes on from it"
         )
+    if kind == NORMALISER:
+        raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
     if kind not in RANKERS or depth > DEEPEST:
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "

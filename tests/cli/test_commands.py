@@ -80,23 +80,6 @@ def test_split_keeps_every_query_once(call):
     assert sorted(np.concatenate(held_out)) == list(range(1, 21))
 
 
-def test_simulate_writes_the_library_s_data(call):
-    call(
-        "data",
-        "simulate",
-        "polynomials",
-        "--size",
-        0.001,
-        "--features",
-        7,
-        "--out",
-        "s",
-        "--seed",
-        2,
-    )
-    assert rk.load("s/valid.parquet").equals(rk.polynomials(5, part="valid", n_features=7, seed=2))
-
-
 def test_evaluate_scores_run_and_feature_agree(call, data):
     scores = np.array([3.0, 1.0, 2.0, 1.0, 2.0])
     rk.save_scores(scores, data, "scores.txt")

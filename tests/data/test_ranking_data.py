@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.data.ranking_data import RankingData, concat
+from rankinite.core.seeds import generator
+from rankinite.data.concat import concat
+from rankinite.data.ranking_data import RankingData
 
 
 def simple(n_queries: int = 5, **more) -> RankingData:
@@ -275,6 +277,85 @@ def test_folds():
         next(data.folds(1))
 
 
+def test_ten_folds_unless_asked_otherwise():
+    pairs = list(simple(20).folds())
+    assert [(len(train), len(valid)) for train, valid in pairs] == [(18, 2)] * 10
+
+
+@pytest.mark.parametrize("qids", [[3, 1, 2, 9, 5, 7, 4], list("cabxyzw")])
+def test_a_split_is_a_permutation_cut_in_pieces(qids):
+    """Without samples it is queries that are shuffled: seed and name give the permutation."""
+    data = RankingData(np.zeros((7, 1)), np.zeros(7), qids)
+    order = generator(4, "split").permutation(7)
+    # 7 queries by 0.5, 0.3, 0.2: the cuts are at 3.5 (half to even: 4) and 5.6.
+    pieces = [order[:4], order[4:6], order[6:]]
+    found = data.split([0.5, 0.3, 0.2], seed=4)
+    for part, piece in zip(found, pieces, strict=True):
+        assert part.equals(data[piece])
+    for k, (train, valid) in enumerate(data.folds(3, seed=4)):
+        parts = data.split(3, seed=4)
+        assert valid.equals(parts[k])
+        assert train.equals(concat(parts[:k] + parts[k + 1 :]))
+
+
+def sampled(n_queries: int, n_samples: int = 3) -> RankingData:
+    """Return queries q0, q1, ... of two documents, with samples of one anywhere among them."""
+    qids = [f"q{k}" for k in range(n_queries) for _ in range(2)]
+    qids += [f"q{k}~{s}" for s in range(1, n_samples + 1) for k in range(n_queries)]
+    return RankingData(np.arange(float(len(qids)))[:, None], np.zeros(len(qids)), qids)
+
+
+def origin_of(qid: str) -> str:
+    return str(qid).partition("~")[0]
+
+
+@given(n_queries=st.integers(2, 20), parts=st.integers(2, 20), seed=st.integers(0, 99))
+def test_splits_keep_samples_with_their_query(n_queries, parts, seed):
+    data = sampled(n_queries)
+    data = data[np.random.default_rng(seed).permutation(len(data))]
+    if parts > n_queries:
+        with pytest.raises(UsageError, match=f"split: {n_queries} queries are too few"):
+            data.split(parts, seed=seed)
+        return
+    pieces = data.split(parts, seed=seed)
+    held = [{origin_of(qid) for qid in piece.qids} for piece in pieces]
+    assert sum(len(names) for names in held) == n_queries
+    assert set().union(*held) == {f"q{k}" for k in range(n_queries)}
+    assert max(len(names) for names in held) - min(len(names) for names in held) <= 1
+    assert sorted(q for piece in pieces for q in piece.qids) == sorted(data.qids)
+    for piece in pieces:
+        # A query, then its samples as they stood in the data, then the next.
+        names = [origin_of(qid) for qid in piece.qids]
+        for name in dict.fromkeys(names):
+            own = [qid for qid in data.qids if origin_of(qid) == name and qid != name]
+            place = names.index(name)
+            assert piece.qids[place : place + 1 + len(own)].tolist() == [name, *own]
+
+
+@given(n_queries=st.integers(3, 20), seed=st.integers(0, 99))
+def test_folds_validate_on_originals(n_queries, seed):
+    data = sampled(n_queries)
+    seen: list[str] = []
+    for train, valid in data.folds(3, seed=seed):
+        assert not any("~" in qid for qid in valid.qids)
+        origins = {origin_of(qid) for qid in train.qids}
+        assert origins.isdisjoint(valid.qids)
+        assert len(train) == 4 * len(origins)
+        assert len(origins) + len(valid) == n_queries
+        assert train.base is valid.base is data.base
+        seen += valid.qids.tolist()
+    assert sorted(seen) == sorted(data.originals.qids)
+
+
+def test_folds_of_samples_alone_are_refused():
+    data = sampled(6)
+    sentence = r"fold \d of 3 has only samples to validate on.* the data lack the original queries"
+    with pytest.raises(DataError, match=sentence):
+        data[6:].folds(3)
+    with pytest.raises(DataError, match=sentence):
+        data[4:].folds(3)  # two originals for three folds
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -433,6 +514,46 @@ def test_nothing_gets_lost(model, steps, drawn):
     assert data.top_grade == TOP_GRADE
     assert data.equals(build(model))
     assert data.equals(concat(list(data)))
+
+
+def test_label_sources_are_added_and_replaced():
+    data = simple(2, labels={"clicks": [1, 2, 3]})
+    more = data.with_labels({"likes": [0, np.nan, 4], "clicks": np.array([5, 6, 7])})
+    assert list(more.labels) == ["clicks", "likes"]
+    assert more.labels["clicks"].tolist() == [5, 6, 7]
+    assert more.with_labels({}).equals(more)
+    expected = {"clicks": [5, 6, 7], "likes": [0, np.nan, 4]}
+    assert more.equals(simple(2, labels=expected))
+    assert more.base is data.base
+    assert data.labels.keys() == {"clicks"}
+    assert data.labels["clicks"].tolist() == [1, 2, 3]
+
+
+def test_added_labels_are_neither_shared_nor_writeable():
+    given = np.ones(3)
+    data = simple(2).with_labels({"clicks": given})
+    given[0] = 9
+    assert data.labels["clicks"].tolist() == [1, 1, 1]
+    assert not data.labels["clicks"].flags.writeable
+
+
+def test_added_labels_follow_the_order_of_the_set():
+    data = simple(3)[::-1].with_labels({"place": np.arange(6)})
+    assert data[[2, 0]].labels["place"].tolist() == [5, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "sentence"),
+    [
+        ({"c": [1, 2]}, DataError, r"labels\['c'\]: 2 values for 3 documents"),
+        ({"c": [1, -2, 3]}, DataError, r"labels\['c'\]: the label of document 1 is -2"),
+        ({"c": [1, 2, np.inf]}, DataError, r"labels\['c'\].* document 2 is infinite"),
+        ({"a]": [1, 2, 3]}, UsageError, "a label source must be a name"),
+    ],
+)
+def test_added_labels_are_checked(labels, error, sentence):
+    with pytest.raises(error, match=sentence):
+        simple(2).with_labels(labels)
 
 
 def test_a_set_can_be_sent_to_another_process():

@@ -140,6 +140,23 @@ def test_no_query_counts():
     assert result.mean["ERR"] == 0.0
 
 
+def test_queries_with_one_label_are_dropped_by_the_source_of_the_measure():
+    nan = math.nan
+    clicks = [nan, nan, 0.5, 0.5, 0, 1, nan]
+    scores, data = ranked([3, 0], [2, 2], [0, 0], [1], clicks=clicks)
+    names = ["ERR", "NDCG", "MRR[clicks]", "P@1[clicks]"]
+    dropped = rk.evaluate(scores, data, names, drop_single_label=True)
+    # By labels, only the first query has two. By clicks only the third has: none counts as 0.
+    counted = {name: (~np.isnan(v)).tolist() for name, v in dropped.per_query.items()}
+    first, third = [True, False, False, False], [False, False, True, False]
+    assert counted == {"ERR": first, "NDCG": first, "MRR[clicks]": third, "P@1[clicks]": third}
+    kept = rk.evaluate(scores, data, names)
+    assert kept.n_queries == {"ERR": 4, "NDCG": 3, "MRR[clicks]": 1, "P@1[clicks]": 4}
+    for name, values in dropped.per_query.items():
+        place = counted[name].index(True)
+        assert values[place] == kept.per_query[name][place]
+
+
 def test_means_are_over_queries():
     scores, data = ranked([1, 0, 0, 0], [0, 1], [0, 0, 0, 1])
     result = rk.evaluate(scores, data, "MRR, P@1")

@@ -7,7 +7,14 @@ import inspect
 import numpy as np
 import pytest
 import sklearn
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    LeaveOneGroupOut,
+    StratifiedGroupKFold,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -104,6 +111,60 @@ def test_cross_validate_with_queries(case):
         expected = rk.evaluate(scores, data, ["NDCG", "ERR"]).mean
         assert results["test_ndcg"][fold] == pytest.approx(expected["NDCG"])
         assert results["test_err"][fold] == pytest.approx(expected["ERR"])
+
+
+SPLITTERS = {
+    "GroupKFold": GroupKFold(3),
+    "GroupKFold-shuffled": GroupKFold(3, shuffle=True, random_state=0),
+    "GroupShuffleSplit": GroupShuffleSplit(2, test_size=0.4, random_state=0),
+    "StratifiedGroupKFold": StratifiedGroupKFold(3, shuffle=True, random_state=0),
+    "LeaveOneGroupOut": LeaveOneGroupOut(),
+}
+every_splitter = pytest.mark.parametrize("splitter", SPLITTERS.values(), ids=SPLITTERS)
+MORE = rk.augment(TRAIN, 0.5, 3)
+
+
+@every_splitter
+@pytest.mark.parametrize("data", [TRAIN, TRAIN[::-2]], ids=["whole", "sliced"])
+def test_group_splitters_go_by_query(splitter, data):
+    pairs = list(splitter.split(data.X, data.y, groups=data.qid))
+    assert len(pairs) == splitter.get_n_splits(data.X, data.y, data.qid)
+    for train, valid in pairs:
+        assert set(data.qid[train]).isdisjoint(data.qid[valid])
+        assert len(train) + len(valid) == data.n_docs
+
+
+@every_splitter
+def test_group_splitters_keep_samples_with_their_query(splitter):
+    for train, valid in splitter.split(MORE.X, MORE.y, groups=MORE.origin):
+        names = [{qid.partition("~")[0] for qid in MORE.qid[part]} for part in (train, valid)]
+        assert names[0].isdisjoint(names[1])
+        assert names[0] | names[1] == set(map(str, TRAIN.qids))
+        # Query by query it is a data set again, and each has all of its documents.
+        part = rk.RankingData(MORE.X[valid], MORE.y[valid], MORE.qid[valid])
+        sizes = dict(zip(MORE.qids, MORE.sizes, strict=True))
+        assert [sizes[qid] for qid in part.qids] == part.sizes.tolist()
+
+
+@every_splitter
+@pytest.mark.usefixtures("routed")
+def test_cross_validate_with_samples(splitter):
+    features, labels, qid = np.array(MORE.X), np.array(MORE.y), MORE.qid
+    results = cross_validate(
+        rk.LambdaMART(**SMALL | {"n_trees": 2}),
+        features,
+        labels,
+        scoring=rk.scorer("NDCG@5"),
+        cv=splitter,
+        params={"qid": qid, "groups": MORE.origin},
+        return_estimator=True,
+        return_indices=True,
+    )
+    for k, valid in enumerate(results["indices"]["test"]):
+        data = rk.RankingData(features[valid], labels[valid], qid[valid])
+        scores = results["estimator"][k].predict(data)
+        expected = rk.evaluate(scores, data, "NDCG@5").mean["NDCG@5"]
+        assert results["test_score"][k] == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("routed")

@@ -8,14 +8,17 @@ from typing import Annotated
 import typer
 
 from rankinite import __version__
+from rankinite.cli.augment import augment
+from rankinite.cli.compare import compare
 from rankinite.cli.convert import convert
 from rankinite.cli.demo import demo
 from rankinite.cli.describe import describe
 from rankinite.cli.evaluate import evaluate
 from rankinite.cli.inspect import inspect
+from rankinite.cli.normalise import normalise
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
-from rankinite.cli.simulate import simulate
+from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.split import split
 from rankinite.cli.train import train
 
@@ -35,6 +38,13 @@ data = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(data, name="data")
+simulate = typer.Typer(
+    help="Simulate data sets; the same seed gives the same bits.",
+    epilog="Example: rankinite data simulate challenge --size 0.05 --out simulated",
+    context_settings=SETTINGS,
+    no_args_is_help=True,
+)
+data.add_typer(simulate, name="simulate")
 
 
 def _version(wanted: bool) -> None:
@@ -56,11 +66,20 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (data, describe, "rankinite data describe train.txt valid.txt --figures figures"),
     (data, convert, "rankinite data convert train.txt.gz train.parquet"),
     (data, split, "rankinite data split all.txt --proportions 0.6,0.2,0.2 --out parts"),
-    (data, simulate, "rankinite data simulate polynomials --size 0.01 --out simulated"),
+    (
+        data,
+        augment,
+        "rankinite data augment train.txt --fraction 0.5 --times 10 --out aug50.parquet",
+    ),
+    (data, normalise, "rankinite data normalise train.txt valid.txt test.txt --out normalised"),
+    (simulate, polynomials, "rankinite data simulate polynomials --size 0.01 --out simulated"),
+    (simulate, challenge, "rankinite data simulate challenge --size 0.05 --out simulated"),
+    (simulate, clicks, "rankinite data simulate clicks train.txt test.txt --out clicked"),
     (app, train, "rankinite train train.txt --valid valid.txt --measure NDCG@10 --out model.rk"),
     (app, predict, "rankinite predict model.rk test.txt --out scores.txt"),
     (app, inspect, "rankinite inspect model.rk --figures figures"),
     (app, evaluate, "rankinite evaluate test.txt scores.txt --measures NDCG@10,ERR"),
+    (app, compare, "rankinite compare a.scores b.scores --data test.txt --measures NDCG@10,ERR"),
     (app, demo, "rankinite demo --out demo"),
 ]
 for tree, function, example in COMMANDS:

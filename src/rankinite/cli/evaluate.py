@@ -12,11 +12,20 @@ from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from rankinite.data.ranking_data import RankingData
     from rankinite.evaluation.evaluate import Evaluation
+
+Measures = Annotated[
+    str, typer.Option("--measures", "--measure", "-m", help="What to compute, separated by commas.")
+]
+Missing = Annotated[
+    Literal["refuse", "last"], typer.Option(help="What to do with documents that a TREC run lacks.")
+]
+DropSingleLabel = Annotated[
+    bool,
+    typer.Option(
+        "--drop-single-label", help="Leave out queries whose documents all have one label."
+    ),
+]
 
 
 def evaluate(
@@ -30,16 +39,12 @@ def evaluate(
     feature: Annotated[
         str | None, typer.Option(help="Rank by the values of this feature instead of scores.")
     ] = None,
-    measures: Annotated[
-        str, typer.Option("--measures", "-m", help="What to compute, separated by commas.")
-    ] = "NDCG@10,ERR,MAP",
+    measures: Measures = "NDCG@10,ERR,MAP",
+    drop_single_label: DropSingleLabel = False,
     per_query: Annotated[
         Path | None, typer.Option(help="Write the values of every query to this CSV file.")
     ] = None,
-    missing: Annotated[
-        Literal["refuse", "last"],
-        typer.Option(help="What to do with documents that a TREC run lacks."),
-    ] = "refuse",
+    missing: Missing = "refuse",
     *,
     loading: Loading,
     terminal: Terminal,
@@ -49,7 +54,7 @@ def evaluate(
     Measures: NDCG, DCG, ERR, MAP, MRR, P, CNDCG, pFound, each as NAME(option=value)@depth\[source].
     Documents with equal scores count as if every order among them were equally likely.
     """
-    from rankinite.data.scores import load_scores
+    from rankinite.data.scores import feature_scores, load_scores
     from rankinite.evaluation.evaluate import evaluate as evaluate_scores
     from rankinite.measures.text import parse_measures
 
@@ -58,11 +63,11 @@ def evaluate(
     chosen = parse_measures(measures)
     found = loading.load(source, terminal)
     ranking = (
-        _feature_scores(found, str(feature))
+        feature_scores(found, str(feature))
         if scores is None
         else load_scores(scores, found, missing=missing, order=found.rows)
     )
-    result = evaluate_scores(ranking, found, chosen)
+    result = evaluate_scores(ranking, found, chosen, drop_single_label=drop_single_label)
     if per_query is not None:
         _write_per_query(result, per_query)
     _show(terminal, result, per_query)
@@ -82,14 +87,6 @@ def _show(terminal: Terminal, result: Evaluation, per_query: Path | None) -> Non
     terminal.show_table("Means over queries", ["Measure", "Mean", "Queries"], rows)
     if per_query is not None:
         terminal.say(f"wrote {per_query}")
-
-
-def _feature_scores(found: RankingData, feature: str) -> NDArray[np.float64]:
-    """Return a feature's values as scores; missing ones rank last."""
-    import numpy as np
-
-    values = found.select_features([feature]).X[:, 0].astype(np.float64)
-    return np.nan_to_num(values, nan=float(np.finfo(np.float32).min) * 2)
 
 
 def _write_per_query(result: Evaluation, path: Path) -> None:

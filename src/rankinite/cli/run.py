@@ -56,6 +56,8 @@ def _explain(problem: BaseException) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG_DATA
     if isinstance(problem, typer.TyperException):
+        if not problem.format_message():  # a group without a command: its help has been shown
+            return problem.exit_code
         return _say(_usage_sentence(problem), problem.exit_code)
     if isinstance(problem, RankiniteError):
         return _say(str(problem), WRONG_USE if isinstance(problem, UsageError) else WRONG_DATA)

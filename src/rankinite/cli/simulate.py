@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankinite.cli.options import Out, Seed
+from rankinite.cli.options import Loading, Out, Seed
+from rankinite.cli.targets import folder_targets, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
 from rankinite.data.formats import Format
 
+if TYPE_CHECKING:
+    from rankinite.data.ranking_data import RankingData
 
-def simulate(
-    kind: Annotated[
-        Literal["polynomials"],
-        typer.Argument(help="polynomials: the artificial data of LambdaSMART and Optimality."),
-    ],
+Suffix = Annotated[Format, typer.Option("--format", help="The file format.")]
+
+
+def polynomials(
     out: Out,
     size: Annotated[
         float,
@@ -26,26 +30,112 @@ def simulate(
         int, typer.Option(min=1, help="50 as in LambdaSMART, 300 as in Optimality.")
     ] = 50,
     seed: Seed = 0,
-    suffix: Annotated[Format, typer.Option("--format", help="The file format.")] = "parquet",
+    suffix: Suffix = "parquet",
     *,
     terminal: Terminal,
 ) -> None:
-    """Simulate train, valid and test data: 50 documents a query, five grades, no noise."""
-    from rankinite.data.files import save
-    from rankinite.data.simulate import FULL_SIZE, polynomials
+    """Simulate the artificial data of LambdaSMART and Optimality: train, valid and test.
+
+    50 documents a query, five grades, no noise: grades are those of one cubic polynomial.
+    """
+    from rankinite.data.simulators.polynomials import FULL_SIZE
+    from rankinite.data.simulators.polynomials import polynomials as simulated
 
     check("data simulate", "--size", size, Real(0, low_open=True))
-    written = []
-    for part, full in FULL_SIZE.items():
-        simulated = polynomials(
-            max(1, round(full * size)),
-            part=part,
-            n_features=features,
-            seed=seed,
-            progress=terminal.progress(),
+    options: dict[str, Any] = {
+        "n_features": features,
+        "seed": seed,
+        "progress": terminal.progress(),
+    }
+    parts = (
+        (part, simulated(max(1, round(full * size)), part=part, **options))
+        for part, full in FULL_SIZE.items()
+    )
+    _write(parts, out, suffix, terminal)
+
+
+def challenge(
+    out: Out,
+    size: Annotated[
+        float, typer.Option(help="The share of the challenge's queries to simulate, at most 1.")
+    ] = 1.0,
+    market: Annotated[
+        int | None,
+        typer.Option(min=1, max=2, help="1 is Set 1, 2 is Set 2. (Default: both.)"),
+    ] = None,
+    seed: Seed = 0,
+    suffix: Suffix = "parquet",
+    *,
+    terminal: Terminal,
+) -> None:
+    """Simulate the two sets of the Yahoo! Learning to Rank Challenge: train, valid and test.
+
+    The challenge's numbers of queries, documents and features, its shares of grades, and rankers
+    that are about as far apart. Set 2 is a related market with few labels.
+    """
+    from rankinite.data.simulators.challenge import challenge as simulated
+    from rankinite.data.simulators.markets import MARKETS
+
+    check("data simulate", "--size", size, Real(0, 1, low_open=True))
+    options: dict[str, Any] = {"seed": seed, "progress": terminal.progress()}
+    sets = (
+        (
+            f"set{number}.{part}",
+            simulated(max(1, round(full * size)), part=part, market=number, **options),
         )
-        path = out / f"{part}.{suffix}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save(simulated, path, progress=terminal.progress())
-        written.append((path, simulated.n_queries, simulated.n_docs))
-    terminal.show_written(written)
+        for number, one in MARKETS.items()
+        if market in (None, number)
+        for part, full in one.queries.items()
+    )
+    _write(sets, out, suffix, terminal)
+
+
+def clicks(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATA", help="Data sets; their grades say what users like."),
+    ],
+    out: Out,
+    users: Annotated[
+        float, typer.Option(help="The mean number of users who asked a query.")
+    ] = 100.0,
+    feature: Annotated[
+        str | None,
+        typer.Option(help="Let the engine rank by this feature. (Default: by noisy grades.)"),
+    ] = None,
+    seed: Seed = 0,
+    suffix: Annotated[
+        Format | None,
+        typer.Option("--format", help="The file format. (Default: that of each data set.)"),
+    ] = None,
+    *,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Add click rates of simulated users as the label sources clicks and similar_clicks.
+
+    Users look at ten documents from the top, and click the first that satisfies. The second source
+    is of users with a similar query: more of them, who mean something a little different.
+    Documents that nobody saw have no rate. Sets that belong together need the same seed.
+    """
+    from rankinite.data.scores import feature_scores
+    from rankinite.data.simulators.clicks import clicks as simulated
+
+    check("data simulate", "--users", users, Real(0, low_open=True))
+    targets = folder_targets("data simulate", sources, out, suffix)
+
+    def clicked(source: Path) -> RankingData:
+        found = loading.load(source, terminal)
+        scores = None if feature is None else feature_scores(found, feature)
+        return simulated(found, scores=scores, users=users, seed=seed, progress=terminal.progress())
+
+    save_all(
+        ((target, clicked(source)) for target, source in zip(targets, sources, strict=True)),
+        terminal,
+    )
+
+
+def _write(
+    parts: Iterable[tuple[str, RankingData]], out: Path, suffix: Format, terminal: Terminal
+) -> None:
+    save_all(((out / f"{name}.{suffix}", part) for name, part in parts), terminal)

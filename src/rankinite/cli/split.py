@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankinite.cli.options import Loading, Out, Seed
+from rankinite.cli.targets import refuse_overwriting, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.data.formats import Format, format_of
@@ -41,9 +42,11 @@ def split(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Shuffle the queries and split them; the documents of a query stay together."""
-    from rankinite.data.files import save
+    """Shuffle the queries and split them; documents and samples of a query stay with it.
 
+    A query's samples, 12~1 and so on from data augment, go into its part; the valid parts of
+    folds leave them out.
+    """
     if sum(choice is not None for choice in (parts, proportions, folds)) != 1:
         raise UsageError("data split: give one of --parts, --proportions and --folds")
     ending = suffix or format_of(source)
@@ -52,12 +55,8 @@ def split(
     pieces = [
         (out / f"{name}.{ending}", part) for name, part in _named_parts(found, wanted, folds, seed)
     ]
-    if any(path.exists() and path.samefile(source) for path, _ in pieces):
-        raise UsageError(f"data split: a part would overwrite {source}; choose another --out")
-    for path, part in pieces:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save(part, path, progress=terminal.progress())
-    terminal.show_written([(path, part.n_queries, part.n_docs) for path, part in pieces])
+    refuse_overwriting("data split", [path for path, _ in pieces], [source])
+    save_all(pieces, terminal)
 
 
 def _named_parts(

@@ -1,4 +1,4 @@
-"""Samples of queries, and the queries that they were drawn from.
+"""Samples of queries, and the queries that they were drawn from: their origins.
 
 A sample tells by its id where it comes from: ``12~3`` is the third sample of query 12. Ids go
 wherever the data go, into files, frames and copies, and so does this.
@@ -6,13 +6,21 @@ wherever the data go, into files, frames and copies, and so does this.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLE = re.compile(r"(.+)~\d+", re.DOTALL)
+MARK = "~"
+
+
+def sample_id(qid: Any, number: int) -> str:
+    """Return the id of one of the samples of a query.
+
+    >>> sample_id(12, 3)
+    '12~3'
+    """
+    return f"{qid}{MARK}{number}"
 
 
 def origins(qids: NDArray[Any]) -> NDArray[np.int64]:
@@ -24,6 +32,35 @@ def origins(qids: NDArray[Any]) -> NDArray[np.int64]:
     if qids.dtype.kind in "iu":
         return np.arange(len(qids))
     numbers: dict[str, int] = {}
-    found = ((SAMPLE.fullmatch(qid), qid) for qid in map(str, qids))
-    names = (sample[1] if sample else qid for sample, qid in found)
+    names = map(_origin, map(str, qids.tolist()))
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+
+
+def are_samples(qids: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell of every query whether it is a sample of another.
+
+    >>> are_samples(np.array(["12", "12~1", "7"])).tolist()
+    [False, True, False]
+    """
+    if qids.dtype.kind in "iu":
+        return np.zeros(len(qids), np.bool_)
+    return np.array([_origin(qid) != qid for qid in map(str, qids.tolist())], np.bool_)
+
+
+def first_sample(qids: NDArray[Any]) -> str | None:
+    """Return the id of the first sample, for a message to those who should not give any.
+
+    >>> first_sample(np.array(["12", "7", "7~1"]))
+    '7~1'
+    """
+    sampled = are_samples(qids)
+    return str(qids[sampled.argmax()]) if sampled.any() else None
+
+
+def _origin(qid: str) -> str:
+    """Return the query at the root: a sample of a sample shares documents with it as well."""
+    name, _, number = qid.rpartition(MARK)
+    while name and number.isdecimal():
+        qid = name
+        name, _, number = qid.rpartition(MARK)
+    return qid

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.params import Real, Whole, check
-from rankinite.core.seeds import generator
+from rankinite.core.params import Whole, check
 from rankinite.core.wording import refuse_text, some_of
 from rankinite.data import checks
-from rankinite.data.origins import origins
+from rankinite.data.origins import are_samples, origins
+from rankinite.data.splits import fold_queries, split_queries
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -193,6 +193,24 @@ class RankingData:
         return origins(self.qids)
 
     @property
+    def origin(self) -> Integers:
+        """The number from ``origins`` of every document: groups that no split may part."""
+        return np.repeat(self.origins, self.sizes)
+
+    @property
+    def originals(self) -> RankingData:
+        """The set without samples, such as 12~1; the set itself if it has none."""
+        sampled = are_samples(self.qids)
+        if not sampled.any():
+            return self
+        if sampled.all():
+            raise DataError(
+                f"originals: all queries are samples, such as {str(self.qids[0])!r}; "
+                "the queries that they were drawn from are not in this set"
+            )
+        return self[~sampled]
+
+    @property
     def doc_ids(self) -> NDArray[np.object_] | None:
         """The name of every document, if documents have names."""
         return _as_objects(self._doc_ids)
@@ -228,14 +246,19 @@ class RankingData:
         return self._picked(queries)
 
     def _picked(self, queries: Integers) -> RankingData:
-        sizes = self.offsets[queries + 1] - self.offsets[queries]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        docs = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], sizes)
+        begins = self.offsets[queries]
+        docs, offsets = runs(begins, self.offsets[queries + 1] - begins)
+        return self._made_of(queries, self.qids[queries], docs, offsets)
+
+    def _made_of(
+        self, queries: Integers, qids: NDArray[Any], docs: Integers, offsets: Integers
+    ) -> RankingData:
+        """Return queries that are some of ours, or samples of them, with some of our documents."""
         return self._with(
             rows=docs if self.rows is None else self.rows[docs],
             y=self.y[docs],
             offsets=offsets,
-            qids=self.qids[queries],
+            qids=qids,
             labels={name: values[docs] for name, values in self.labels.items()},
             query_weight=None if self.query_weight is None else self.query_weight[queries],
             _doc_ids=None if self._doc_ids is None else self._doc_ids.take(docs),
@@ -271,6 +294,13 @@ class RankingData:
         """Return the set with other query weights."""
         return self._with(query_weight=checks.weight_array(weights, self.n_queries))
 
+    def with_labels(self, labels: Mapping[str, ArrayLike]) -> RankingData:
+        """Return the set with further label sources; one of the same name is replaced."""
+        added = {
+            name: checks.source_array(name, values, self.n_docs) for name, values in labels.items()
+        }
+        return self._with(labels={**self.labels, **added})
+
     def select_features(self, features: Sequence[str] | Sequence[int] | slice) -> RankingData:
         """Return the set with some of the features, by name or by column number from 0."""
         refuse_text("select_features", "features", features)
@@ -299,41 +329,34 @@ class RankingData:
         return int(feature)
 
     def split(self, parts: int | Sequence[float], *, seed: int = 0) -> list[RankingData]:
-        """Shuffle the queries and cut them into parts.
+        """Shuffle the queries and cut them into parts; samples stay with their query.
 
         Parameters
         ----------
         parts
-            How many parts of equal size (sizes differ by one query at most), or the proportions
-            of the parts: ``[0.6, 0.2, 0.2]``.
+            How many parts of equal size (sizes differ by one query at most, samples not
+            counted), or the proportions of the parts: ``[0.6, 0.2, 0.2]``.
         seed
             Another seed gives another shuffle.
         """
-        order = generator(seed, "split").permutation(self.n_queries)
-        if not isinstance(parts, (Sequence, np.ndarray)):
-            check("split", "parts", parts, Whole(1))
-            shares = np.full(int(parts), 1.0)
-        else:
-            for share in parts:
-                check("split", "a proportion", share, Real(0, low_open=True))
-            shares = np.asarray(parts, dtype=np.float64)
-        if len(shares) == 0:
-            raise UsageError("split: no parts are asked for; give a number or proportions")
-        bounds = np.rint(np.cumsum(shares) / shares.sum() * self.n_queries).astype(np.int64)
-        pieces = np.split(order, bounds[:-1])
-        if any(len(piece) == 0 for piece in pieces):
-            raise UsageError(
-                f"split: {self.n_queries} queries are too few to give each of {len(pieces)} parts "
-                "at least one; ask for fewer parts, or for other proportions"
-            )
-        return [self[piece] for piece in pieces]
+        return [self._picked(queries) for queries in split_queries(self.qids, parts, seed)]
 
-    def folds(self, n: int, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
-        """Go through n pairs (train, valid): every query is in exactly one of the valid parts."""
-        check("folds", "n", n, Whole(2))
-        parts = self.split(n, seed=seed)
-        for k in range(n):
-            yield concat(parts[:k] + parts[k + 1 :]), parts[k]
+    def folds(self, n: int = 10, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
+        """Go through n pairs (train, valid): every query is in exactly one of the valid parts.
+
+        These are the bags without replacement of Ensemble, Sec. 4.3: train on nine tenths,
+        validate on the other tenth, ten times. Samples are in the train part that has their
+        query, and in no valid part: validation data is never augmented.
+
+        Parameters
+        ----------
+        n
+            How many pairs.
+        seed
+            Another seed gives another shuffle.
+        """
+        pairs = fold_queries(self.qids, n, seed)
+        return ((self._picked(train), self._picked(valid)) for train, valid in pairs)
 
     def equals(self, other: RankingData) -> bool:
         """Tell whether two sets hold the same, to the last bit; how they share is no matter."""
@@ -353,70 +376,14 @@ class RankingData:
         )
 
 
-def concat(parts: Sequence[RankingData]) -> RankingData:
-    """Put sets with the same features one behind the other.
+def runs(starts: Integers, sizes: Integers) -> tuple[Integers, Integers]:
+    """Return runs of numbers one behind the other, and where each of them begins and ends.
 
-    Parts of one set go on sharing its matrix; others are copied into a new one.
-
-    Parameters
-    ----------
-    parts
-        The sets; they have the same feature names and label sources, and no query twice.
+    >>> [array.tolist() for array in runs(np.array([7, 2]), np.array([2, 3]))]
+    [[7, 8, 2, 3, 4], [0, 2, 5]]
     """
-    if not parts:
-        raise UsageError("concat: there is nothing to put together; give at least one set")
-    first = parts[0]
-    for part in parts[1:]:
-        _check_alike(first, part)
-    qids = np.concatenate([part.qids for part in parts])
-    checks.distinct_queries(qids)
-    shared = all(part.base is first.base for part in parts)
-    sizes = np.concatenate([part.sizes for part in parts])
-    n_docs = [part.n_docs for part in parts]
-    return first._with(
-        base=first.base if shared else np.concatenate([part.X for part in parts]),
-        rows=np.concatenate([_rows(part) for part in parts]) if shared else None,
-        y=np.concatenate([part.y for part in parts]),
-        offsets=np.concatenate([[0], np.cumsum(sizes)]),
-        qids=qids,
-        labels={n: np.concatenate([part.labels[n] for part in parts]) for n in first.labels},
-        query_weight=_joined_weights(parts),
-        top_grade=max(part.top_grade for part in parts),
-        _doc_ids=checks.joined_texts([part._doc_ids for part in parts], n_docs),
-        _comments=checks.joined_texts([part._comments for part in parts], n_docs),
-    )
-
-
-def _check_alike(first: RankingData, part: RankingData) -> None:
-    if part.feature_names != first.feature_names:
-        raise DataError(
-            f"concat: the sets have different features: {_difference(first, part)}; "
-            "choose the same with select_features"
-        )
-    if part.labels.keys() != first.labels.keys():
-        raise DataError(
-            f"concat: the sets have different label sources: {sorted(first.labels)} "
-            f"and {sorted(part.labels)}"
-        )
-
-
-def _difference(first: RankingData, part: RankingData) -> str:
-    if first.n_features != part.n_features:
-        return f"{first.n_features} and {part.n_features} of them"
-    pairs = zip(first.feature_names, part.feature_names, strict=True)
-    ours, theirs = next(pair for pair in pairs if pair[0] != pair[1])
-    return f"{ours!r} in one where the other has {theirs!r}"
-
-
-def _rows(part: RankingData) -> Integers:
-    return np.arange(part.n_docs) if part.rows is None else part.rows
-
-
-def _joined_weights(parts: Sequence[RankingData]) -> Floats | None:
-    if all(part.query_weight is None for part in parts):
-        return None
-    ones = [np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts]
-    return np.concatenate(ones)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes), offsets
 
 
 def _as_objects(texts: Any) -> NDArray[np.object_] | None:

@@ -40,6 +40,20 @@ def check_scores(scores: ArrayLike, data: RankingData) -> NDArray[np.float64]:
     return array
 
 
+def feature_scores(data: RankingData, feature: str) -> NDArray[np.float64]:
+    """Return the values of a feature as scores; documents that lack it rank last.
+
+    Parameters
+    ----------
+    data
+        The data set.
+    feature
+        The feature's name.
+    """
+    values = data.select_features([feature]).X[:, 0].astype(np.float64)
+    return np.nan_to_num(values, nan=float(np.finfo(np.float32).min) * 2)
+
+
 def load_scores(
     path: str | Path,
     data: RankingData,

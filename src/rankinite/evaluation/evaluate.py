@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
-from rankinite.measures.compute import measure_queries
+from rankinite.measures.compute import Measuring
+from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 
 log = logging.getLogger("rankinite")
@@ -51,6 +52,8 @@ def evaluate(
     scores: ArrayLike,
     data: RankingData,
     measures: MeasureLike | Iterable[MeasureLike] = ("NDCG@10", "ERR"),
+    *,
+    drop_single_label: bool = False,
 ) -> Evaluation:
     """Evaluate scores on a data set.
 
@@ -65,6 +68,9 @@ def evaluate(
         The data set.
     measures
         Measures as values or texts; see `parse_measure`. Tiers are evaluated one by one.
+    drop_single_label
+        Leave out queries whose documents all have one label, of the measure's source: any order
+        of them is worth the same (LambdaSMART, Sec. 5.1).
 
     Examples
     --------
@@ -72,20 +78,48 @@ def evaluate(
     >>> evaluate([0.3, 0.1], data, ["MRR", "ERR"]).mean
     {'MRR': 0.5, 'ERR': 0.25}
     """
+    checked = check_scores(scores, data)
+    return evaluate_all([checked], data, measures, drop_single_label=drop_single_label)[0]
+
+
+def evaluate_all(
+    rankings: Sequence[NDArray[np.float64]],
+    data: RankingData,
+    measures: MeasureLike | Iterable[MeasureLike],
+    *,
+    drop_single_label: bool,
+) -> list[Evaluation]:
+    """Evaluate several arrays of checked scores; what depends on labels only is computed once."""
     chosen = parse_measures(measures)
     for measure in chosen:
         own = getattr(measure, "top_grade", None)
         if own is not None and own != data.top_grade:
             log.warning("%s: the top grade of the data set is %g", measure, data.top_grade)
-    values = measure_queries(
-        chosen,
-        check_scores(scores, data),
-        dict([(None, data.y), *data.labels.items()]),
-        data.offsets,
-        data.top_grade,
-    )
-    per_query = {str(measure): row for measure, row in zip(chosen, values, strict=True)}
-    return Evaluation(data.qids, per_query)
+    labels = dict([(None, data.y), *data.labels.items()])
+    measuring = Measuring(chosen, labels, data.offsets, data.top_grade)
+    dropped = _single_label(chosen, labels, data.offsets) if drop_single_label else None
+    found = []
+    for scores in rankings:
+        values = measuring.measure(scores, again=len(rankings) > 1)
+        if dropped is not None:
+            values[dropped] = np.nan
+        rows = zip(chosen, values, strict=True)
+        found.append(Evaluation(data.qids, {str(measure): row for measure, row in rows}))
+    return found
+
+
+def _single_label(
+    measures: Sequence[Measure],
+    labels: Mapping[str | None, NDArray[np.float64]],
+    offsets: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Tell for every measure (rows) which queries have one label only; no label counts as 0."""
+    single = {}
+    for source in {measure.source for measure in measures}:
+        column = np.nan_to_num(labels[source], nan=0.0)
+        highest = np.maximum.reduceat(column, offsets[:-1])
+        single[source] = highest == np.minimum.reduceat(column, offsets[:-1])
+    return np.stack([single[measure.source] for measure in measures])
 
 
 def mean_of_counted(values: NDArray[np.float64]) -> float:

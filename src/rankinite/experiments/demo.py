@@ -13,7 +13,7 @@ from rankinite.data.describe import describe, draw_figures
 from rankinite.data.files import load, save
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import save_scores
-from rankinite.data.simulate import FULL_SIZE, polynomials
+from rankinite.data.simulators.polynomials import FULL_SIZE, polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 
 SHARE = 0.05

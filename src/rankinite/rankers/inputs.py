@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.wording import some_of
+from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.words import FIT_WORD
 
@@ -184,6 +185,12 @@ def _validation_set(owner: str, name: str, given: Any, features: Sequence[str]) 
             )
         if found.data.n_queries == 0:
             raise DataError("it has no queries; give some, or leave valid out")
+        sample = first_sample(found.data.qids)
+        if sample is not None:
+            raise DataError(
+                f"it holds samples, such as {sample!r}, and validation data is never augmented; "
+                "give the original queries only (valid.originals)"
+            )
         check_features(owner, found.data.feature_names, features)
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None

@@ -5,8 +5,8 @@ import pytest
 
 from rankinite.core.errors import UsageError
 from rankinite.core.seeds import generator
-from rankinite.data import simulate
-from rankinite.data.simulate import GRADE_SHARES, polynomials
+from rankinite.data.simulators import polynomials as simulator
+from rankinite.data.simulators.polynomials import GRADE_SHARES, polynomials
 
 
 def drawn_function(n_features: int, seed: int):
@@ -74,8 +74,8 @@ def test_equal_arguments_give_equal_bits_and_others_do_not():
 
 
 def test_the_papers_sizes(monkeypatch):
-    assert simulate.FULL_SIZE == {"train": 10_000, "valid": 5_000, "test": 10_000}
-    monkeypatch.setattr(simulate, "FULL_SIZE", {"train": 3, "valid": 2, "test": 4})
+    assert simulator.FULL_SIZE == {"train": 10_000, "valid": 5_000, "test": 10_000}
+    monkeypatch.setattr(simulator, "FULL_SIZE", {"train": 3, "valid": 2, "test": 4})
     sizes = [len(polynomials(part=p, n_docs=1)) for p in ("train", "valid", "test", "more")]
     assert sizes == [3, 2, 4, 3]
     data = polynomials(1)

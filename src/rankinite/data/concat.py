@@ -1,0 +1,83 @@
+"""Several sets as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import DataError, UsageError
+from rankinite.data import checks
+from rankinite.data.ranking_data import RankingData
+
+
+def concat(parts: Sequence[RankingData]) -> RankingData:
+    """Put sets with the same features one behind the other.
+
+    Parts of one set go on sharing its matrix; others are copied into a new one.
+
+    Parameters
+    ----------
+    parts
+        The sets; they have the same feature names and label sources, and no query twice.
+    """
+    if not parts:
+        raise UsageError("concat: there is nothing to put together; give at least one set")
+    first = parts[0]
+    for part in parts[1:]:
+        refuse_other_features("concat", first.feature_names, part.feature_names)
+        _refuse_other_sources(first, part)
+    qids = np.concatenate([part.qids for part in parts])
+    checks.distinct_queries(qids)
+    shared = all(part.base is first.base for part in parts)
+    sizes = np.concatenate([part.sizes for part in parts])
+    n_docs = [part.n_docs for part in parts]
+    return first._with(
+        base=first.base if shared else np.concatenate([part.X for part in parts]),
+        rows=np.concatenate([_rows(part) for part in parts]) if shared else None,
+        y=np.concatenate([part.y for part in parts]),
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        qids=qids,
+        labels={n: np.concatenate([part.labels[n] for part in parts]) for n in first.labels},
+        query_weight=_joined_weights(parts),
+        top_grade=max(part.top_grade for part in parts),
+        _doc_ids=checks.joined_texts([part._doc_ids for part in parts], n_docs),
+        _comments=checks.joined_texts([part._comments for part in parts], n_docs),
+    )
+
+
+def refuse_other_features(owner: str, first: Sequence[str], other: Sequence[str]) -> None:
+    """Refuse sets that have not the same features in the same order."""
+    if tuple(first) != tuple(other):
+        raise DataError(
+            f"{owner}: the sets have different features: {_difference(first, other)}; "
+            "choose the same with select_features"
+        )
+
+
+def _difference(first: Sequence[str], other: Sequence[str]) -> str:
+    if len(first) != len(other):
+        return f"{len(first)} and {len(other)} of them"
+    pairs = zip(first, other, strict=True)
+    ours, theirs = next(pair for pair in pairs if pair[0] != pair[1])
+    return f"{ours!r} in one where the other has {theirs!r}"
+
+
+def _refuse_other_sources(first: RankingData, part: RankingData) -> None:
+    if part.labels.keys() != first.labels.keys():
+        raise DataError(
+            f"concat: the sets have different label sources: {sorted(first.labels)} "
+            f"and {sorted(part.labels)}"
+        )
+
+
+def _rows(part: RankingData) -> NDArray[np.int64]:
+    return np.arange(part.n_docs) if part.rows is None else part.rows
+
+
+def _joined_weights(parts: Sequence[RankingData]) -> NDArray[np.float64] | None:
+    if all(part.query_weight is None for part in parts):
+        return None
+    ones = [np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts]
+    return np.concatenate(ones)

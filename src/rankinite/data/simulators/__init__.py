@@ -1,0 +1,1 @@
+"""Simulated data sets, seeded: equal arguments give equal bits, for any number of threads."""

@@ -1,0 +1,268 @@
+"""Compare systems: which is better, and whether that could be chance."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankinite.core.errors import DataError, UsageError
+from rankinite.core.params import Constraint, OneOf, Real, Whole, check
+from rankinite.core.progress import Progress
+from rankinite.core.wording import some_of
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.scores import check_scores
+from rankinite.evaluation.comparison import TESTS, Comparison, Settings
+from rankinite.evaluation.evaluate import Evaluation, evaluate_all
+from rankinite.measures.text import MeasureLike
+from rankinite.stats.agreement import kendall_tau
+from rankinite.stats.bootstrap import Intervals, bootstrap
+from rankinite.stats.holm import holm_of_pairs
+from rankinite.stats.randomisation import randomisation_test
+from rankinite.stats.t_test import t_test
+
+log = logging.getLogger("rankinite")
+
+Floats = NDArray[np.float64]
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "test": OneOf(list(TESTS)),
+    "correction": OneOf(["holm", "none"]),
+    "level": Real(0, 1, low_open=True, high_open=True),
+    "permutations": Whole(1),
+    "resamples": Whole(1),
+    "seed": Whole(0),
+}
+
+
+def compare(
+    scores: Mapping[str, ArrayLike],
+    data: RankingData,
+    measures: MeasureLike | Iterable[MeasureLike] = ("NDCG@10", "ERR"),
+    *,
+    test: str = "t",
+    correction: str = "holm",
+    level: float = 0.05,
+    permutations: int = 100_000,
+    resamples: int = 10_000,
+    seed: int = 0,
+    drop_single_label: bool = False,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare systems by their scores on a data set.
+
+    Every two systems are tested query by query, and every mean and every difference of means gets
+    a bootstrap interval. The same seed gives the same bytes.
+
+    Parameters
+    ----------
+    scores
+        By the name of the system, one finite score a document; larger is better.
+    data
+        The data set.
+    measures, drop_single_label
+        As in `evaluate`.
+    test
+        ``"t"`` for the paired t-test, ``"randomisation"`` for Fisher's randomisation test. Both
+        are two-sided.
+    correction
+        ``"holm"`` corrects p-values for the number of pairs that a measure compares; or
+        ``"none"``.
+    level
+        A difference is significant if its p-value is at most this. Intervals hold the rest: 0.95
+        for a level of 0.05.
+    permutations
+        How many sign patterns the randomisation test tries; all of them, if there are no more.
+    resamples
+        How many times the bootstrap draws queries anew.
+    seed
+        Another seed draws other permutations and queries.
+    progress
+        Who wants to know how far it is.
+
+    Examples
+    --------
+    >>> data = RankingData(X=np.zeros((6, 1)), y=[1, 0] * 3, qid=[1, 1, 2, 2, 3, 3], top_grade=1)
+    >>> systems = {"good": [1, 0, 1, 0, 1, 0], "bad": [0, 1, 0, 1, 1, 0]}
+    >>> print(compare(systems, data, "MRR", test="randomisation"))
+    Means over 3 queries
+       System     MRR
+    a  good    1.0000*
+    b  bad     0.6667
+       oracle  1.0000
+    A letter: significantly better than that system; *: the best mean.
+    Fisher's randomisation test, level 0.05.
+    """
+    settings = _checked(Settings(test, correction, level, permutations, resamples, seed))
+    names = _checked_names(scores)
+    rankings = [_checked_scores(name, scores[name], data) for name in names]
+    found = evaluate_all(rankings, data, measures, drop_single_label=drop_single_label)
+    return _compare(dict(zip(names, found, strict=True)), settings, progress)
+
+
+def compare_evaluations(
+    evaluations: Mapping[str, Evaluation],
+    *,
+    test: str = "t",
+    correction: str = "holm",
+    level: float = 0.05,
+    permutations: int = 100_000,
+    resamples: int = 10_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare systems that are evaluated already, on the same queries by the same measures.
+
+    Parameters
+    ----------
+    evaluations
+        By the name of the system, what `evaluate` returned.
+    test, correction, level, permutations, resamples, seed, progress
+        As in `compare`.
+    """
+    settings = _checked(Settings(test, correction, level, permutations, resamples, seed))
+    _checked_names(evaluations)
+    _check_alike(evaluations)
+    return _compare(evaluations, settings, progress)
+
+
+def _compare(
+    evaluations: Mapping[str, Evaluation], settings: Settings, progress: Progress | None
+) -> Comparison:
+    systems = tuple(evaluations)
+    first = evaluations[systems[0]]
+    measures = tuple(first.per_query)
+    per_query = {m: np.stack([one.per_query[m] for one in evaluations.values()]) for m in measures}
+    _check_counts(per_query)
+    _tell_of_twins(systems, per_query)
+    uncorrected, intervals = {}, {}
+    for group, values in _groups(per_query):
+        p_values = _p_values(values, settings, progress)
+        found = bootstrap(
+            values,
+            level=1 - settings.level,
+            resamples=settings.resamples,
+            seed=settings.seed,
+            progress=progress,
+        )
+        for k, measure in enumerate(group):
+            uncorrected[measure] = p_values[k]
+            intervals[measure] = Intervals(found.means[k], found.differences[k])
+    uncorrected = {m: uncorrected[m] for m in measures}
+    corrected = {m: holm_of_pairs(p) for m, p in uncorrected.items()}
+    return Comparison(
+        systems=systems,
+        measures=measures,
+        qids=first.qids,
+        per_query=per_query,
+        p_values=corrected if settings.correction == "holm" else uncorrected,
+        uncorrected=uncorrected,
+        intervals={m: intervals[m] for m in measures},
+        tau=_tau(per_query),
+        settings=settings,
+    )
+
+
+def _p_values(values: Floats, settings: Settings, progress: Progress | None) -> Floats:
+    if settings.test == "t":
+        return t_test(values)
+    return randomisation_test(
+        values, permutations=settings.permutations, seed=settings.seed, progress=progress
+    )
+
+
+def _groups(per_query: Mapping[str, Floats]) -> list[tuple[list[str], Floats]]:
+    """Put measures together for which the same queries count, without the other queries."""
+    groups: dict[bytes, list[str]] = {}
+    for measure, values in per_query.items():
+        groups.setdefault(np.isnan(values[0]).tobytes(), []).append(measure)
+    found = []
+    for group in groups.values():
+        counted = ~np.isnan(per_query[group[0]][0])
+        found.append((group, np.stack([per_query[measure][:, counted] for measure in group])))
+    return found
+
+
+def _tau(per_query: Mapping[str, Floats]) -> Floats | None:
+    if len(per_query) == 1:
+        return None
+    return kendall_tau(np.array([np.nanmean(values, axis=1) for values in per_query.values()]))
+
+
+def _check_counts(per_query: Mapping[str, Floats]) -> None:
+    """Refuse a measure for which no query counts, and warn of one for which one does."""
+    for measure, values in per_query.items():
+        n_queries = int((~np.isnan(values[0])).sum())
+        if n_queries == 0:
+            raise DataError(
+                f"{measure}: no query counts, so there is nothing to compare; leave this measure "
+                "out, or say what a query without a relevant document counts (empty=0)"
+            )
+        if n_queries == 1:
+            log.warning("%s: one query counts; a test needs at least two", measure)
+
+
+def _tell_of_twins(systems: Sequence[str], per_query: Mapping[str, Floats]) -> None:
+    """Tell which systems have the same values everywhere."""
+    alike: dict[bytes, list[str]] = {}
+    for k, system in enumerate(systems):
+        key = b"".join(values[k].tobytes() for values in per_query.values())
+        alike.setdefault(key, []).append(system)
+    for group in alike.values():
+        if len(group) > 1:
+            log.info("%s have the same values for every query", some_of(group))
+
+
+def _checked(settings: Settings) -> Settings:
+    """Return settings of plain numbers, whatever numbers they were given as."""
+    for name, constraint in CONSTRAINTS.items():
+        check("compare", name, getattr(settings, name), constraint)
+    return Settings(
+        test=settings.test,
+        correction=settings.correction,
+        level=float(settings.level),
+        permutations=int(settings.permutations),
+        resamples=int(settings.resamples),
+        seed=int(settings.seed),
+    )
+
+
+def _checked_names(systems: Mapping[str, object]) -> list[str]:
+    if not isinstance(systems, Mapping):
+        raise UsageError(
+            f"compare: got {type(systems).__name__}; expected a mapping from the names of systems"
+        )
+    for name in systems:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise UsageError(f"compare: {name!r} is no name for a system; expected a line of text")
+    if len(systems) < 2:
+        raise UsageError(f"compare: there must be at least two systems; got {len(systems)}")
+    return list(systems)
+
+
+def _checked_scores(name: str, scores: ArrayLike, data: RankingData) -> Floats:
+    try:
+        return check_scores(scores, data)
+    except DataError as problem:
+        raise DataError(f"{name}: {problem}") from None
+
+
+def _check_alike(evaluations: Mapping[str, Evaluation]) -> None:
+    """Refuse evaluations of other queries, by other measures, or that leave out other queries."""
+    first, *others = evaluations
+    one = evaluations[first]
+    for name in others:
+        other = evaluations[name]
+        pair = f"compare: {first!r} and {name!r}"
+        if not np.array_equal(one.qids, other.qids):
+            raise DataError(f"{pair} were evaluated on different queries")
+        if set(one.per_query) != set(other.per_query):
+            raise UsageError(
+                f"{pair} were evaluated by different measures, {', '.join(one.per_query)} and "
+                f"{', '.join(other.per_query)}"
+            )
+        for measure, values in one.per_query.items():
+            if not np.array_equal(np.isnan(values), np.isnan(other.per_query[measure])):
+                raise DataError(f"{pair} leave out different queries for {measure}")

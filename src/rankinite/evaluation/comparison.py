@@ -1,0 +1,312 @@
+"""What a comparison of systems found, and how it is written down."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import UsageError
+from rankinite.core.files import atomic_write
+from rankinite.core.wording import some_of
+from rankinite.evaluation.evaluate import mean_of_counted
+from rankinite.evaluation.figures import draw_differences
+from rankinite.evaluation.table import Cell, Row, Table, letters_for
+from rankinite.stats.bootstrap import Intervals
+
+Floats = NDArray[np.float64]
+
+TESTS = {"t": "Paired t-test", "randomisation": "Fisher's randomisation test"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How systems were compared; `compare` explains each."""
+
+    test: str
+    correction: str
+    level: float
+    permutations: int
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two systems by one measure: how much larger the mean of the first is.
+
+    Attributes
+    ----------
+    difference, low, high
+        Of the means, and the ends of its bootstrap interval.
+    p, corrected_p
+        The p-values, of this pair alone and corrected for all pairs.
+    better
+        The one that is significantly better, if one is.
+    """
+
+    measure: str
+    system: str
+    other: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    corrected_p: float
+    better: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Several systems on the same queries; what `compare` returns.
+
+    Attributes
+    ----------
+    systems, measures
+        Their names; arrays have them in this order.
+    qids
+        The queries.
+    per_query
+        For every measure, systems x queries; NaN where the query is left out.
+    p_values, uncorrected
+        For every measure, systems x systems: p-values corrected for all pairs, and of each pair
+        alone (Challenge, Table 8).
+    intervals
+        For every measure, bootstrap intervals of means and of their differences; they hold a share
+        of 1 - ``settings.level``.
+    tau
+        Kendall's tau between measures over systems (Challenge, Sec. 5.3), measures x measures;
+        None for a single measure.
+    settings
+        How they were compared.
+    """
+
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    qids: NDArray[Any]
+    per_query: Mapping[str, Floats]
+    p_values: Mapping[str, Floats]
+    uncorrected: Mapping[str, Floats]
+    intervals: Mapping[str, Intervals]
+    tau: Floats | None
+    settings: Settings
+
+    @cached_property
+    def means(self) -> dict[str, dict[str, float]]:
+        """The mean of every measure, by system."""
+        return {
+            measure: dict(zip(self.systems, map(mean_of_counted, values), strict=True))
+            for measure, values in self.per_query.items()
+        }
+
+    @cached_property
+    def n_queries(self) -> dict[str, int]:
+        """How many queries count for every measure."""
+        return {name: int((~np.isnan(v[0])).sum()) for name, v in self.per_query.items()}
+
+    @cached_property
+    def oracle(self) -> dict[str, float]:
+        """The mean of whoever picks the best system for every query (Challenge, Sec. 6.1)."""
+        return {name: mean_of_counted(v.max(axis=0)) for name, v in self.per_query.items()}
+
+    @cached_property
+    def letters(self) -> tuple[str, ...]:
+        """The letter of every system in tables."""
+        return letters_for(len(self.systems))
+
+    def significantly_better(self, measure: str, system: str, other: str) -> bool:
+        """Tell whether a system has a significantly larger mean than another."""
+        self._place("measure", self.measures, measure)
+        i = self._place("system", self.systems, system)
+        j = self._place("system", self.systems, other)
+        means = self.means[measure]
+        below = self.p_values[measure][i, j] <= self.settings.level
+        return bool(below) and means[system] > means[other]
+
+    def better_than(self, measure: str, system: str) -> list[str]:
+        """Return the systems that a system is significantly better than."""
+        return [one for one in self.systems if self.significantly_better(measure, system, one)]
+
+    def pairs(self, measure: str) -> list[Pair]:
+        """Return every two systems, the first named first."""
+        return [
+            self._pair(measure, i, j)
+            for i in range(len(self.systems))
+            for j in range(i + 1, len(self.systems))
+        ]
+
+    def table(self) -> Table:
+        """Return the table of means; a letter stands for "significantly better than"."""
+        letter = dict(zip(self.systems, self.letters, strict=True))
+        rows = [
+            Row(letter[system], system, tuple(self._cell(m, system) for m in self.measures))
+            for system in self.systems
+        ]
+        oracle = tuple(Cell(f"{self.oracle[measure]:.4f}") for measure in self.measures)
+        return Table(
+            f"Means over {self._queries_in_words()}",
+            self._test_in_words(),
+            self.measures,
+            (*rows, Row("", "oracle", oracle)),
+        )
+
+    def __str__(self) -> str:
+        return self.table().to_text()
+
+    def to_markdown(self) -> str:
+        """Return the table of means in Markdown."""
+        return self.table().to_markdown()
+
+    def to_latex(self) -> str:
+        """Return the table of means in LaTeX, for the package booktabs."""
+        return self.table().to_latex()
+
+    def to_csv(self) -> str:
+        """Return one line a system and measure: mean, interval, what it is better than."""
+        names = ["system", "measure", "queries", "mean", "low", "high", "significantly_better_than"]
+        numbers = range(len(self.systems))
+        return _csv(names, (self._line(m, k) for m in self.measures for k in numbers))
+
+    def pairs_to_csv(self) -> str:
+        """Return one line a measure and two systems: difference, interval, p-values, the better."""
+        lines = (vars(pair).values() for measure in self.measures for pair in self.pairs(measure))
+        return _csv([field.name for field in fields(Pair)], lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values: all there is, with None for NaN."""
+        return {
+            "systems": list(self.systems),
+            "measures": list(self.measures),
+            **vars(self.settings),
+            "queries": self.n_queries,
+            "means": self.means,
+            "intervals": {
+                measure: dict(zip(self.systems, found.means.tolist(), strict=True))
+                for measure, found in self.intervals.items()
+            },
+            "oracle": self.oracle,
+            "pairs": [vars(pair) for measure in self.measures for pair in self.pairs(measure)],
+            "kendall_tau": None if self.tau is None else _without_nan(self.tau),
+            "qids": self.qids.tolist(),
+            "per_query": {
+                measure: dict(zip(self.systems, _without_nan(values), strict=True))
+                for measure, values in self.per_query.items()
+            },
+        }
+
+    def to_json(self) -> str:
+        """Return all there is as JSON, with null for NaN."""
+        return json.dumps(self.as_json(), indent=2) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write to a file: ``.md``, ``.tex``, ``.csv`` or ``.json``, by the end of its name."""
+        text = writer_for(path)(self)
+        with atomic_write(path) as file:
+            file.write(text.encode())
+
+    def draw_differences(self, folder: str | Path, *, baseline: str | None = None) -> list[Path]:
+        """Draw each query's difference to a baseline, from the largest loss to the largest win.
+
+        Parameters
+        ----------
+        folder
+            Where to put a PNG file a measure; made if it is not there.
+        baseline
+            The system to compare with; the first if not given.
+        """
+        first = self.systems[0] if baseline is None else baseline
+        return draw_differences(
+            folder,
+            self.per_query,
+            dict(zip(self.systems, self.letters, strict=True)),
+            self._place("system", self.systems, first),
+        )
+
+    def _place(self, what: str, names: tuple[str, ...], name: str) -> int:
+        if name not in names:
+            raise UsageError(f"there is no {what} {name!r}; the {what}s are {some_of(names)}")
+        return names.index(name)
+
+    def _pair(self, measure: str, i: int, j: int) -> Pair:
+        means = self.means[measure]
+        system, other = self.systems[i], self.systems[j]
+        low, high = self.intervals[measure].differences[i, j].tolist()
+        winner, loser = (system, other) if means[system] > means[other] else (other, system)
+        better = self.significantly_better(measure, winner, loser)
+        return Pair(
+            measure=measure,
+            system=system,
+            other=other,
+            difference=means[system] - means[other],
+            low=low,
+            high=high,
+            p=float(self.uncorrected[measure][i, j]),
+            corrected_p=float(self.p_values[measure][i, j]),
+            better=winner if better else None,
+        )
+
+    def _cell(self, measure: str, system: str) -> Cell:
+        means = self.means[measure]
+        letter = dict(zip(self.systems, self.letters, strict=True))
+        beaten = [letter[other] for other in self.better_than(measure, system)]
+        joined = ("" if len(self.letters[0]) == 1 else ",").join(beaten)
+        return Cell(f"{means[system]:.4f}", joined, means[system] == max(means.values()))
+
+    def _line(self, measure: str, k: int) -> list[Any]:
+        system = self.systems[k]
+        ends = self.intervals[measure].means[k].tolist()
+        beaten = ";".join(self.better_than(measure, system))
+        count = self.n_queries[measure]
+        return [system, measure, count, self.means[measure][system], *ends, beaten]
+
+    def _queries_in_words(self) -> str:
+        counts = self.n_queries
+        if len(set(counts.values())) == 1:
+            n_queries = counts[self.measures[0]]
+            return f"{n_queries:,} {'query' if n_queries == 1 else 'queries'}"
+        return ", ".join(f"{count:,} ({name})" for name, count in counts.items()) + " queries"
+
+    def _test_in_words(self) -> str:
+        n_pairs = len(self.systems) * (len(self.systems) - 1) // 2
+        corrected = f", Holm's correction for {n_pairs:,} pairs" if n_pairs > 1 else ""
+        words = corrected if self.settings.correction == "holm" else ", no correction"
+        return f"{TESTS[self.settings.test]}{words}, level {self.settings.level:g}."
+
+
+WRITERS: dict[str, Callable[[Comparison], str]] = {
+    ".md": Comparison.to_markdown,
+    ".tex": Comparison.to_latex,
+    ".csv": Comparison.to_csv,
+    ".json": Comparison.to_json,
+}
+
+
+def writer_for(path: str | Path) -> Callable[[Comparison], str]:
+    """Return what writes a comparison to such a file, by the end of its name."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITERS:
+        raise UsageError(
+            f"{path}: a comparison is written to files that end in {', '.join(WRITERS)}"
+        )
+    return WRITERS[suffix]
+
+
+def _csv(names: list[str], lines: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def _without_nan(values: Floats) -> list[list[float | None]]:
+    return [[None if math.isnan(x) else x for x in row] for row in values.tolist()]

@@ -1,0 +1,88 @@
+"""Bootstrap intervals: what means would be, had other queries been drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankinite.core.progress import Progress, Silent
+from rankinite.core.seeds import generator
+from rankinite.stats.units import Floats, Units
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Percentile intervals; the last axis holds the lower and the upper end.
+
+    Attributes
+    ----------
+    means
+        Of every system's mean: systems x 2.
+    differences
+        Of the mean of one system minus that of another: systems x systems x 2.
+    """
+
+    means: Floats
+    differences: Floats
+
+
+def bootstrap(
+    values: Floats,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Intervals:
+    """Return percentile intervals of means and of their differences; queries are drawn anew.
+
+    Parameters
+    ----------
+    values
+        Systems x queries; further axes may come before, such as one of measures.
+    level
+        The share of resamples whose mean lies in the interval.
+    resamples
+        How many times to draw as many queries as there are.
+    seed
+        Another seed draws others.
+    progress
+        Who wants to know how far it is.
+
+    Examples
+    --------
+    >>> found = bootstrap(np.array([[0.5, 0.5, 0.5], [0.25, 0.5, 0.0]]), resamples=999)
+    >>> found.means.tolist()
+    [[0.5, 0.5], [0.0, 0.5]]
+    >>> found.differences[0, 1].tolist()
+    [0.0, 0.5]
+    """
+    means = _resampled_means(values, resamples, seed, progress or Silent())
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    n_systems = values.shape[-2]
+    differences = np.zeros((*values.shape[:-1], n_systems, 2))
+    for i in range(n_systems - 1):
+        found = _quantiles(means[..., i : i + 1] - means[..., i + 1 :], ends)
+        differences[..., i, i + 1 :, :] = found
+        differences[..., i + 1 :, i, :] = 0.0 - found[..., ::-1]
+    return Intervals(_quantiles(means, ends), differences)
+
+
+def _resampled_means(values: Floats, resamples: int, seed: int, progress: Progress) -> Floats:
+    """Return the means of every resample (first axis)."""
+    units = Units.of(values)
+    n_queries = values.shape[-1]
+    rng = generator(seed, "bootstrap")
+    sums = np.empty((resamples, *values.shape[:-1]), np.int64)
+    with progress.start("Bootstrap", resamples, "resamples") as task:
+        for row in sums:
+            drawn = np.bincount(rng.integers(n_queries, size=n_queries), minlength=n_queries)
+            row[...] = units.counts @ drawn
+            task.advance(1)
+    means: Floats = units.back(sums) / n_queries
+    return means
+
+
+def _quantiles(means: Floats, ends: list[float]) -> Floats:
+    return np.moveaxis(np.quantile(means, ends, axis=0), 0, -1)
