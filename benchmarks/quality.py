@@ -26,10 +26,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 MEASURES = ("NDCG@10", "ERR@10", "MAP")
-FLIPS = 10_000
 PEERS = ("lightgbm", "xgboost", "catboost")
 
 
@@ -125,31 +123,23 @@ def means_table(outcomes: dict[str, Outcome]) -> str:
 
 def tests_table(outcomes: dict[str, Outcome], ours: str) -> str:
     """Return a table of paired tests of every other system against ours."""
+    from rankinite.stats.randomisation import randomisation_test
+    from rankinite.stats.t_test import t_test
+
     lines = ["| system | measure | theirs - ours | p (t-test) | p (randomisation) | queries |"]
     lines.append("|---|---|---|---|---|---|")
     for name, outcome in outcomes.items():
         if name == ours:
             continue
         for measure in MEASURES:
-            theirs, own = outcome.pooled(measure), outcomes[ours].pooled(measure)
-            t_test = stats.ttest_rel(theirs, own, nan_policy="omit").pvalue
-            counted = (theirs - own)[~np.isnan(theirs)]
+            both = np.stack([outcome.pooled(measure), outcomes[ours].pooled(measure)])
+            counted = both[:, ~np.isnan(both[0])]
+            theirs, own = counted.mean(axis=1)
             lines.append(
-                f"| {name} | {measure} | {counted.mean():+.4f} | {t_test:.3g} "
-                f"| {randomisation(counted):.3g} | {len(counted)} |"
+                f"| {name} | {measure} | {theirs - own:+.4f} | {t_test(counted)[0, 1]:.3g} "
+                f"| {randomisation_test(counted)[0, 1]:.3g} | {counted.shape[1]} |"
             )
     return "\n".join(lines)
-
-
-def randomisation(differences: NDArray[np.float64]) -> float:
-    """Return how often random signs give a mean that is as far from 0; two-sided, seeded."""
-    rng = np.random.default_rng(0)
-    seen = abs(differences.sum())
-    as_far = 0
-    for _ in range(10):
-        signs = rng.choice([-1.0, 1.0], (FLIPS // 10, len(differences)))
-        as_far += int((np.abs(signs @ differences) >= seen * (1 - 1e-12)).sum())
-    return (as_far + 1) / (FLIPS + 1)
 
 
 def _arguments() -> argparse.Namespace:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import naive
 from rankinite.measures import DCG, ERR, NDCG, PFound, compute, order, parse_measure, parse_measures
-from rankinite.measures.compute import Measuring, measure_queries
+from rankinite.measures.compute import Measuring
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 10 if numba.config.DISABLE_JIT else 100
@@ -41,7 +41,7 @@ class Queries:
     offsets: np.ndarray
 
     def values(self, measures) -> np.ndarray:
-        return measure_queries(measures, self.scores, self.labels, self.offsets, TOP)
+        return Measuring(measures, self.labels, self.offsets, TOP).measure(self.scores)
 
     def query(self, q: int, source: str | None) -> tuple[list[float], list[float]]:
         docs = slice(self.offsets[q], self.offsets[q + 1])
@@ -314,18 +314,15 @@ import sys
 import numba
 import numpy as np
 from rankinite.measures import parse_measures
-from rankinite.measures.compute import measure_queries
+from rankinite.measures.compute import Measuring
 
 rng = np.random.default_rng(8)
 sizes = rng.integers(1, 200, size=300)
 grades = rng.integers(5, size=sizes.sum()).astype(float)
-values = measure_queries(
-    parse_measures("NDCG, DCG@10, ERR, pFound@7, MAP, MRR, P@10"),
-    rng.integers(40, size=sizes.sum()) / 7.0,
-    {None: grades},
-    np.concatenate([[0], np.cumsum(sizes)]),
-    4.0,
-)
+measures = parse_measures("NDCG, DCG@10, ERR, pFound@7, MAP, MRR, P@10")
+offsets = np.concatenate([[0], np.cumsum(sizes)])
+scores = rng.integers(40, size=sizes.sum()) / 7.0
+values = Measuring(measures, {None: grades}, offsets, 4.0).measure(scores)
 sys.stdout.buffer.write(bytes([numba.get_num_threads()]) + values.tobytes())
 """
 
@@ -355,5 +352,5 @@ def test_other_scores_of_the_same_data_are_measured_with_what_was_kept():
     measuring = Measuring(measures, labels, offsets, TOP)
     for again in (False, True, True, False, True):
         scores = rng.integers(6, size=20).astype(float)
-        once = measure_queries(measures, scores, labels, offsets, TOP)
+        once = Measuring(measures, labels, offsets, TOP).measure(scores)
         assert measuring.measure(scores, again=again).tobytes() == once.tobytes()

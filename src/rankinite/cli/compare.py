@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.evaluate import DropSingleLabel, Measures, Missing
 from rankinite.cli.names import short_names
-from rankinite.cli.options import Loading, Seed
+from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing, Seed
 from rankinite.cli.targets import refuse_overwriting
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.options import Loading
+from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rankinite.evaluation.evaluate import Evaluation
-
-Measures = Annotated[
-    str, typer.Option("--measures", "--measure", "-m", help="What to compute, separated by commas.")
-]
-Missing = Annotated[
-    Literal["refuse", "last"], typer.Option(help="What to do with documents that a TREC run lacks.")
-]
-DropSingleLabel = Annotated[
-    bool,
-    typer.Option(
-        "--drop-single-label", help="Leave out queries whose documents all have one label."
-    ),
-]
 
 
 def evaluate(

@@ -20,7 +20,7 @@ def short_names(paths: Sequence[Path]) -> list[str]:
     """
     names: list[str] = []
     for shown in ([_without_ending(path) for path in paths], paths):
-        for length in range(1, max(len(path.parts) for path in shown) + 1):
+        for length in range(1, max((len(path.parts) for path in shown), default=0) + 1):
             names = [str(Path(*path.parts[-length:])) for path in shown]
             if len(set(names)) == len(names):
                 return names

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
 Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
+Measures = Annotated[
+    str, typer.Option("--measures", "--measure", "-m", help="What to compute, separated by commas.")
+]
+Missing = Annotated[
+    Literal["refuse", "last"], typer.Option(help="What to do with documents that a TREC run lacks.")
+]
+DropSingleLabel = Annotated[
+    bool,
+    typer.Option(
+        "--drop-single-label", help="Leave out queries whose documents all have one label."
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,6 +13,7 @@ import typer
 
 from rankinite.cli.inspect import show_importances
 from rankinite.cli.interrupt import Interruption
+from rankinite.cli.names import short_names
 from rankinite.cli.options import Loading, load_ranker, refuse_narrow_text
 from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
@@ -141,7 +142,10 @@ def _load_sets(
     same = replace(loading, top_grade=data.top_grade)
     paths = [Path(name) for name in chosen.valid]
     sets = {}
-    for name, path in zip(set_names(paths), paths, strict=True):
+    names = short_names(paths)
+    if len(set(names)) < len(names):
+        raise UsageError("train: a validation set was named twice; name each once")
+    for name, path in zip(names, paths, strict=True):
         try:
             sets[name] = same.load(path, terminal)
         except DataError as problem:
@@ -153,27 +157,6 @@ def _load_sets(
             ) from None
         refuse_narrow_text(path, sets[name], data.feature_names)
     return data, sets
-
-
-def set_names(paths: Sequence[Path]) -> list[str]:
-    """Return short names for files: their stems, with as many folders as make them differ.
-
-    Examples
-    --------
-    >>> set_names([Path("data/valid.txt.gz"), Path("data/test.txt")])
-    ['valid', 'test']
-    >>> set_names([Path("data/a/valid.txt"), Path("data/b/valid.txt")])
-    ['a/valid', 'b/valid']
-    """
-    stems = [path.with_name(Path(path.name.removesuffix(".gz")).stem) for path in paths]
-    names: list[str] = []
-    for length in range(1, max((len(stem.parts) for stem in stems), default=0) + 1):
-        names = ["/".join(stem.parts[-length:]) for stem in stems]
-        if len(set(names)) == len(names):
-            return names
-    if names:
-        raise UsageError("train: a validation set was named twice; name each once")
-    return names
 
 
 def _show(terminal: Terminal, done: Training) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.files import atomic_write
+from rankinite.core.figures import panels, save_figure
 from rankinite.core.wording import plain_number
 from rankinite.data.kernels import count_values
 from rankinite.data.ranking_data import RankingData
@@ -148,13 +148,9 @@ def _histogram(
     *,
     logarithmic: bool = False,
 ) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(6.4, 4.0), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    figure, (axes,) = panels()
     for name, values in columns.items():
         counts, _ = np.histogram(values, edges)
         axes.stairs(counts, edges, fill=len(columns) == 1, linewidth=1.5, label=name)
@@ -164,6 +160,4 @@ def _histogram(
         axes.set_xscale("log")
     if len(columns) > 1:
         axes.legend()
-    axes.spines[["top", "right"]].set_visible(False)
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", metadata={"Software": None})
+    save_figure(figure, path)

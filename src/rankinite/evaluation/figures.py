@@ -9,7 +9,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.files import atomic_write
+from rankinite.core.figures import panels, save_figure
 from rankinite.stats.units import NOISE, Units
 
 Floats = NDArray[np.float64]
@@ -46,12 +46,7 @@ def draw_differences(
 def _draw(
     path: Path, measure: str, values: Floats, letters: Mapping[str, str], baseline: int
 ) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.0), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    figure, (axes,) = panels()
     axes.axhline(0, color="grey", linewidth=1)
     differences = np.sort(without_noise(values, baseline), axis=1)
     ranks = np.arange(1, values.shape[1] + 1)
@@ -63,9 +58,7 @@ def _draw(
     words = _plain(f"{measure}, difference to {list(letters)[baseline]}")
     axes.set(xlabel="Queries, by difference", ylabel=words)
     axes.legend(fontsize="small")
-    axes.spines[["top", "right"]].set_visible(False)
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", metadata={"Software": None})
+    save_figure(figure, path)
 
 
 def without_noise(values: Floats, baseline: int) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankinite.core.files import atomic_write
+from rankinite.core.figures import panels, save_figure
 from rankinite.experiments.configuration import defaults_of
 from rankinite.rankers.tree_ranker import TreeRanker
 
@@ -158,8 +158,8 @@ def draw_figures(found: Inspection, folder: str | Path, top: int) -> list[Path]:
 
 def _draw_curves(path: Path, found: Inspection) -> None:
     measures = list(dict.fromkeys(one.measure for one in found.curves))
-    figure, panels = _figure(len(measures), 4.0)
-    for axes, measure in zip(panels, measures, strict=True):
+    figure, drawn = panels(len(measures))
+    for axes, measure in zip(drawn, measures, strict=True):
         for one in found.curves:
             if one.measure == measure:
                 rounds = np.arange(1, len(one.values) + 1)
@@ -167,29 +167,12 @@ def _draw_curves(path: Path, found: Inspection) -> None:
         axes.axvline(found.kept, color="grey", linewidth=1, linestyle=":")
         axes.set(xlabel="Trees", ylabel=measure, title=f"{measure}, {found.kept} trees kept")
         axes.legend()
-    _save(path, figure)
+    save_figure(figure, path)
 
 
 def _draw_importances(path: Path, chosen: tuple[Importance, ...]) -> None:
-    figure, (axes,) = _figure(1, max(2.0, 0.22 * len(chosen) + 1.0))
+    figure, (axes,) = panels(1, max(2.0, 0.22 * len(chosen) + 1.0))
     axes.barh([one.feature for one in chosen], [one.share for one in chosen])
     axes.invert_yaxis()
     axes.set(xlabel="Share of the gain", ylabel="Feature", title="Most important features")
-    _save(path, figure)
-
-
-def _figure(n_panels: int, height: float) -> tuple[Any, list[Any]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4 * n_panels, height), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = list(figure.subplots(1, n_panels, squeeze=False)[0])
-    for axes in panels:
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure, panels
-
-
-def _save(path: Path, figure: Any) -> None:
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", metadata={"Software": None})
+    save_figure(figure, path)

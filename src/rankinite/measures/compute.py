@@ -19,24 +19,13 @@ DOCS_A_CALL = 1 << 17
 NORMALISED = Form.NORMALISED
 
 
-def measure_queries(
-    measures: Sequence[Measure],
-    scores: Floats,
-    labels: Mapping[str | None, Floats],
-    offsets: NDArray[np.int64],
-    top_grade: float,
-) -> Floats:
-    """Return the value of every measure (rows) for every query (columns).
-
-    Every value is the exact expectation over random orders of documents with equal scores. A
-    query that a measure skips has NaN.
+class Measuring:
+    """Measures of one data set; what does not depend on scores is computed once.
 
     Parameters
     ----------
     measures
         What to compute.
-    scores
-        One finite score a document.
     labels
         The labels of each source; those of the data set itself under None. NaN (no label in this
         source) counts as 0.
@@ -44,17 +33,6 @@ def measure_queries(
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     top_grade
         The largest grade there can be, for measures that do not name their own.
-    """
-    return Measuring(measures, labels, offsets, top_grade).measure(scores)
-
-
-class Measuring:
-    """Measures of one data set; what does not depend on scores is computed once.
-
-    Parameters
-    ----------
-    measures, labels, offsets, top_grade
-        As in `measure_queries`.
     """
 
     def __init__(
@@ -87,6 +65,9 @@ class Measuring:
 
     def measure(self, scores: Floats, *, again: bool = False) -> Floats:
         """Return the value of every measure (rows) for every query (columns).
+
+        Every value is the exact expectation over random orders of documents with equal scores. A
+        query that a measure skips has NaN.
 
         Parameters
         ----------

@@ -1,0 +1,30 @@
+"""Figures as PNG files, drawn without a display; equal figures give equal bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rankinite.core.files import atomic_write
+
+WIDTH = 6.4
+HEIGHT = 4.0
+
+
+def panels(n_panels: int = 1, height: float = HEIGHT) -> tuple[Any, list[Any]]:
+    """Return a matplotlib figure and the axes of its panels, side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH * n_panels, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    found = list(figure.subplots(1, n_panels, squeeze=False)[0])
+    for axes in found:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, found
+
+
+def save_figure(figure: Any, path: str | Path) -> None:
+    """Write a figure to a file, which appears whole or not at all."""
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", metadata={"Software": None})
