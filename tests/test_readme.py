@@ -64,9 +64,15 @@ def test_transcripts_and_the_python_example():
     )
     assert done.stderr == ""
     assert re.match(
-        r"0\.\d+ \[[0-9. ]+\]\n\d+ \['\d+', '\d+', '\d+'\]\nNDCG@10 0\.\d+\n$", done.stdout
+        r"0\.\d+ \[[0-9. ]+\]\n\d+ \['\d+', '\d+', '\d+'\]\nNDCG@10 0\.\d+\n"
+        r"Means over 20 queries\n.*\nb  LambdaMART +0\.\d+\*ᵃ\n.*\n"
+        r"<RankingData: 20 queries, 1,000 documents, 50 features, top grade 4>\n$",
+        done.stdout,
+        re.DOTALL,
     )
-    assert {"rest.parquet", "background.rk", "adapted.rk"} <= {p.name for p in Path().iterdir()}
+    assert {"rest.parquet", "background.rk", "adapted.rk", "ranks.rk"} <= {
+        p.name for p in Path().iterdir()
+    }
 
 
 def test_demo_output_is_the_one_shown():

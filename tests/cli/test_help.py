@@ -28,8 +28,10 @@ def test_the_reference_is_what_help_says():
 
 
 def test_every_command_has_an_example_of_itself():
-    assert {"data describe", "data convert", "data split", "data simulate"} <= set(COMMANDS)
-    assert {"train", "predict", "inspect", "evaluate", "demo"} <= set(COMMANDS)
+    assert {f"data {name}" for name in ("describe", "convert", "split", "augment", "normalise")} | {
+        f"data simulate {name}" for name in ("polynomials", "challenge", "clicks")
+    } <= set(COMMANDS)
+    assert {"train", "predict", "inspect", "evaluate", "compare", "demo"} <= set(COMMANDS)
     for command in COMMANDS:
         text = GENERATOR.help_text(command)
         assert f"Example: rankinite {command}".strip() in text, command

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_SYSTEMS_IN_MATRIX = 10
 LEAST_SHOWN = 0.0001
+LEAST_SYSTEMS_FOR_TAU = 3  # of two, tau could only say 1 or -1
 
 
 def compare(
@@ -162,7 +163,7 @@ def _finish(terminal: Terminal, found: Comparison, written: Sequence[Path]) -> N
         return
     _show_means(terminal, found.table())
     _show_p_values(terminal, found)
-    if found.tau is not None:
+    if found.tau is not None and len(found.systems) >= LEAST_SYSTEMS_FOR_TAU:
         terminal.say("")
         _show_triangle(terminal, "Kendall's tau", found.measures, found.measures, found.tau)
     for path in written:
