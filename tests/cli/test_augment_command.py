@@ -100,3 +100,34 @@ def test_training_refuses_samples_to_validate_on(call, data):
     call("data", "augment", "train.txt", "--out", "more.txt")
     words = ["train", "train.txt", "--valid", "more.txt", "--out", "m.rk"]
     assert "the validation set 'more': it holds samples, such as '1~1'" in call(*words, code=1)
+
+
+def test_valid_and_test_parts_have_no_samples(call, data):
+    rk.save(rk.augment(data, 0.5, 4), "more.parquet")
+    call("data", "split", "more.parquet", "--proportions", "0.6,0.2,0.2", "--out", "s")
+    parts = {name: rk.load(f"s/{name}.parquet") for name in ("train", "valid", "test")}
+    assert [sorted(parts[name].qids) == sorted(parts[name].originals.qids) for name in parts] == [
+        False,
+        True,
+        True,
+    ]
+    together = [qid for part in parts.values() for qid in part.originals.qids]
+    assert sorted(together, key=int) == [str(qid) for qid in data.qids]
+    origins = {str(qid).split("~")[0] for qid in parts["train"].qids}
+    assert origins == set(parts["train"].originals.qids)
+
+
+def test_parts_of_equal_kind_keep_their_samples(call, data):
+    more = rk.augment(data, 0.5, 4)
+    rk.save(more, "more.parquet")
+    call("data", "split", "more.parquet", "--parts", 2, "--out", "s")
+    parts = [rk.load(f"s/part0{k}.parquet") for k in (1, 2)]
+    assert sum(part.n_queries for part in parts) == more.n_queries
+
+
+def test_originals_can_be_had_again(call, data):
+    rk.save(rk.augment(data, 0.5, 4), "more.parquet")
+    call("data", "convert", "more.parquet", "originals.parquet", "--originals")
+    found = rk.load("originals.parquet")
+    assert found.qids.tolist() == [str(qid) for qid in data.qids]
+    assert np.array_equal(found.X, data.X)

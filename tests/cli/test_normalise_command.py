@@ -116,3 +116,14 @@ def test_samples_come_afterwards(call, sets):
     call("data", "augment", "train.txt", "--out", "more.parquet")
     sentence = run(call, "more.parquet", "--out", "n", code=2)
     assert "normalise first, then augment" in sentence
+
+
+def test_json_names_the_cut_points(call, sets):
+    wrote = json.loads(run(call, "train.txt", "--out", "n", "--cut-points", "c.rk", "--json"))
+    assert [one["wrote"] for one in wrote] == ["n/train.txt", "c.rk"]
+
+
+def test_cut_points_need_a_place_of_their_own(call, sets):
+    sentence = run(call, "train.txt", "--out", "n", "--cut-points", "n", code=2)
+    assert "two files would be written to n; choose different names" in sentence
+    assert not Path("n").exists()

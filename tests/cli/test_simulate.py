@@ -47,10 +47,11 @@ def test_clicks_of_several_sets(call, suffix):
     for part, data in sets.items():
         rk.save(data, f"{part}.parquet")
     ending = [] if suffix is None else ["--format", suffix]
-    simulate(call, "clicks", "train.parquet", "test.parquet", "--out", "c", "--users", 40, *ending)
+    options = ["--out", "c", "--users", 40, "--seed", 3]
+    simulate(call, "clicks", "train.parquet", "test.parquet", *options, *ending)
     for part, data in sets.items():
         found = rk.load(f"c/{part}.{suffix or 'parquet'}")
-        assert found.equals(rk.clicks(data, users=40))
+        assert found.equals(rk.clicks(data, users=40, seed=3))
 
 
 def test_the_engine_may_rank_by_a_feature(call):
@@ -61,6 +62,22 @@ def test_the_engine_may_rank_by_a_feature(call):
     assert rk.load("c/d.parquet").equals(expected)
     other = rk.clicks(data).labels["clicks"]
     assert not np.array_equal(expected.labels["clicks"], other, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["polynomials", "--size", "1e12"], "--size must be a finite number, above 0 and at most"),
+        (["challenge", "--size", "1.5"], "--size must be a finite number, above 0 and at most 1"),
+        (["clicks", "d.txt", "--users", "1e300"], "--users must be a finite number, above 0 and"),
+        (["clicks", "absent.txt"], "absent.txt: there is no such file"),
+    ],
+)
+def test_wrong_use(call, words, sentence):
+    rk.save(rk.polynomials(2, n_features=2), "d.txt")
+    code = 1 if "absent.txt" in words else 2
+    assert sentence in call("data", "simulate", *words, "--out", "o", code=code)
+    assert not Path("o").exists()
 
 
 def test_a_group_without_a_command_shows_its_help_and_no_error(capsys):

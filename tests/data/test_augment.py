@@ -140,17 +140,9 @@ def test_every_document_is_drawn_as_often():
     assert (np.abs(counts - 2000) < 5 * 32).all()
 
 
-@pytest.mark.parametrize(
-    ("fraction", "times", "n_queries"), [(0.7, 5, 119_305), (0.5, 10, 217_175)]
-)
-def test_the_sizes_of_aug70_and_aug50(fraction, times, n_queries):
-    """Ensemble, Sec. 2: of 19,944 queries were made so many, the original ones included.
-
-    A few per thousand of the samples are missing there. Queries of 24 documents, about its mean,
-    with no label on more than a third of them, lose none: any half has two labels.
-    """
-    missing = 1 - (n_queries - 19_944) / (times * 19_944)
-    assert 0 < missing < 0.012
+@pytest.mark.parametrize(("fraction", "times"), [(0.7, 5), (0.5, 10)])
+def test_the_sizes_of_aug70_and_aug50(fraction, times):
+    """Queries with no label on more than a third of 24 documents lose no sample."""
     more = augment(make([[0, 1, 2] * 8] * 50), fraction, times)
     assert more.n_queries == 50 + 50 * times
     assert more.n_docs == 50 * (24 + times * rounded(fraction, 24))
@@ -232,7 +224,9 @@ def test_saving_goes_by_blocks_and_comes_back(suffix, monkeypatch):
 
 def test_samples_are_not_sampled_again():
     more = augment(make([[0, 1, 2, 3]] * 3))
-    sentence = r"augment: the data hold samples already, such as '1~1'; augment the original data"
+    sentence = (
+        r"augment: the data hold samples already, such as '1~1' .*; augment the original data"
+    )
     with pytest.raises(rk.UsageError, match=sentence):
         augment(more)
     assert augment(more.originals).equals(more)

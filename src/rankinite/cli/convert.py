@@ -23,6 +23,9 @@ def convert(
             "or any other name for plain text.",
         ),
     ],
+    originals: Annotated[
+        bool, typer.Option("--originals", help="Leave out the samples that data augment added.")
+    ] = False,
     *,
     loading: Loading,
     terminal: Terminal,
@@ -32,6 +35,8 @@ def convert(
     from rankinite.data.scores import save_qrels
 
     found = loading.load(source, terminal)
+    if originals:
+        found = found.originals
     if target.name.removesuffix(".gz").endswith(QRELS):
         save_qrels(found, target)
     else:

@@ -55,7 +55,7 @@ def normalise(
     _refuse_together(sources, cut_points, apply, most_cut_points, loading)
     targets = folder_targets("data normalise", sources, out, suffix)
     if cut_points is not None:
-        refuse_twice("data normalise", [*targets, cut_points])
+        refuse_twice("data normalise", [*targets, out, cut_points])
         refuse_overwriting("data normalise", [cut_points], sources)
     sets: Iterable[RankingData]
     if apply is None:
@@ -68,9 +68,9 @@ def normalise(
         cut_points.parent.mkdir(parents=True, exist_ok=True)
         normaliser.save(cut_points)
     normalised = (normaliser.transform(found, progress=terminal.progress()) for found in sets)
-    save_all(zip(targets, normalised, strict=True), terminal)
-    if cut_points is not None and not terminal.json:
-        terminal.say(f"\nwrote {cut_points}")
+    save_all(
+        zip(targets, normalised, strict=True), terminal, [] if cut_points is None else [cut_points]
+    )
 
 
 def _refuse_together(

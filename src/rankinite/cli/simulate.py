@@ -17,6 +17,7 @@ from rankinite.data.formats import Format
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
 
+LARGEST = 1000.0  # more queries than any memory holds
 Suffix = Annotated[Format, typer.Option("--format", help="The file format.")]
 
 
@@ -41,7 +42,7 @@ def polynomials(
     from rankinite.data.simulators.polynomials import FULL_SIZE
     from rankinite.data.simulators.polynomials import polynomials as simulated
 
-    check("data simulate", "--size", size, Real(0, low_open=True))
+    check("data simulate", "--size", size, Real(0, LARGEST, low_open=True))
     options: dict[str, Any] = {
         "n_features": features,
         "seed": seed,
@@ -119,9 +120,10 @@ def clicks(
     Documents that nobody saw have no rate. Sets that belong together need the same seed.
     """
     from rankinite.data.scores import feature_scores
+    from rankinite.data.simulators.clicks import USERS
     from rankinite.data.simulators.clicks import clicks as simulated
 
-    check("data simulate", "--users", users, Real(0, low_open=True))
+    check("data simulate", "--users", users, USERS)
     targets = folder_targets("data simulate", sources, out, suffix)
 
     def clicked(source: Path) -> RankingData:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
 
 NAMES = {2: ["train", "test"], 3: ["train", "valid", "test"]}
+NEVER_AUGMENTED = {"valid", "test"}
 
 
 def split(
@@ -44,8 +45,8 @@ def split(
 ) -> None:
     """Shuffle the queries and split them; documents and samples of a query stay with it.
 
-    A query's samples, 12~1 and so on from data augment, go into its part; the valid parts of
-    folds leave them out.
+    A query's samples, 12~1 and so on from data augment, go into its part; parts called valid and
+    test leave them out.
     """
     if sum(choice is not None for choice in (parts, proportions, folds)) != 1:
         raise UsageError("data split: give one of --parts, --proportions and --folds")
@@ -71,7 +72,8 @@ def _named_parts(
     width = max(2, len(str(len(pieces))))
     numbers = [f"part{k:0{width}}" for k in range(1, len(pieces) + 1)]
     names = NAMES.get(len(pieces), numbers) if isinstance(wanted, list) else numbers
-    yield from zip(names, pieces, strict=True)
+    for name, piece in zip(names, pieces, strict=True):
+        yield name, piece.originals if name in NEVER_AUGMENTED else piece
 
 
 def _numbers(text: str) -> list[float]:

@@ -59,8 +59,13 @@ def _are_one(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def save_all(sets: Iterable[tuple[Path, RankingData]], terminal: Terminal) -> None:
-    """Save data sets one after the other, in folders that need not be there, and show them."""
+def save_all(
+    sets: Iterable[tuple[Path, RankingData]], terminal: Terminal, others: Sequence[Path] = ()
+) -> None:
+    """Save data sets one after the other, in folders that need not be there, and show them.
+
+    Other files, which have been written already, are shown with them.
+    """
     from rankinite.data.files import save
 
     written = []
@@ -69,4 +74,4 @@ def save_all(sets: Iterable[tuple[Path, RankingData]], terminal: Terminal) -> No
         save(found, path, progress=terminal.progress())
         written.append((path, found.n_queries, found.n_docs))
         del found  # the next one may need the memory while it is made
-    terminal.show_written(written)
+    terminal.show_written(written, others)

@@ -75,16 +75,19 @@ class Terminal:
             table.add_row(*(escape(cell) for cell in row))
         rich.console.Console().print(table)
 
-    def show_written(self, files: Sequence[tuple[Path, int, int]]) -> None:
-        """Print which files were written, with how many queries and documents."""
+    def show_written(
+        self, files: Sequence[tuple[Path, int, int]], others: Sequence[Path] = ()
+    ) -> None:
+        """Print which files were written: data sets with their size, and others."""
         if self.json:
             names = ("wrote", "queries", "documents")
-            self.show_json(
-                [dict(zip(names, (str(path), *counts), strict=True)) for path, *counts in files]
-            )
+            sets = [dict(zip(names, (str(path), *counts), strict=True)) for path, *counts in files]
+            self.show_json([*sets, *({"wrote": str(path)} for path in others)])
             return
         rows = [[str(path), f"{queries:,}", f"{docs:,}"] for path, queries, docs in files]
         self.show_table("Wrote", ["File", "Queries", "Documents"], rows)
+        for path in others:
+            self.say(f"wrote {path}")
 
     def say(self, sentence: str) -> None:
         """Print a sentence of the result."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Real, Whole, check
 from rankinite.core.seeds import generator
+from rankinite.data import checks
 from rankinite.data.origins import first_sample, sample_id
 from rankinite.data.ranking_data import RankingData, runs
 
@@ -38,8 +39,8 @@ def augment(
     of features; whatever belongs to a document or a query goes along. Those with fewer than two
     documents, or with one label only, say nothing about an order and are left out.
 
-    The samples of a query depend on its id, its size and the seed, never on other queries; the
-    first five of ten are those of five.
+    The samples of a query depend on its id, its size, the fraction and the seed, never on other
+    queries; the first five of ten are those of five.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def augment(
         Training data without samples. Validation data is never augmented: split first.
     fraction
         The share of a query's documents that a sample has, rounded to the nearest number of
-        documents, halves up.
+        documents, halves up; large fractions of short queries are all of their documents.
     times
         How many samples are drawn of each query. Query 12 stays as "12", its samples are called
         "12~1", "12~2" and so on; one that is left out leaves a gap.
@@ -61,13 +62,14 @@ def augment(
     >>> more.qids.tolist(), more.sizes.tolist(), more.base is data.base
     (['12', '12~1', '12~2'], [3, 2, 2], True)
     """
+    checks.data_set("augment", data)
     check("augment", "fraction", fraction, FRACTION)
     check("augment", "times", times, Whole(1))
     sample = first_sample(data.qids)
     if sample is not None:
         raise UsageError(
-            f"augment: the data hold samples already, such as {sample!r}; "
-            "augment the original data (data.originals)"
+            f"augment: the data hold samples already, such as {sample!r} (an id that ends in ~ and "
+            "a number); augment the original data"
         )
     drawn = [_drawn(data, queries, fraction, times, seed) for queries in _alike(data.sizes, times)]
     more = _together(data, drawn)

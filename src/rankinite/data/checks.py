@@ -18,6 +18,12 @@ log = logging.getLogger("rankinite")
 BLOCK = 1 << 16
 
 
+def data_set(owner: str, data: object) -> None:
+    """Refuse what is no `RankingData`, told by what every such set has."""
+    if not (hasattr(data, "base") and hasattr(data, "offsets")):
+        raise UsageError(f"{owner}: a {type(data).__name__} is no data set; expected a RankingData")
+
+
 def feature_matrix(X: ArrayLike) -> NDArray[np.float32]:
     """Return features as a read-only float32 matrix in C order."""
     try:

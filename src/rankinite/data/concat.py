@@ -24,6 +24,8 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
     """
     if not parts:
         raise UsageError("concat: there is nothing to put together; give at least one set")
+    for part in parts:
+        checks.data_set("concat", part)
     first = parts[0]
     for part in parts[1:]:
         refuse_other_features("concat", first.feature_names, part.feature_names)

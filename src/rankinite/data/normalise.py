@@ -16,6 +16,7 @@ from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.kernels import n_threads
 from rankinite.core.params import Either, OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
+from rankinite.data import checks
 from rankinite.data.concat import refuse_other_features
 from rankinite.data.cut_points import CutPoints, from_arrays, to_arrays
 from rankinite.data.origins import first_sample
@@ -104,7 +105,7 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
             Who wants to know how far it is.
         """
         self._check_fitted()
-        _refuse_others(data)
+        checks.data_set(OWNER, data)
         refuse_other_features(OWNER, self.feature_names_, data.feature_names)
         used, rows = _used_rows(data)
         n_rows = data.n_docs if used is None else len(used)
@@ -185,7 +186,7 @@ def _checked_sets(sets: RankingData | Sequence[RankingData]) -> list[RankingData
     if not given:
         raise UsageError(f"{OWNER}: there is nothing to fit; give at least one set")
     for data in given:
-        _refuse_others(data)
+        checks.data_set(OWNER, data)
         refuse_other_features(OWNER, given[0].feature_names, data.feature_names)
         sample = first_sample(data.qids)
         if sample is not None:
@@ -194,11 +195,6 @@ def _checked_sets(sets: RankingData | Sequence[RankingData]) -> list[RankingData
                 "more than once; normalise first, then augment"
             )
     return given
-
-
-def _refuse_others(data: Any) -> None:
-    if not isinstance(data, RankingData):
-        raise UsageError(f"{OWNER}: {type(data).__name__} is no data set; expected a RankingData")
 
 
 def _in_blocks(

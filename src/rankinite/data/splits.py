@@ -30,6 +30,7 @@ def split_queries(qids: NDArray[Any], parts: int | Sequence[float], seed: int) -
 def _bounds(parts: int | Sequence[float], n_origins: int) -> Integers:
     """Return where each part ends; none may be empty."""
     shares = _shares(parts)
+    shares /= shares.max()  # large ones would overflow their sum
     bounds: Integers = np.rint(np.cumsum(shares) / shares.sum() * n_origins).astype(np.int64)
     if (np.diff(bounds, prepend=0) == 0).any():
         raise UsageError(

@@ -188,8 +188,9 @@ def _validation_set(owner: str, name: str, given: Any, features: Sequence[str]) 
         sample = first_sample(found.data.qids)
         if sample is not None:
             raise DataError(
-                f"it holds samples, such as {sample!r}, and validation data is never augmented; "
-                "give the original queries only (valid.originals)"
+                f"it holds samples, such as {sample!r} (an id that ends in ~ and a number), and "
+                "validation data is never augmented; leave them out (valid.originals, or "
+                "rankinite data convert --originals)"
             )
         check_features(owner, found.data.feature_names, features)
     except (DataError, UsageError) as problem:

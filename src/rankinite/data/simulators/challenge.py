@@ -63,9 +63,9 @@ def challenge(
     >>> data.n_features, data.feature_names[636]
     (700, '637')
     """
-    check("challenge", "market", market, OneOf(list(MARKETS)))
+    check("challenge", "market", market, Whole(1, len(MARKETS)))
     check("challenge", "part", part, OneOf(PARTS))
-    here = MARKETS[market]
+    here = MARKETS[int(market)]
     if n_queries is None:
         n_queries = here.queries[part]
     check("challenge", "n_queries", n_queries, Whole(1, here.queries[part]))

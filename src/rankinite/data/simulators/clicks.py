@@ -16,6 +16,7 @@ a ranker can learn; and there is a part that nobody can. How many users a query 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.params import Real, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.seeds import generator
+from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
 
@@ -40,6 +42,7 @@ TASTE_FEATURES = 20
 OWN_TASTE = 0.3
 SPREAD_OF_USERS = 1.5
 QUERIES_A_BLOCK = 1_000
+USERS = Real(0, 1e9, low_open=True)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def clicks(
 
     ``labels["clicks"]`` is of users who asked the query itself, ``labels["similar_clicks"]`` of
     those who asked a similar one: more users, more documents, a vaguer meaning. A rate is clicks
-    over views of a page with the document; a document that nobody saw has none (NaN).
+    over views of a page with the document; a document that nobody looked at has none (NaN).
 
     Parameters
     ----------
@@ -88,13 +91,14 @@ def clicks(
     scores
         How the engine ranks, one number a document; a noisy view of the grades if not given.
     users
-        The mean number of users who asked a query.
+        The mean number of users who asked a query, up to a billion.
     seed
         Another seed gives another taste and other users. Sets that belong together need the same.
     progress
         Who wants to know how far it is.
     """
-    check("clicks", "users", users, Real(0, low_open=True))
+    checks.data_set("clicks", data)
+    check("clicks", "users", users, USERS)
     given = None if scores is None else check_scores(scores, data)
     rates = {source.name: np.empty(data.n_docs) for source in SOURCES}
     with (progress or Silent()).start("Simulating clicks", data.n_queries, "queries") as task:
@@ -109,30 +113,62 @@ def clicks(
     return data.with_labels(rates)
 
 
+class _Log:
+    """What the users of one source saw and clicked, added up for every document."""
+
+    def __init__(self, satisfying: Floats) -> None:
+        self.satisfying = satisfying
+        self.page_views, self.looks, self.clicks = np.zeros((3, len(satisfying)))
+
+    def add(self, rng: np.random.Generator, page: Integers, n_users: Integers) -> None:
+        """Let so many users of every query look at its page, from the top."""
+        shown = page >= 0
+        chance = np.where(shown, SLIP + (1 - SLIP) * self.satisfying[page], 0.0)
+        stay = np.full(SHOWN, PATIENCE)
+        stay[-1] = 0.0
+        going_on = np.cumprod((1 - chance) * stay, axis=1)
+        reached = np.column_stack([np.ones(len(page)), going_on[:, :-1]])
+        ends = np.column_stack([reached * chance, reached * (1 - chance) * (1 - stay)])
+        clicked, gave_up = np.split(rng.multinomial(n_users, ends), 2, axis=1)
+        left = np.cumsum(clicked + gave_up, axis=1) - clicked - gave_up
+        docs = page[shown]
+        self.clicks[docs] += clicked[shown]
+        self.looks[docs] += (n_users[:, None] - left)[shown]
+        self.page_views[docs] += np.broadcast_to(n_users[:, None], page.shape)[shown]
+
+    def rates(self) -> Floats:
+        """Return clicks over views of the page; NaN for documents that nobody looked at."""
+        rates = np.full(len(self.looks), np.nan)
+        np.divide(self.clicks, self.page_views, out=rates, where=self.looks > 0)
+        return rates
+
+
 def _rates(data: RankingData, scores: Floats | None, users: float, seed: int) -> list[Floats]:
     """Return the click rates of every source for a block of queries."""
-    rng = generator(seed, "clicks", str(data.qids[0]))
     query = np.repeat(np.arange(data.n_queries), data.sizes)
-    liked = data.y + TASTE * _taste(data, query, seed)
-    liked += OWN_TASTE * rng.standard_normal(data.n_docs)
+    taste = _taste(data, query, seed)
+    rng = generator(seed, "clicks", str(data.qids[0]), _fingerprint(data.y, taste))
+    liked = data.y + TASTE * taste + OWN_TASTE * rng.standard_normal(data.n_docs)
     if scores is None:
         scores = data.y + ENGINE_NOISE * rng.standard_normal(data.n_docs)
-    engine = _standardised(scores, query)
+    engine = _standardised(_n_below(scores, query, data.offsets), query)
     spread = SPREAD_OF_USERS * rng.standard_normal(data.n_queries) - SPREAD_OF_USERS**2 / 2
     expected = users / PAGES * np.exp(spread)
     rates = []
     for source in SOURCES:
         meant = liked + source.other_meaning * rng.standard_normal(data.n_docs)
-        satisfying = _chance_to_satisfy(meant, data.top_grade)
-        seen, clicked = np.zeros((2, data.n_docs))
+        log = _Log(_chance_to_satisfy(meant, data.top_grade))
         for _ in range(PAGES):
             order = engine + source.page_noise * rng.standard_normal(data.n_docs)
             n_users = rng.poisson(expected * source.more_users)
-            docs = _page(order, query, data.offsets)
-            _browse(rng, docs, satisfying, n_users, seen, clicked)
-        with np.errstate(invalid="ignore"):
-            rates.append(clicked / seen)
+            log.add(rng, _page(order, query, data.offsets), n_users)
+        rates.append(log.rates())
     return rates
+
+
+def _fingerprint(*arrays: Floats) -> str:
+    """Return a text for what a block holds: other sets with the same ids have other users."""
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
 def _taste(data: RankingData, query: Integers, seed: int) -> Floats:
@@ -140,11 +176,23 @@ def _taste(data: RankingData, query: Integers, seed: int) -> Floats:
     rng = generator(seed, "clicks", "taste")
     chosen = rng.permutation(data.n_features)[:TASTE_FEATURES]
     weights = rng.standard_normal(len(chosen))
-    values = data.select_features(chosen.tolist()).X
+    rows = np.arange(data.n_docs) if data.rows is None else data.rows
+    columns = data.base[np.ix_(rows, chosen)].T.astype(np.float64)
     taste = np.zeros(data.n_docs)
-    for column, weight in zip(values.T.astype(np.float64), weights, strict=True):
+    for column, weight in zip(columns, weights, strict=True):
         taste += weight * _standardised(column, query)
     return _standardised(taste, query)
+
+
+def _n_below(scores: Floats, query: Integers, offsets: Integers) -> Floats:
+    """Return how many documents of its query have a smaller score than each."""
+    order = np.lexsort((scores, query))
+    places = np.arange(len(order))
+    ties = (np.diff(scores[order], prepend=np.nan) == 0) & (np.diff(query, prepend=-1) == 0)
+    first_alike = np.maximum.accumulate(np.where(ties, 0, places))
+    n_below = np.empty(len(order))
+    n_below[order] = first_alike - offsets[query]
+    return n_below
 
 
 def _standardised(values: Floats, query: Integers) -> Floats:
@@ -174,23 +222,3 @@ def _page(scores: Floats, query: Integers, offsets: Integers) -> Integers:
     top = rank < SHOWN
     page[query[top], rank[top]] = order[top]
     return page
-
-
-def _browse(
-    rng: np.random.Generator,
-    page: Integers,
-    satisfying: Floats,
-    n_users: Integers,
-    seen: Floats,
-    clicked: Floats,
-) -> None:
-    """Let users of every query look at its page; add up what they see and click."""
-    shown = page >= 0
-    chance = np.where(shown, SLIP + (1 - SLIP) * satisfying[page], 0.0)
-    looking_on = np.cumprod(PATIENCE * (1 - chance), axis=1)
-    clicks = chance * np.column_stack([np.ones(len(page)), looking_on[:, :-1]])
-    leaving = np.maximum(1 - clicks.sum(axis=1), 0.0)
-    outcome = rng.multinomial(n_users, np.column_stack([clicks, leaving]))
-    docs = page[shown]
-    clicked[docs] += outcome[:, :SHOWN][shown]
-    seen[docs] += np.broadcast_to(n_users[:, None], page.shape)[shown]

@@ -41,8 +41,8 @@ class Family:
 
     Attributes
     ----------
-    share
-        How many of the features are of this category.
+    n_features
+        How many of the 700 features are of this category.
     common
         A latent quantity that all of its features show, or none.
     others
@@ -51,7 +51,7 @@ class Family:
         The range of correlations between a feature and what it shows.
     """
 
-    share: int
+    n_features: int
     common: str | None
     others: tuple[str, ...]
     clarity: tuple[float, float]
@@ -132,7 +132,9 @@ class Layout:
 def layout_of(market: int) -> Layout:
     """Return the features of a market; they are the same for any seed."""
     rng = generator(0, "challenge", "layout")
-    families = _dealt(rng, {name: family.share for name, family in FAMILIES.items()}, "text match")
+    families = _dealt(
+        rng, {name: family.n_features for name, family in FAMILIES.items()}, "text match"
+    )
     kinds = _dealt(rng, KINDS, "continuous")
     homes = _dealt(rng, HOMES, "both")
     return Layout(
@@ -154,7 +156,8 @@ def _feature(number: int, family: Family, kind: str, market: int) -> Feature:
     rng = generator(0, "challenge", "feature", number)
     clarity = float(rng.uniform(*family.clarity))
     shown = _shown(rng, family)
-    steps, zeros = _levels(rng, kind), float(rng.uniform(*ZEROS)) if kind == "often 0" else 0.0
+    levels = _levels(rng, kind)
+    zeros = float(rng.uniform(*ZEROS)) if kind == "often 0" else 0.0
     if number == BM25F:
         clarity, shown = BM25F_CLARITY, BM25F_LATENTS
     if market != 1:
@@ -167,7 +170,7 @@ def _feature(number: int, family: Family, kind: str, market: int) -> Feature:
         weights=tuple(clarity * weight / length for weight in shown.values()),
         noise=(1 - clarity**2) ** 0.5,
         of_query=set(shown) <= set(OF_QUERIES),
-        levels=steps,
+        levels=levels,
         zeros=zeros,
         # What shows popularity itself is 0 by its own rank.
         needs_clicks="clicks" in shown and "popularity" not in shown and kind == "often 0",

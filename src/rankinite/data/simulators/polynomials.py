@@ -1,6 +1,4 @@
-"""Simulated data sets, seeded: equal arguments give equal bits.
-
-`polynomials` is the artificial data of LambdaSMART, Sec. 5.1, and Optimality, Sec. 6.
+"""The artificial data of LambdaSMART, Sec. 5.1, and Optimality, Sec. 6.
 
 What the papers say: random cubic polynomials after Burges et al. (2005); 50 documents a query; 50
 features (LambdaSMART) or 300 (Optimality); five grades; no noise in the labels; 10,000 / 5,000 /
