@@ -98,5 +98,9 @@ if __name__ == "__main__":
     parser.add_argument("--permutations", type=int, default=100_000)
     parser.add_argument("--turns", type=int, default=3)
     chosen = parser.parse_args()
+    if chosen.permutations < PART * ROWS:
+        parser.error(
+            f"--permutations: expected at least {PART * ROWS}; numpy gets a tenth in blocks"
+        )
     against_simple(chosen.queries, chosen.systems, chosen.permutations, chosen.turns)
     against_scipy(chosen.turns)

@@ -42,6 +42,14 @@ WRONG_USE = [
     (["evaluate", "small.txt", "--feature", "1", "-m", "NGCD"], "no measure 'NGCD'"),
     (["evaluate", "small.txt", "--feature", "9"], "no feature called '9'"),
     (["evaluate", "small.txt", "--feature", "1", "-m", "NDCG[x]"], "no label source 'x'"),
+    (
+        ["evaluate", "small.txt", "--feature", "1", "--per-query", "small.txt"],
+        "evaluate: this would overwrite small.txt",
+    ),
+    (
+        ["evaluate", "small.txt", "scores", "--per-query", "scores"],
+        "evaluate: this would overwrite scores",
+    ),
 ]
 WRONG_DATA = [
     (["data", "describe", "bad.txt"], "bad.txt:2:11: 'x' is not a value of feature 1"),
@@ -50,6 +58,11 @@ WRONG_DATA = [
     (["data", "convert", "small.txt", "absent/out.txt"], "absent: there is no such folder"),
     (["evaluate", "small.txt", "scores"], "2 scores for 150 documents"),
     (["evaluate", "small.txt", "--feature", "1", "-m", "CNDCG"], "click rates lie in [0, 1]"),
+    (["evaluate", "bad.txt", "--feature", "1", "--per-query", "no/x"], "no: there is no such fold"),
+    (["data", "describe", "small.txt", "--figures", "scores"], "scores: this is a file; expected"),
+    (["compare", ".", "scores", "--data", "small.txt"], ".: this is a directory"),
+    (["train", "small.txt", "--valid", ".", "--out", "m.rk"], ".: this is a directory"),
+    (["train", "small.txt", "--valid", "/", "--out", "m.rk"], "/: this is a directory"),
 ]
 
 
@@ -64,6 +77,27 @@ def test_one_sentence_and_the_right_code(small, arguments, words, code):
     assert done.stderr.startswith("Error: ")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_nothing_that_is_read_is_overwritten(small):
+    Path("scores").write_text("1\n" * 150)
+    before = [Path(name).read_bytes() for name in ("small.txt", "scores")]
+    for target in ("small.txt", "./scores", Path("scores").absolute()):
+        assert run("evaluate", "small.txt", "scores", "--per-query", target).returncode == 2
+    assert [Path(name).read_bytes() for name in ("small.txt", "scores")] == before
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_an_encoding_lacks_is_escaped(small, encoding):
+    Path("small.txt").rename("模型.txt")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = run("data", "describe", "模型.txt", "-q", env=environment, encoding=encoding)
+    assert done.returncode == 0
+    shown = "模型.txt" if encoding == "utf-8" else r"\u6a21\u578b.txt"
+    assert shown in done.stdout
+    done = run("data", "describe", "absent模", env=environment, encoding=encoding)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: absent")
 
 
 def test_nothing_is_left_behind_by_a_failure(small):
@@ -118,6 +152,21 @@ def on_a_terminal(*arguments):
         text += piece
     os.close(shown)
     return text.decode()
+
+
+def test_a_narrow_terminal_cuts_no_number(small, monkeypatch):
+    names = [f"copy-number-{k}.txt" for k in range(3)]
+    for name in names:
+        Path(name).write_bytes(Path("small.txt").read_bytes())
+    monkeypatch.setenv("COLUMNS", "60")
+    text = on_a_terminal("data", "describe", *names, "-q")
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 60
+    # Beside 35 letters of text a column of 17 has room, and beside 11 two have.
+    assert text.count("Statistics, continued\r\n") == 2
+    assert text.count("Distribution of grades, continued\r\n") == 1
+    assert [text.count(name) for name in names] == [2, 2, 2]
+    assert text.count(" 150\r\n") == 3
 
 
 def test_a_terminal_gets_rich_tables(small):

@@ -11,8 +11,10 @@ import re
 import numpy as np
 import pytest
 import scipy.stats
+from matplotlib.colors import to_rgba
 
 import rankinite as rk
+from rankinite.evaluation import figures
 from rankinite.evaluation.table import letters_for
 from rankinite.stats.bootstrap import bootstrap
 from rankinite.stats.holm import holm_of_pairs
@@ -84,6 +86,32 @@ def test_randomisation_by_hand():
     scores, data = pairs_of_documents(a="11111", b="00001")
     found = rk.compare(scores, data, "MRR", test="randomisation")
     assert found.p_values["MRR"][0, 1] == 2 / 16
+
+
+@pytest.mark.parametrize("n_queries", [2, 3])
+def test_a_p_value_that_is_the_level_is_significant(n_queries):
+    # Of 2^n sign patterns two are as far from 0 as the one seen: all alike.
+    scores, data = pairs_of_documents(a="1" * n_queries, b="0" * n_queries)
+    level = 2 / 2**n_queries
+    found = rk.compare(scores, data, "MRR", test="randomisation", level=level)
+    assert found.p_values["MRR"][0, 1] == level
+    assert found.significantly_better("MRR", "a", "b")
+    stricter = rk.compare(scores, data, "MRR", test="randomisation", level=level - 1e-9)
+    assert not stricter.significantly_better("MRR", "a", "b")
+
+
+@pytest.mark.parametrize("test", ["t", "randomisation"])
+def test_a_huge_gain_that_systems_share_hides_no_difference(test):
+    # DCG of a label of 60 is 2^60 - 1, beside which means lose 1/2; 20 queries differ by 0.37.
+    y = [60, 0] + [1, 0] * 20
+    data = rk.RankingData(X=np.zeros((42, 1)), y=y, group_sizes=[2] * 21)
+    found = rk.compare({"a": y, "b": y[:2] + [-x for x in y[2:]]}, data, "DCG", test=test)
+    assert found.means["DCG"]["a"] == found.means["DCG"]["b"]
+    assert found.significantly_better("DCG", "a", "b")
+    assert not found.significantly_better("DCG", "b", "a")
+    (pair,) = found.pairs("DCG")
+    assert pair.better == "a"
+    assert pair.difference == pytest.approx(20 * (1 - 1 / math.log2(3)) / 21)
 
 
 def test_the_oracle_picks_by_query():
@@ -231,6 +259,38 @@ def test_settings_of_numpy_become_plain_numbers():
     assert rk.compare(scores, data, **given, **counted).to_json() == plain.to_json()
 
 
+def test_infinite_values_are_refused():
+    qids = np.array([7, 8])
+    one = rk.Evaluation(qids, {"DCG": np.array([1.0, 2.0])})
+    other = rk.Evaluation(qids, {"DCG": np.array([1.0, math.inf])})
+    with pytest.raises(rk.DataError, match=r"compare: DCG of 'b' is inf for query 8; expected fin"):
+        rk.compare_evaluations({"a": one, "b": other})
+
+
+def test_samples_are_refused():
+    scores, data = pairs_of_documents(a="110", b="101")
+    sampled = rk.RankingData(X=data.X, y=data.y, qid=np.repeat(["12", "12~1", "7"], 2))
+    words = "such as '12~1', which p-values would take for independent queries; .*data.originals"
+    with pytest.raises(rk.DataError, match=words):
+        rk.compare(scores, sampled)
+    evaluations = {name: rk.evaluate(s, sampled) for name, s in scores.items()}
+    with pytest.raises(rk.DataError, match=words):
+        rk.compare_evaluations(evaluations)
+
+
+def test_what_is_no_data_set_is_refused():
+    scores, data = pairs_of_documents(a="110", b="101")
+    with pytest.raises(rk.UsageError, match="compare: a list is no data set"):
+        rk.compare(scores, [data])
+
+
+def test_single_labels_may_be_why_no_query_counts():
+    data = rk.RankingData(X=np.zeros((4, 1)), y=[1] * 4, group_sizes=[2, 2])
+    scores = {"a": [1, 2, 1, 2], "b": [2, 1, 2, 1]}
+    with pytest.raises(rk.DataError, match=r"\(empty=0\), or keep queries of a single label"):
+        rk.compare(scores, data, drop_single_label=True)
+
+
 def test_no_query_counts():
     data = rk.RankingData(X=np.zeros((4, 1)), y=[0] * 4, group_sizes=[2, 2], top_grade=1)
     scores = {"a": [1, 2, 1, 2], "b": [2, 1, 2, 1]}
@@ -257,6 +317,8 @@ def test_unknown_names_are_refused(graded):
     found = rk.compare(scores, data, "ERR")
     with pytest.raises(rk.UsageError, match="there is no measure 'MAP'; the measures are 'ERR'"):
         found.significantly_better("MAP", "s0", "s1")
+    with pytest.raises(rk.UsageError, match="there is no measure 'MAP'; the measures are 'ERR'"):
+        found.pairs("MAP")
     with pytest.raises(rk.UsageError, match="no system 's9'; the systems are 's0', 's1', 's2'"):
         found.better_than("ERR", "s9")
 
@@ -328,6 +390,24 @@ def test_csv(named):
     assert float(last["low"]) < 0.875 <= float(last["high"]) == 1.0
     assert last["significantly_better_than"] == "bm25 | x"
     assert rows[0]["significantly_better_than"] == ""
+
+
+def test_names_with_semicolons_stay_apart():
+    names = ["x;y", 'say "z"', "plain"]
+    scores, data = pairs_of_documents(**dict.fromkeys(names, "0" * 8), best="1" * 8)
+    rows = list(csv.DictReader(rk.compare(scores, data, "MRR").to_csv().splitlines()))
+    beaten = rows[-1]["significantly_better_than"]
+    assert beaten.startswith('"x;y";')
+    assert list(csv.reader([beaten], delimiter=";")) == [names]
+
+
+def test_without_correction_nothing_is_corrected(graded):
+    scores, data = graded
+    corrected, alone = (rk.compare(scores, data, "ERR", correction=c) for c in ("holm", "none"))
+    assert [pair.corrected_p for pair in alone.pairs("ERR")] == [None] * 6
+    assert all(pair.corrected_p >= pair.p for pair in corrected.pairs("ERR"))
+    assert json.loads(alone.to_json())["pairs"][0]["corrected_p"] is None
+    assert {row["corrected_p"] for row in csv.DictReader(alone.pairs_to_csv().splitlines())} == {""}
 
 
 def test_csv_of_pairs(named):
@@ -415,7 +495,49 @@ def test_figures_repeat(tmp_path):
         found.draw_differences(tmp_path, baseline="x")
 
 
-def test_wins_ties_and_losses(monkeypatch, tmp_path):
+@pytest.mark.parametrize("n_systems", [2, 12, 60])
+def test_axes_keep_their_height_and_colours_differ(monkeypatch, tmp_path, n_systems):
+    drawn = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    marks = {f"system {k}": "1" * (k % 9) + "0" * (8 - k % 9) for k in range(n_systems)}
+    scores, data = pairs_of_documents(**marks)
+    rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
+    (figure,) = drawn
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    # Inches: 4 for the axes with their words.
+    assert 3.0 < axes.get_position().height * figure.get_figheight() < 4.0
+    assert axes.get_position().width > 0.8
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.y0 >= 0
+    assert box.y1 <= axes.get_window_extent().y0
+    lines = axes.get_lines()[1:]
+    assert len({tuple(to_rgba(line.get_color())) for line in lines}) == n_systems - 1
+
+
+def test_long_names_are_cut_in_figures(monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    scores, data = pairs_of_documents(**{f"{k}{'x' * 200}{k}": "10" for k in "ab"})
+    rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
+    (figure,) = drawn
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert figure.axes[0].yaxis.label.get_window_extent().y0 >= 0
+
+
+def test_names_that_the_font_lacks(tmp_path):
+    # Warnings are errors here.
+    scores, data = pairs_of_documents(模型="10", b="01")
+    (path,) = rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
+    assert path.read_bytes()[:8] == PNG
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """The lines that are drawn, each with its label."""
     import matplotlib.axes
 
     shown = []
@@ -428,6 +550,20 @@ def test_wins_ties_and_losses(monkeypatch, tmp_path):
             plot(self, x, y, **rest),
         ),
     )
+    return shown
+
+
+def test_rounding_neither_wins_nor_loses(shown, tmp_path):
+    # 0.1 + 0.2 and 0.3 differ by 6e-17. The tie of 1e18 does not make 1 and 0.5 one, and 1e-20
+    # loses to 2e-20: what rounding can do depends on the query.
+    values = {"a": [0.1 + 0.2, 1e18, 0.5, 2e-20], "b": [0.3, 1e18, 1.0, 1e-20]}
+    rk.compare_evaluations(
+        {k: rk.Evaluation(np.arange(4), {"DCG": np.array(v)}) for k, v in values.items()}
+    ).draw_differences(tmp_path)
+    assert shown == [([-1e-20, 0, 0, 0.5], "b  b: wins 1, ties 2, losses 1")]
+
+
+def test_wins_ties_and_losses(shown, tmp_path):
     scores, data = pairs_of_documents(a="11000", b="10110", c="00000")
     rk.compare(scores, data, "MRR").draw_differences(tmp_path)
     assert shown == [

@@ -306,3 +306,17 @@ def test_scores_that_are_refused(scores, words):
     with pytest.raises(rk.DataError) as refusal:
         rk.evaluate(scores, data)
     assert words in str(refusal.value)
+
+
+def test_samples_are_warned_of(caplog):
+    data = rk.RankingData(X=np.zeros((4, 1)), y=[0, 1, 0, 1], qid=["12", "12", "12~1", "12~1"])
+    assert rk.evaluate([1, 0, 0, 1], data, "MRR").mean == {"MRR": 0.75}
+    words = "the data hold samples, such as '12~1', which count as queries of their own"
+    assert caplog.messages == [words]
+    rk.evaluate([1, 0], data.originals)
+    assert caplog.messages == [words]
+
+
+def test_what_is_no_data_set_is_refused():
+    with pytest.raises(rk.UsageError, match="evaluate: a list is no data set"):
+        rk.evaluate([1.0], [1.0])

@@ -34,6 +34,17 @@ def skewed(rng, *shape):
     return values
 
 
+def scipy_randomisation(one, other):
+    """Return the exact p-value: flipping a difference is exchanging the two values of a query."""
+    return scipy.stats.permutation_test(
+        (one, other),
+        lambda a, b, axis: np.mean(a - b, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf,
+    ).pvalue
+
+
 tenths = st.integers(0, 10).map(lambda x: x / 10)
 # One column a query: as many as differ between systems are few, so that ties are many.
 matrices = st.integers(2, 4).flatmap(
@@ -76,14 +87,7 @@ def test_randomisation_agrees_with_scipy(n_queries):
     values = skewed(np.random.default_rng(n_queries), 3, n_queries)
     p = randomisation_test(values)
     for i, j in ((0, 1), (0, 2), (1, 2)):
-        # Flipping a difference is exchanging the two values of a query: permutation_type samples.
-        expected = scipy.stats.permutation_test(
-            (values[i], values[j]),
-            lambda a, b, axis: np.mean(a - b, axis=axis),
-            permutation_type="samples",
-            vectorized=True,
-            n_resamples=np.inf,
-        ).pvalue
+        expected = scipy_randomisation(values[i], values[j])
         assert p[i, j] == pytest.approx(expected, rel=1e-12)
 
 
@@ -197,6 +201,63 @@ def test_noise_of_rounding_is_no_difference(test):
     rows[1] = 0.3
     assert (rows[0] != rows[1]).all()
     assert (test(rows) == 1).all()
+
+
+@pytest.mark.parametrize("huge", [2.0**50, 1e18, 1e300])
+def test_a_huge_value_that_systems_share_changes_nothing(huge):
+    # As DCG gives for a label of 50: 2^50 - 1. The query is a tie; its size is of no interest.
+    rng = np.random.default_rng(12)
+    values = skewed(rng, 3, 12) + 0.02 * np.arange(3)[:, None]
+    values[:, 5] = 0.0
+    with_huge = values.copy()
+    with_huge[:, 5] = huge
+    p, exact = t_test(with_huge), randomisation_test(with_huge)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        expected = scipy.stats.ttest_rel(values[i], values[j]).pvalue
+        assert expected < 0.9
+        assert p[i, j] == pytest.approx(expected, rel=1e-9)
+        assert exact[i, j] == scipy_randomisation(values[i], values[j])
+
+
+@every_test
+@pytest.mark.parametrize("odd", [0, 1, 2])
+def test_a_huge_value_that_one_system_lacks_changes_nothing_for_the_others(test, odd):
+    values = skewed(np.random.default_rng(13), 3, 40)
+    values[:, 7] = 2.0**50
+    values[odd, 7] = 0.0
+    one, other = (k for k in range(3) if k != odd)
+    together, alone = test(values), test(values[[one, other]])
+    assert together[one, other] == alone[0, 1] < 0.99
+    # One difference that outweighs all others has either sign: its pattern is always as far.
+    assert together[odd, one] == pytest.approx(test(values[[odd, one]])[0, 1], rel=1e-9)
+
+
+@every_test
+@given(values=matrices)
+@settings(max_examples=40, deadline=None)
+def test_ties_of_tenths_are_ties_beside_large_numbers(test, values):
+    # 1000.3 - 1000 is 0.3 but for 4e-14, which is far more than 0.3 itself is off.
+    np.testing.assert_allclose(test(values + 1000), test(values), rtol=1e-9)
+
+
+def test_differences_that_are_alike_but_for_rounding_are_one_difference():
+    one = np.array([0.1, 0.2, 0.7, 1000.3])
+    values = np.stack([one, one + 0.1])
+    assert len(set((values[1] - values[0]).tolist())) > 1
+    assert t_test(values)[0, 1] == SMALLEST_P
+    # A tie is no such difference. Differences 0, 1, 1, 1: mean 3/4, variance 1/4, so t is
+    # 3/4 / sqrt(1/4 / 4) = 3.
+    values[1, 0] = values[0, 0]
+    assert t_test(values)[0, 1] == pytest.approx(2 * scipy.stats.t.sf(3, 3), rel=1e-9)
+
+
+@every_test
+def test_rounding_is_that_of_the_query(test):
+    # Differences of 1e-16 are real for values of 1e-15, and none for values of 1.
+    small = np.full((2, 9), 1e-15)
+    small[1] += 1e-16 * np.arange(9)
+    assert test(small)[0, 1] < 0.05
+    assert (test(small + 1.0) == 1).all()
 
 
 def test_p_is_never_0():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
+from rankinite.cli.targets import refuse_missing_folders, refuse_overwriting
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
@@ -47,6 +48,11 @@ def evaluate(
 
     if (scores is None) == (feature is None):
         raise UsageError("evaluate: give either a file of scores or --feature")
+    if per_query is not None:
+        refuse_overwriting(
+            "evaluate", [per_query], [source] if scores is None else [source, scores]
+        )
+        refuse_missing_folders([per_query])
     chosen = parse_measures(measures)
     found = loading.load(source, terminal)
     ranking = (

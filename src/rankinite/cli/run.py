@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import errno
+import io
 import logging
 import os
 import re
@@ -30,12 +31,20 @@ def run(arguments: Sequence[str] | None) -> int:
     from rankinite.cli.app import app
 
     sys.unraisablehook = _keep_interrupts
+    _print_whatever_comes()
     try:
         code = app(arguments, prog_name="rankinite", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as problem:
         return _explain(problem)
     return code if isinstance(code, int) else 0
+
+
+def _print_whatever_comes() -> None:
+    """Let output show as an escape what its encoding lacks, such as a name in ASCII."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _keep_interrupts(lost: Any) -> None:
@@ -98,6 +107,8 @@ def _system_sentence(problem: OSError) -> str:
     what = problem.strerror or str(problem)
     if problem.errno == errno.ENOSPC:
         what = "no space is left on the disk"
+    if problem.errno == errno.EEXIST:  # only folders are made where something may be already
+        what = "this is a file; expected a folder"
     return f"{problem.filename}: {what}" if problem.filename else what
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,25 @@ def refuse_overwriting(command: str, targets: Sequence[Path], sources: Sequence[
     for source in sources:
         if any(_are_one(target, source) for target in targets):
             raise UsageError(f"{command}: this would overwrite {source}; write to another place")
+
+
+def refuse_missing_folders(targets: Sequence[Path]) -> None:
+    """Refuse to write files into folders that are not there, before any work is done."""
+    for target in targets:
+        folder = target.parent
+        if not folder.exists():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(folder))
+        refuse_file_as_folder(folder)
+        if target.is_dir():
+            raise IsADirectoryError(
+                errno.EISDIR, "this is a directory; expected a file", str(target)
+            )
+
+
+def refuse_file_as_folder(folder: Path) -> None:
+    """Refuse a file where a folder is to be; what is not there can be made."""
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(errno.EEXIST, "this is a file; expected a folder", str(folder))
 
 
 def _are_one(one: Path, other: Path) -> bool:

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,7 +60,11 @@ class Terminal:
         print(json.dumps(value, indent=2))
 
     def show_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Print a table; the first column is text, the others are numbers."""
+        """Print a table; the first column is text, the others are numbers.
+
+        One that is too wide for the terminal is plain, and in parts where that is too wide as
+        well: no number is cut.
+        """
         if not sys.stdout.isatty():
             print(plain_table(title, columns, rows))
             return
@@ -68,12 +72,17 @@ class Terminal:
         import rich.table
         from rich.markup import escape
 
+        console = rich.console.Console()
+        if drawn_width(columns, rows) > console.width:
+            for k, part in enumerate(_parts(columns, rows, console.width)):
+                print(plain_table(f"{title}, continued" if k else title, *part, gap=" "))
+            return
         table = rich.table.Table(title=escape(title), title_justify="left", title_style="bold")
         for k, column in enumerate(columns):
             table.add_column(escape(column), justify="left" if k == 0 else "right")
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
-        rich.console.Console().print(table)
+        console.print(table)
 
     def show_written(
         self, files: Sequence[tuple[Path, int, int]], others: Sequence[Path] = ()
@@ -94,7 +103,9 @@ class Terminal:
         print(sentence)
 
 
-def plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def plain_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, gap: str = "  "
+) -> str:
     """Return a table in aligned columns of plain text.
 
     Examples
@@ -108,13 +119,51 @@ def plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     lines = [list(columns), *(list(row) for row in rows)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
     texts = [
-        "  ".join(
+        gap.join(
             cell.ljust(width) if k == 0 else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     ]
     return "\n".join([title, *texts])
+
+
+def drawn_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table is on a terminal: three more a column, for lines and spaces.
+
+    Examples
+    --------
+    >>> drawn_width(["set", "queries"], [["train", "10"]])
+    19
+    """
+    return sum(width + 3 for width in _widths(columns, rows)) + 1
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+
+
+def _parts(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], room: int
+) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Part a table by columns so that each part has room as a plain one; all have the first."""
+    first, *others = (width + 1 for width in _widths(columns, rows))
+    begun, used = 1, first
+    for k, width in enumerate(others, 1):
+        if k > begun and used + width > room + 1:
+            yield _part(columns, rows, begun, k)
+            begun, used = k, first
+        used += width
+    yield _part(columns, rows, begun, len(columns))
+
+
+def _part(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], begin: int, end: int
+) -> tuple[list[str], list[list[str]]]:
+    heading, *lines = ([line[0], *line[begin:end]] for line in (columns, *rows))
+    return heading, lines
 
 
 class Bars:

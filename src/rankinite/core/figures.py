@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ def panels(n_panels: int = 1, height: float = HEIGHT) -> tuple[Any, list[Any]]:
 
 
 def save_figure(figure: Any, path: str | Path) -> None:
-    """Write a figure to a file, which appears whole or not at all."""
-    with atomic_write(path) as file:
+    """Write a figure to a file, which appears whole or not at all.
+
+    Letters that the font lacks are drawn as boxes, and nothing is said of them.
+    """
+    with atomic_write(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
         figure.savefig(file, format="png", metadata={"Software": None})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,8 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Constraint, OneOf, Real, Whole, check
 from rankinite.core.progress import Progress
 from rankinite.core.wording import some_of
+from rankinite.data import checks
+from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
 from rankinite.evaluation.comparison import TESTS, Comparison, Settings
@@ -61,7 +64,7 @@ def compare(
     scores
         By the name of the system, one finite score a document; larger is better.
     data
-        The data set.
+        The data set, without samples: they are no independent queries.
     measures, drop_single_label
         As in `evaluate`.
     test
@@ -95,8 +98,10 @@ def compare(
     A letter: significantly better than that system; *: the best mean.
     Fisher's randomisation test, level 0.05.
     """
-    settings = _checked(Settings(test, correction, level, permutations, resamples, seed))
-    names = _checked_names(scores)
+    settings = checked(Settings(test, correction, level, permutations, resamples, seed))
+    checks.data_set("compare", data)
+    names = checked_names(scores)
+    refuse_samples(data.qids)
     rankings = [_checked_scores(name, scores[name], data) for name in names]
     found = evaluate_all(rankings, data, measures, drop_single_label=drop_single_label)
     return _compare(dict(zip(names, found, strict=True)), settings, progress)
@@ -122,9 +127,10 @@ def compare_evaluations(
     test, correction, level, permutations, resamples, seed, progress
         As in `compare`.
     """
-    settings = _checked(Settings(test, correction, level, permutations, resamples, seed))
-    _checked_names(evaluations)
+    settings = checked(Settings(test, correction, level, permutations, resamples, seed))
+    checked_names(evaluations)
     _check_alike(evaluations)
+    refuse_samples(next(iter(evaluations.values())).qids)
     return _compare(evaluations, settings, progress)
 
 
@@ -135,6 +141,7 @@ def _compare(
     first = evaluations[systems[0]]
     measures = tuple(first.per_query)
     per_query = {m: np.stack([one.per_query[m] for one in evaluations.values()]) for m in measures}
+    _check_finite(first.qids, systems, per_query)
     _check_counts(per_query)
     _tell_of_twins(systems, per_query)
     uncorrected, intervals = {}, {}
@@ -191,6 +198,30 @@ def _tau(per_query: Mapping[str, Floats]) -> Floats | None:
     return kendall_tau(np.array([np.nanmean(values, axis=1) for values in per_query.values()]))
 
 
+def refuse_samples(qids: NDArray[Any]) -> None:
+    """Refuse samples of queries: they share documents, and tests take queries for independent."""
+    sample = first_sample(qids)
+    if sample is not None:
+        raise DataError(
+            f"compare: the data hold samples, such as {sample!r}, which p-values would take for "
+            "independent queries; leave them out (data.originals, or rankinite data convert "
+            "--originals)"
+        )
+
+
+def _check_finite(
+    qids: NDArray[Any], systems: Sequence[str], per_query: Mapping[str, Floats]
+) -> None:
+    for measure, values in per_query.items():
+        infinite = np.argwhere(np.isinf(values))
+        if len(infinite):
+            k, query = infinite[0]
+            raise DataError(
+                f"compare: {measure} of {systems[k]!r} is {values[k, query]} for query "
+                f"{qids[query]}; expected finite values"
+            )
+
+
 def _check_counts(per_query: Mapping[str, Floats]) -> None:
     """Refuse a measure for which no query counts, and warn of one for which one does."""
     for measure, values in per_query.items():
@@ -198,7 +229,8 @@ def _check_counts(per_query: Mapping[str, Floats]) -> None:
         if n_queries == 0:
             raise DataError(
                 f"{measure}: no query counts, so there is nothing to compare; leave this measure "
-                "out, or say what a query without a relevant document counts (empty=0)"
+                "out, say what a query without a relevant document counts (empty=0), or keep "
+                "queries of a single label (no drop_single_label, --drop-single-label)"
             )
         if n_queries == 1:
             log.warning("%s: one query counts; a test needs at least two", measure)
@@ -215,7 +247,7 @@ def _tell_of_twins(systems: Sequence[str], per_query: Mapping[str, Floats]) -> N
             log.info("%s have the same values for every query", some_of(group))
 
 
-def _checked(settings: Settings) -> Settings:
+def checked(settings: Settings) -> Settings:
     """Return settings of plain numbers, whatever numbers they were given as."""
     for name, constraint in CONSTRAINTS.items():
         check("compare", name, getattr(settings, name), constraint)
@@ -229,7 +261,8 @@ def _checked(settings: Settings) -> Settings:
     )
 
 
-def _checked_names(systems: Mapping[str, object]) -> list[str]:
+def checked_names(systems: Mapping[str, object]) -> list[str]:
+    """Return the names of systems, of which there must be two."""
     if not isinstance(systems, Mapping):
         raise UsageError(
             f"compare: got {type(systems).__name__}; expected a mapping from the names of systems"

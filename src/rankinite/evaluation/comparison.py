@@ -22,6 +22,7 @@ from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.evaluation.figures import draw_differences
 from rankinite.evaluation.table import Cell, Row, Table, letters_for
 from rankinite.stats.bootstrap import Intervals
+from rankinite.stats.differences import mean_differences
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +50,8 @@ class Pair:
     difference, low, high
         Of the means, and the ends of its bootstrap interval.
     p, corrected_p
-        The p-values, of this pair alone and corrected for all pairs.
+        The p-values, of this pair alone and corrected for all pairs; None if nothing was
+        corrected.
     better
         The one that is significantly better, if one is.
     """
@@ -61,7 +63,7 @@ class Pair:
     low: float
     high: float
     p: float
-    corrected_p: float
+    corrected_p: float | None
     better: str | None
 
 
@@ -77,9 +79,11 @@ class Comparison:
         The queries.
     per_query
         For every measure, systems x queries; NaN where the query is left out.
-    p_values, uncorrected
-        For every measure, systems x systems: p-values corrected for all pairs, and of each pair
-        alone (Challenge, Table 8).
+    p_values
+        For every measure, systems x systems: what decides about significance. Corrected for all
+        pairs, unless ``settings.correction`` is ``"none"``.
+    uncorrected
+        The same, of each pair alone (Challenge, Table 8).
     intervals
         For every measure, bootstrap intervals of means and of their differences; they hold a share
         of 1 - ``settings.level``.
@@ -109,6 +113,14 @@ class Comparison:
         }
 
     @cached_property
+    def differences(self) -> dict[str, Floats]:
+        """How much larger the mean of one system is than another's: systems x systems."""
+        return {
+            measure: mean_differences(values[:, ~np.isnan(values[0])])
+            for measure, values in self.per_query.items()
+        }
+
+    @cached_property
     def n_queries(self) -> dict[str, int]:
         """How many queries count for every measure."""
         return {name: int((~np.isnan(v[0])).sum()) for name, v in self.per_query.items()}
@@ -128,9 +140,8 @@ class Comparison:
         self._place("measure", self.measures, measure)
         i = self._place("system", self.systems, system)
         j = self._place("system", self.systems, other)
-        means = self.means[measure]
-        below = self.p_values[measure][i, j] <= self.settings.level
-        return bool(below) and means[system] > means[other]
+        significant = self.p_values[measure][i, j] <= self.settings.level
+        return bool(significant and self.differences[measure][i, j] > 0)
 
     def better_than(self, measure: str, system: str) -> list[str]:
         """Return the systems that a system is significantly better than."""
@@ -138,6 +149,7 @@ class Comparison:
 
     def pairs(self, measure: str) -> list[Pair]:
         """Return every two systems, the first named first."""
+        self._place("measure", self.measures, measure)
         return [
             self._pair(measure, i, j)
             for i in range(len(self.systems))
@@ -171,7 +183,10 @@ class Comparison:
         return self.table().to_latex()
 
     def to_csv(self) -> str:
-        """Return one line a system and measure: mean, interval, what it is better than."""
+        """Return one line a system and measure: mean, interval, what it is better than.
+
+        Names of the latter are joined by semicolons; one that holds a semicolon is quoted.
+        """
         names = ["system", "measure", "queries", "mean", "low", "high", "significantly_better_than"]
         numbers = range(len(self.systems))
         return _csv(names, (self._line(m, k) for m in self.measures for k in numbers))
@@ -237,22 +252,25 @@ class Comparison:
         return names.index(name)
 
     def _pair(self, measure: str, i: int, j: int) -> Pair:
-        means = self.means[measure]
         system, other = self.systems[i], self.systems[j]
+        difference = float(self.differences[measure][i, j])
         low, high = self.intervals[measure].differences[i, j].tolist()
-        winner, loser = (system, other) if means[system] > means[other] else (other, system)
+        winner, loser = (system, other) if difference > 0 else (other, system)
         better = self.significantly_better(measure, winner, loser)
         return Pair(
             measure=measure,
             system=system,
             other=other,
-            difference=means[system] - means[other],
+            difference=difference,
             low=low,
             high=high,
             p=float(self.uncorrected[measure][i, j]),
-            corrected_p=float(self.p_values[measure][i, j]),
+            corrected_p=self._corrected_p(measure, i, j),
             better=winner if better else None,
         )
+
+    def _corrected_p(self, measure: str, i: int, j: int) -> float | None:
+        return None if self.settings.correction == "none" else float(self.p_values[measure][i, j])
 
     def _cell(self, measure: str, system: str) -> Cell:
         means = self.means[measure]
@@ -264,7 +282,7 @@ class Comparison:
     def _line(self, measure: str, k: int) -> list[Any]:
         system = self.systems[k]
         ends = self.intervals[measure].means[k].tolist()
-        beaten = ";".join(self.better_than(measure, system))
+        beaten = _joined(self.better_than(measure, system))
         count = self.n_queries[measure]
         return [system, measure, count, self.means[measure][system], *ends, beaten]
 
@@ -305,6 +323,17 @@ def _csv(names: list[str], lines: Iterable[Iterable[Any]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(lines)
+    return text.getvalue()
+
+
+def _joined(names: list[str]) -> str:
+    """Join names by semicolons, as a line of CSV that has them for commas.
+
+    >>> _joined(["bm25", "k=1;b=2"])
+    'bm25;"k=1;b=2"'
+    """
+    text = io.StringIO()
+    csv.writer(text, delimiter=";", lineterminator="").writerow(names)
     return text.getvalue()
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankinite.data import checks
+from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
 from rankinite.measures.compute import Measuring
@@ -58,7 +60,7 @@ def evaluate(
     """Evaluate scores on a data set.
 
     Documents with equal scores count as if every order among them were equally likely. Every
-    query counts alike in a mean; query weights are for training.
+    query counts alike in a mean, and so does every sample of one; query weights are for training.
 
     Parameters
     ----------
@@ -78,7 +80,13 @@ def evaluate(
     >>> evaluate([0.3, 0.1], data, ["MRR", "ERR"]).mean
     {'MRR': 0.5, 'ERR': 0.25}
     """
+    checks.data_set("evaluate", data)
     checked = check_scores(scores, data)
+    sample = first_sample(data.qids)
+    if sample is not None:
+        log.warning(
+            "the data hold samples, such as %r, which count as queries of their own", sample
+        )
     return evaluate_all([checked], data, measures, drop_single_label=drop_single_label)[0]
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.figures import panels, save_figure
-from rankinite.stats.units import NOISE, Units
+from rankinite.core.figures import HEIGHT, panels, save_figure
+from rankinite.stats.differences import Differences
 
 Floats = NDArray[np.float64]
 
 FEW_QUERIES = 50
+MOST_COLOURS = 10  # that matplotlib has for lines
+LEGEND_LINE = 0.18  # inches
+# Of a name: what a line of the legend has room for, and an axis.
+SIGNS_IN_LEGEND = 48
+SIGNS_AT_AXIS = 24
 
 
 def draw_differences(
@@ -46,26 +52,42 @@ def draw_differences(
 def _draw(
     path: Path, measure: str, values: Floats, letters: Mapping[str, str], baseline: int
 ) -> None:
-    figure, (axes,) = panels()
+    n_lines = len(letters) - 1
+    figure, (axes,) = panels(height=HEIGHT + LEGEND_LINE * (n_lines + 1))
     axes.axhline(0, color="grey", linewidth=1)
-    differences = np.sort(without_noise(values, baseline), axis=1)
+    axes.set_prop_cycle(color=_colours(n_lines))
+    differences = np.sort(Differences.between(values, values[baseline]).values, axis=1)
     ranks = np.arange(1, values.shape[1] + 1)
     marker = "." if len(ranks) <= FEW_QUERIES else ""
     for k, (name, letter) in enumerate(letters.items()):
         if k != baseline:
-            label = _label(f"{letter}  {name}", differences[k])
+            label = _label(f"{letter}  {_short(name, SIGNS_IN_LEGEND)}", differences[k])
             axes.plot(ranks, differences[k], linewidth=1.5, marker=marker, label=label)
-    words = _plain(f"{measure}, difference to {list(letters)[baseline]}")
+    words = _plain(f"{measure}, difference to {_short(list(letters)[baseline], SIGNS_AT_AXIS)}")
     axes.set(xlabel="Queries, by difference", ylabel=words)
-    axes.legend(fontsize="small")
+    figure.legend(loc="outside lower center", fontsize="small", frameon=False)
     save_figure(figure, path)
 
 
-def without_noise(values: Floats, baseline: int) -> Floats:
-    """Return the differences to one system; those within rounding are 0."""
-    units = Units.of(values).counts
-    noise = np.abs(units - units[baseline]) <= NOISE
-    return np.where(noise, 0.0, values - values[baseline])
+def _colours(n_lines: int) -> list[Any]:
+    """Return the usual colours, or as many from a rainbow as there are lines."""
+    from matplotlib import colormaps
+
+    if n_lines <= MOST_COLOURS:
+        return list(colormaps["tab10"](np.arange(MOST_COLOURS)))
+    return list(colormaps["turbo"](np.linspace(0.0, 1.0, n_lines)))
+
+
+def _short(name: str, most: int) -> str:
+    """Cut the middle out of a long name: both ends may be what tells it from others.
+
+    Examples
+    --------
+    >>> _short("tree with 500 leaves", 10)
+    'tree …aves'
+    """
+    half = most // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[1 - half :]}"
 
 
 def _label(name: str, differences: Floats) -> str:

@@ -4,26 +4,31 @@ If two systems are alike, then a query's two values might as well have been the 
 every difference might have the other sign. The p-value is the share of sign patterns whose sum of
 differences is at least as far from 0 as the one seen.
 
-A pattern serves all systems: the sum of signed differences of two systems is the difference of
-their sums of signed values. And eight queries serve at once: the sums over all 256 subsets of them
-stand in a table, in which a byte of the pattern is looked up. Sums are whole numbers, so they are
-exact, and two patterns tie if they do.
+A pattern serves all systems: the sum of signed differences of two systems is what is between their
+sums of signed differences to the first system. And eight queries serve at once: the sums over all
+256 subsets of them stand in a table, in which a byte of the pattern is looked up. Sums are whole
+numbers, so they are exact, and two patterns tie if they do, but for the rounding of the values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.seeds import generator
-from rankinite.stats.units import NOISE, Floats, Integers, Units
+from rankinite.stats.differences import Differences
+from rankinite.stats.units import Floats, Integers, Units
 
 # What is looked up stays in the cache. A block has a generator of its own, so this number is part
 # of what a seed means.
 BLOCK = 8192
+# Two systems whose differences are all below this share of the largest between any two would lose
+# bits to the unit that all share.
+SMALL = 2.0**-16
 
 Pattern = Iterator[NDArray[np.uint8]]  # for every eight queries, one byte a pattern
 
@@ -60,20 +65,55 @@ def randomisation_test(
     array([[1.  , 0.25],
            [0.25, 1.  ]])
     """
-    units = Units.of(values).counts
-    n_queries = units.shape[-1]
+    n_systems, n_queries = values.shape[-2:]
     every = n_queries < permutations.bit_length()
     n_patterns = 2**n_queries if every else permutations
     blocks = _enumerated(n_queries) if every else _drawn(n_queries, permutations, seed)
-    columns = np.ascontiguousarray(units.reshape(-1, n_queries).T)
-    counts = np.zeros((*units.shape[:-1], units.shape[-2]), np.int64)
+    units = Units.of(Differences.between(values, values[..., :1, :]).values)
+    columns = np.ascontiguousarray(units.counts.reshape(-1, n_queries).T)
+    seen = _Seen.of(values, units)
+    counts = np.zeros((*values.shape[:-1], n_systems), np.int64)
     with (progress or Silent()).start("Randomisation", n_patterns, "permutations") as task:
         for n_rows, pattern in blocks:
             sums = _signed_sums(columns, n_rows, pattern)
-            _count(sums.reshape(n_rows, *units.shape[:-1]), units, counts)
+            _count(sums.reshape(n_rows, *values.shape[:-1]), seen.far, counts)
             task.advance(n_rows)
     p = counts / n_patterns if every else (counts + 1) / (n_patterns + 1)
-    return np.where(np.eye(units.shape[-2], dtype=bool), 1.0, p)
+    for place in map(tuple, np.argwhere(seen.small)):
+        two = values[place[:-2]][list(place[-2:])]
+        p[place] = randomisation_test(two, permutations=permutations, seed=seed)[0, 1]
+    return _mirrored(p)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The differences as they are, of every two systems; only what is above a diagonal counts.
+
+    Attributes
+    ----------
+    far
+        How far from 0 their sum is, in units; less what rounding can make of it.
+    small
+        Whether they are too small for the common unit: such systems are tested by themselves.
+    """
+
+    far: Integers
+    small: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, values: Floats, units: Units) -> _Seen:
+        n_systems, n_queries = values.shape[-2:]
+        sums = units.counts.sum(axis=-1)
+        far = np.abs(sums[..., None, :] - sums[..., :, None])
+        largest = np.zeros(far.shape)
+        for i in range(n_systems - 1):
+            found = Differences.between(values[..., i + 1 :, :], values[..., i : i + 1, :])
+            largest[..., i, i + 1 :] = np.abs(found.values).max(axis=-1)
+            rounding = np.ldexp(found.rounding.sum(axis=-1), -units.exponents[..., None])
+            # Both sums may be off, each by the values' rounding and a unit a query.
+            far[..., i, i + 1 :] -= 2 * (np.ceil(rounding).astype(np.int64) + n_queries)
+        limit = SMALL * largest.max(axis=(-2, -1), keepdims=True)
+        return cls(far, (largest > 0) & (largest < limit))
 
 
 def _enumerated(n_queries: int) -> Iterator[tuple[int, Pattern]]:
@@ -121,12 +161,14 @@ def _subset_sums(rows: Integers) -> Integers:
     return sums
 
 
-def _count(sums: Integers, units: Integers, counts: Integers) -> None:
+def _count(sums: Integers, far: Integers, counts: Integers) -> None:
     """Count the patterns whose difference is as far from 0 as the one seen, or farther."""
-    seen = units.sum(axis=-1)
-    rounding = 2 * NOISE * units.shape[-1]
-    for i in range(units.shape[-2] - 1):
-        far = np.abs(seen[..., i + 1 :] - seen[..., i : i + 1]) - rounding
+    for i in range(sums.shape[-1] - 1):
         others = np.abs(sums[..., i + 1 :] - sums[..., i : i + 1])
-        counts[..., i, i + 1 :] += (others >= far).sum(axis=0)
-        counts[..., i + 1 :, i] = counts[..., i, i + 1 :]
+        counts[..., i, i + 1 :] += (others >= far[..., i, i + 1 :]).sum(axis=0)
+
+
+def _mirrored(p: Floats) -> Floats:
+    """Return a matrix with what is above the diagonal on both sides, and 1 on it."""
+    above = np.triu(p, 1)
+    return above + above.swapaxes(-2, -1) + np.eye(p.shape[-1])

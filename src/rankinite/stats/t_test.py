@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from rankinite.stats.units import NOISE, Floats, Integers, Units
+from rankinite.stats.differences import Differences
+from rankinite.stats.units import Floats, Units
 
 SMALLEST_P = float(np.finfo(np.float64).tiny)
 
@@ -29,24 +31,31 @@ def t_test(values: Floats) -> Floats:
     array([[1.    , 0.0742],
            [0.0742, 1.    ]])
     """
-    units = Units.of(values).counts
-    n_systems = units.shape[-2]
-    p = np.ones((*units.shape[:-1], n_systems))
+    n_systems = values.shape[-2]
+    p = np.ones((*values.shape[:-1], n_systems))
     for i in range(n_systems - 1):
-        differences = units[..., i + 1 :, :] - units[..., i : i + 1, :]
-        p[..., i, i + 1 :] = p[..., i + 1 :, i] = _p_values(differences)
+        found = Differences.between(values[..., i + 1 :, :], values[..., i : i + 1, :])
+        p[..., i, i + 1 :] = p[..., i + 1 :, i] = _p_values(found)
     return p
 
 
-def _p_values(differences: Integers) -> Floats:
+def _p_values(differences: Differences) -> Floats:
     """Return the p-values of rows of differences."""
-    n_queries = differences.shape[-1]
+    n_queries = differences.values.shape[-1]
     if n_queries < 2:
-        return np.ones(differences.shape[:-1])
-    kept = np.where(np.abs(differences) <= NOISE, 0, differences)
-    mean = kept.sum(axis=-1) / n_queries
-    error = kept.std(axis=-1, ddof=1) / np.sqrt(n_queries)
-    constant = np.ptp(kept, axis=-1) <= 2 * NOISE
-    distance = np.divide(mean, error, out=np.full_like(mean, np.inf), where=~constant)
+        return np.ones(differences.values.shape[:-1])
+    # Every row has a unit of its own, so no pair of systems suffers from another's differences.
+    units = Units.of(differences.values[..., None, :]).counts[..., 0, :]
+    mean = units.sum(axis=-1) / n_queries
+    error = units.std(axis=-1, ddof=1) / np.sqrt(n_queries)
+    distance = np.divide(mean, error, out=np.full_like(mean, np.inf), where=~_alike(differences))
     p = np.maximum(2 * stdtr(n_queries - 1, -np.abs(distance)), SMALLEST_P)
     return np.where(mean == 0, 1.0, p)
+
+
+def _alike(differences: Differences) -> NDArray[np.bool_]:
+    """Tell of every row whether one number is within rounding of all its differences."""
+    lows = differences.values - differences.rounding
+    highs = differences.values + differences.rounding
+    alike: NDArray[np.bool_] = lows.max(axis=-1) <= highs.min(axis=-1)
+    return alike

@@ -1,4 +1,4 @@
-"""Values as whole numbers: their sums are exact, in any order, and ties are seen as ties."""
+"""Numbers as whole numbers: their sums are exact, in any order."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SUM_BITS = 60
-# The last five bits of a float64 are where the rounding of whoever computed the values shows.
 VALUE_BITS = 48
-# Two values that are equal but for rounding may lie on two sides of half a unit.
-NOISE = 2
 
 
 @dataclass(frozen=True)
 class Units:
-    """Values of systems for queries as whole multiples of a unit, a power of two.
+    """Numbers of systems for queries as whole multiples of a unit, a power of two.
 
     Attributes
     ----------
     counts
-        How many units each value has: systems x queries, and further axes before.
+        How many units each number has: systems x queries, and further axes before.
     exponents
         Of the units: one for all systems and queries, and the further axes before.
     """
@@ -33,8 +30,8 @@ class Units:
     exponents: NDArray[np.int32]
 
     @classmethod
-    def of(cls, values: Floats) -> Units:
-        """Round values to units so fine that no sum over queries gets beyond 2^60.
+    def of(cls, numbers: Floats) -> Units:
+        """Round numbers to units so fine that no sum over queries gets beyond 2^60.
 
         Examples
         --------
@@ -42,9 +39,9 @@ class Units:
         >>> units.back(units.counts.sum(axis=-1)).tolist()
         [0.75, 1.0]
         """
-        largest = np.frexp(np.abs(values).max(axis=(-2, -1)))[1]
-        exponents = largest - min(VALUE_BITS, SUM_BITS - values.shape[-1].bit_length())
-        counts = np.rint(np.ldexp(values, -exponents[..., None, None]))
+        largest = np.frexp(np.abs(numbers).max(axis=(-2, -1)))[1]
+        exponents = largest - min(VALUE_BITS, SUM_BITS - numbers.shape[-1].bit_length())
+        counts = np.rint(np.ldexp(numbers, -exponents[..., None, None]))
         return cls(counts.astype(np.int64), exponents)
 
     def back(self, sums: Integers) -> Floats:
