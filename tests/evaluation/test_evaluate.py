@@ -309,7 +309,8 @@ def test_scores_that_are_refused(scores, words):
 
 
 def test_samples_are_warned_of(caplog):
-    data = rk.RankingData(X=np.zeros((4, 1)), y=[0, 1, 0, 1], qid=["12", "12", "12~1", "12~1"])
+    qid = ["12", "12", "12~1", "12~1"]
+    data = rk.RankingData(X=np.zeros((4, 1)), y=[0, 1, 0, 1], qid=qid, top_grade=1)
     assert rk.evaluate([1, 0, 0, 1], data, "MRR").mean == {"MRR": 0.75}
     words = "the data hold samples, such as '12~1', which count as queries of their own"
     assert caplog.messages == [words]
