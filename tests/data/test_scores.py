@@ -64,6 +64,47 @@ def test_numbers_as_people_write_them(text, compress):
 RUN = "x Q0 b 1 9 t\nx Q0 a 2 8 t\ny Q0 ü 1 7 t\nx Q0 c 3 6 t\ny Q0 a 2 5 t\n"
 
 
+WORDS = [
+    "1",
+    "-1",
+    "+2",
+    "1e5",
+    "1E-5",
+    "0x10",
+    "1_0",
+    "nan",
+    "-inf",
+    "1e999",
+    "3.",
+    ".",
+    ".5",
+    "1e-400",
+    "1,5",
+    "--1",
+    "infinity",
+    "٣",
+]
+
+
+@given(lines=st.lists(st.sampled_from([*WORDS, "", "  ", "\t7", "8\r", "1 2"]), max_size=4))
+def test_what_is_read_at_once_is_what_is_read_one_by_one(lines):
+    """numpy reads whole files; what Python's float says is right."""
+    FILE.write_text("\n".join([*lines, "0"]))
+    expected = [line.split() for line in [*lines, "0"] if line.split()]
+    try:
+        scores = [float(word) for (word,) in expected]
+    except ValueError:
+        scores = [np.nan]
+    data = RankingData(
+        np.zeros((len(expected), 1)), np.zeros(len(expected)), np.zeros(len(expected), int)
+    )
+    if np.isfinite(scores).all():
+        assert load_scores(FILE, data).tolist() == scores
+    else:
+        with pytest.raises(FileFormatError):
+            load_scores(FILE, data)
+
+
 def test_a_run_is_matched_by_name_not_by_order():
     FILE.write_text("\n" + RUN.replace(" Q0 ", "\tQ0\t\t"), "utf-8")
     assert load_scores(str(FILE), NAMED).tolist() == [8, 9, 6, 5, 7]

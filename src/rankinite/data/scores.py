@@ -79,6 +79,9 @@ def load_scores(
     """
     check("load_scores", "missing", missing, OneOf(["refuse", "last"]))
     source = Path(path)
+    plain = _plain_numbers(source)
+    if plain is not None and len(plain) == data.n_docs:
+        return plain if order is None else plain[order]
     lines = [(number, line.split()) for number, line in _lines(source) if line.strip()]
     if not lines:
         raise FileFormatError(source, "there are no scores in this file")
@@ -137,6 +140,22 @@ def save_qrels(data: RankingData, path: str | Path) -> None:
     rows = zip(qids, _document_names(data), data.y.astype(int).tolist(), strict=True)
     with create_text(path) as file:
         file.writelines(f"{qid} 0 {name} {label}\n".encode() for qid, name, label in rows)
+
+
+def _plain_numbers(path: Path) -> NDArray[np.float64] | None:
+    """Return the scores of a file with one number a line; None if anything needs a closer look."""
+    found = []
+    for block in read_blocks_of_lines(path, Silent()):
+        text = block.text[: block.n_bytes].tobytes()
+        words = text.split()
+        if len(words) != sum(1 for line in text.split(b"\n") if line.strip()):
+            return None
+        try:
+            found.append(np.array(words, np.bytes_).astype(np.float64))
+        except ValueError:
+            return None
+    scores = np.concatenate(found) if found else np.empty(0)
+    return scores if np.isfinite(scores).all() else None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
