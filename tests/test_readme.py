@@ -70,7 +70,7 @@ def test_transcripts_and_the_python_example():
         done.stdout,
         re.DOTALL,
     )
-    assert {"rest.parquet", "background.rk", "adapted.rk", "ranks.rk"} <= {
+    assert {"test.parquet", "background.rk", "adapted.rk", "ranks.rk"} <= {
         p.name for p in Path().iterdir()
     }
 
