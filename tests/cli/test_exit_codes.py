@@ -30,7 +30,8 @@ def small():
 
 
 WRONG_USE = [
-    (["nonsense"], "No such command"),
+    (["nonsense"], "No such command 'nonsense'; see rankinite --help"),
+    (["data", "normalize"], "Did you mean 'normalise'? See rankinite data --help"),
     (["data", "describe"], "Missing argument"),
     (["data", "describe", "small.txt", "--nope"], "No such option"),
     (["data", "split", "small.txt", "--out", "o"], "--parts, --proportions and --folds"),

@@ -92,7 +92,8 @@ def _usage_sentence(problem: typer.TyperException) -> str:
         ours = _our_flag(getattr(problem, "option_name", ""))
         if ours:
             return f"{problem.message}; {ours}"
-    return problem.format_message().rstrip(".") + f"; see {context.command_path} --help"
+    words = problem.format_message().rstrip(".")
+    return f"{words}{' See' if words.endswith('?') else '; see'} {context.command_path} --help"
 
 
 def _our_flag(flag: str) -> str:
