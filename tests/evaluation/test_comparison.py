@@ -2,56 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import logging
 import math
-import re
 
 import numpy as np
 import pytest
 import scipy.stats
-from matplotlib.colors import to_rgba
 
 import rankinite as rk
-from rankinite.evaluation import figures
-from rankinite.evaluation.table import letters_for
+from compare_cases import graded_systems, pairs_of_documents
 from rankinite.stats.bootstrap import bootstrap
 from rankinite.stats.holm import holm_of_pairs
 from rankinite.stats.randomisation import randomisation_test
 from rankinite.stats.t_test import SMALLEST_P, t_test
 
-PNG = b"\x89PNG\r\n\x1a\n"
 MEASURES = ["NDCG@10", "ERR", "MAP(relevant=2)"]
-MANY = 30
-
-
-def pairs_of_documents(**wins: str) -> tuple[dict[str, list[float]], rk.RankingData]:
-    """Return systems that put the one relevant document of two first (1) or last (0), by query.
-
-    MRR is 1 then, or 1/2.
-    """
-    n_queries = len(next(iter(wins.values())))
-    data = rk.RankingData(
-        X=np.zeros((2 * n_queries, 1)), y=[1, 0] * n_queries, group_sizes=[2] * n_queries
-    )
-    scores = {
-        name: [float(x) for win in marks for x in ((1, 0) if win == "1" else (0, 1))]
-        for name, marks in wins.items()
-    }
-    return scores, data
 
 
 @pytest.fixture(scope="module")
 def graded() -> tuple[dict[str, np.ndarray], rk.RankingData]:
-    """Four systems on 60 queries; some have no relevant document, some one label only."""
-    rng = np.random.default_rng(1)
-    sizes = rng.integers(1, 12, 60)
-    y = rng.integers(0, 5, sizes.sum())
-    y[: sizes[:5].sum()] = 0
-    data = rk.RankingData(X=np.zeros((len(y), 1)), y=y, group_sizes=sizes, top_grade=4)
-    scores = {f"s{k}": y * k / 4 + rng.normal(size=len(y)) for k in range(4)}
-    return scores, data
+    return graded_systems()
 
 
 def test_means_oracle_and_p_values_by_hand():
@@ -158,7 +128,8 @@ def test_evaluations_at_hand_compare_alike(graded):
         name: rk.evaluate(s, data, MEASURES, drop_single_label=True) for name, s in scores.items()
     }
     again = rk.compare_evaluations(evaluations, **settings)
-    assert found.to_json() == again.to_json()
+    assert found.as_json() == {**again.as_json(), "drop_single_label": True}
+    assert again.settings.drop_single_label is None
     other = rk.compare_evaluations(evaluations, **{**settings, "seed": 1})
     assert found.to_json() != other.to_json()
 
@@ -321,252 +292,3 @@ def test_unknown_names_are_refused(graded):
         found.pairs("MAP")
     with pytest.raises(rk.UsageError, match="no system 's9'; the systems are 's0', 's1', 's2'"):
         found.better_than("ERR", "s9")
-
-
-@pytest.fixture(scope="module")
-def named() -> rk.Comparison:
-    """Names that every format has to escape, and measures for which other queries count."""
-    scores, data = pairs_of_documents(**{"bm25 | x": "00000000", "tree_2 & 50%": "11111111"})
-    y = data.y.copy()
-    y[0] = 0
-    changed = rk.RankingData(X=data.X, y=y, group_sizes=data.sizes, top_grade=1)
-    return rk.compare(scores, changed, "MRR,P@1")
-
-
-def test_text(named):
-    # The first query has no relevant document: MRR skips it, P counts 0.
-    assert str(named) == (
-        "Means over 7 (MRR), 8 (P@1) queries\n"
-        "   System           MRR       P@1\n"
-        "a  bm25 | x      0.5000    0.0000\n"
-        "b  tree_2 & 50%  1.0000*ᵃ  0.8750*ᵃ\n"
-        "   oracle        1.0000    0.8750\n"
-        "A letter: significantly better than that system; *: the best mean.\n"
-        "Paired t-test, level 0.05."
-    )
-
-
-def test_text_without_unicode(named):
-    assert "1.0000*^a  0.8750*^a\n" in named.table().to_text(unicode=False)
-    assert named.table().to_text(unicode=False).isascii()
-
-
-def test_markdown(named):
-    assert named.to_markdown() == (
-        "Means over 7 (MRR), 8 (P@1) queries\n"
-        "\n"
-        "|  | System | MRR | P@1 |\n"
-        "| --- | --- | ---: | ---: |\n"
-        "| a | bm25 \\| x | 0.5000 | 0.0000 |\n"
-        "| b | tree\\_2 \\& 50% | **1.0000**ᵃ | **0.8750**ᵃ |\n"
-        "|  | oracle | 1.0000 | 0.8750 |\n"
-        "\n"
-        "A letter: significantly better than that system; bold: the best mean. "
-        "Paired t-test, level 0.05.\n"
-    )
-
-
-def test_latex(named):
-    lines = named.to_latex().splitlines()
-    assert r"a & bm25 \textbar{} x & 0.5000 & 0.0000 \\" in lines
-    wins = r"\textbf{1.0000}\textsuperscript{a} & \textbf{0.8750}\textsuperscript{a}"
-    assert rf"b & tree\_2 \& 50\% & {wins} \\" in lines
-    assert (
-        lines.index(r"\midrule", lines.index(r"\midrule") + 1)
-        == lines.index(r" & oracle & 1.0000 & 0.8750 \\") - 1
-    )
-    assert r"\caption{Means over 7 (MRR), 8 (P@1) queries. A letter: " in named.to_latex()
-    opened = re.findall(r"\\begin\{(\w+)\}", named.to_latex())
-    assert opened == re.findall(r"\\end\{(\w+)\}", named.to_latex())[::-1] == ["table", "tabular"]
-
-
-def test_csv(named):
-    rows = list(csv.DictReader(named.to_csv().splitlines()))
-    assert [(row["system"], row["measure"]) for row in rows] == [
-        (system, measure) for measure in named.measures for system in named.systems
-    ]
-    last = rows[-1]
-    assert (last["mean"], last["queries"]) == ("0.875", "8")
-    assert float(last["low"]) < 0.875 <= float(last["high"]) == 1.0
-    assert last["significantly_better_than"] == "bm25 | x"
-    assert rows[0]["significantly_better_than"] == ""
-
-
-def test_names_with_semicolons_stay_apart():
-    names = ["x;y", 'say "z"', "plain"]
-    scores, data = pairs_of_documents(**dict.fromkeys(names, "0" * 8), best="1" * 8)
-    rows = list(csv.DictReader(rk.compare(scores, data, "MRR").to_csv().splitlines()))
-    beaten = rows[-1]["significantly_better_than"]
-    assert beaten.startswith('"x;y";')
-    assert list(csv.reader([beaten], delimiter=";")) == [names]
-
-
-def test_without_correction_nothing_is_corrected(graded):
-    scores, data = graded
-    corrected, alone = (rk.compare(scores, data, "ERR", correction=c) for c in ("holm", "none"))
-    assert [pair.corrected_p for pair in alone.pairs("ERR")] == [None] * 6
-    assert all(pair.corrected_p >= pair.p for pair in corrected.pairs("ERR"))
-    assert json.loads(alone.to_json())["pairs"][0]["corrected_p"] is None
-    assert {row["corrected_p"] for row in csv.DictReader(alone.pairs_to_csv().splitlines())} == {""}
-
-
-def test_csv_of_pairs(named):
-    rows = list(csv.DictReader(named.pairs_to_csv().splitlines()))
-    assert [row["measure"] for row in rows] == ["MRR", "P@1"]
-    assert float(rows[0]["difference"]) == -0.5
-    assert float(rows[0]["p"]) == named.uncorrected["MRR"][0, 1]
-    assert float(rows[1]["high"]) == named.intervals["P@1"].differences[0, 1, 1]
-    assert rows[1]["better"] == "tree_2 & 50%"
-
-
-def test_json_has_everything_and_no_nan(named):
-    def refuse(word):
-        raise AssertionError(word)
-
-    found = json.loads(named.to_json(), parse_constant=refuse)
-    assert found["systems"] == ["bm25 | x", "tree_2 & 50%"]
-    assert found["queries"] == {"MRR": 7, "P@1": 8}
-    assert found["per_query"]["MRR"]["bm25 | x"] == [None] + [0.5] * 7
-    assert found["qids"] == list(range(1, 9))
-    assert (found["test"], found["correction"], found["level"]) == ("t", "holm", 0.05)
-    assert found["oracle"] == {"MRR": 1.0, "P@1": 0.875}
-    assert found["kendall_tau"] == [[1.0, 1.0], [1.0, 1.0]]
-    assert found["intervals"]["MRR"]["tree_2 & 50%"] == [1.0, 1.0]
-    (first, _) = found["pairs"]
-    assert first["better"] == "tree_2 & 50%"
-    assert first["corrected_p"] == SMALLEST_P
-
-
-def test_json_of_measures_that_see_no_difference():
-    scores, data = pairs_of_documents(a="110", b="110")
-    assert json.loads(rk.compare(scores, data, "MRR,ERR").to_json())["kendall_tau"][0] == [None] * 2
-
-
-def test_twins_at_the_top_are_both_the_best():
-    scores, data = pairs_of_documents(a="110", b="110", c="000")
-    text = str(rk.compare(scores, data, "MRR"))
-    assert text.count("*") == 2 + 1
-
-
-@pytest.mark.parametrize("ending", ["md", "tex", "csv", "json"])
-def test_files_by_their_ending(named, tmp_path, ending):
-    named.save(tmp_path / f"x.{ending}")
-    names = {"md": "markdown", "tex": "latex"}
-    text = getattr(named, f"to_{names.get(ending, ending)}")()
-    assert (tmp_path / f"x.{ending}").read_text() == text
-
-
-def test_other_endings_are_refused(named, tmp_path):
-    with pytest.raises(rk.UsageError, match=r"x\.xlsx: .* end in \.md, \.tex, \.csv, \.json"):
-        named.save(tmp_path / "x.xlsx")
-
-
-def test_letters_leave_out_q_and_double_when_they_run_out():
-    assert letters_for(25) == tuple("abcdefghijklmnoprstuvwxyz")
-    assert letters_for(26)[:2] == ("aa", "ab")
-    assert letters_for(26)[25] == "ba"
-    assert len(set(letters_for(700))) == 700
-    marks = {f"s{k:02}": "1" * k + "0" * (MANY - k) for k in range(MANY)}
-    scores, data = pairs_of_documents(**marks)
-    found = rk.compare(scores, data, "MRR", correction="none", resamples=1)
-    table = found.table()
-    assert table.rows[-2].letter == letters_for(MANY)[-1]
-    beaten = found.better_than("MRR", "s29")
-    assert table.rows[-2].cells[0].letters.count(",") == len(beaten) - 1
-    assert "ᵃᵃ,ᵃᵇ," in str(found)
-
-
-def test_figures_repeat(tmp_path):
-    names = {"_hidden": "1100", "cost in $": "0110", "$": "1010"}
-    scores, data = pairs_of_documents(**names)
-    found = rk.compare(scores, data, ["MRR", "P(relevant=1)@1", "NDCG(empty=0, gain=linear)"])
-    first = found.draw_differences(tmp_path / "a")
-    second = found.draw_differences(tmp_path / "b")
-    assert [path.name for path in first] == [
-        "differences-MRR.png",
-        "differences-P@1.png",
-        "differences-NDCG(empty=0,%20gain=linear).png",
-    ]
-    other = found.draw_differences(tmp_path / "c", baseline="$")
-    for one, again, changed in zip(first, second, other, strict=True):
-        assert one.read_bytes()[:8] == PNG
-        assert one.read_bytes() == again.read_bytes() != changed.read_bytes()
-    with pytest.raises(rk.UsageError, match="there is no system 'x'"):
-        found.draw_differences(tmp_path, baseline="x")
-
-
-@pytest.mark.parametrize("n_systems", [2, 12, 60])
-def test_axes_keep_their_height_and_colours_differ(monkeypatch, tmp_path, n_systems):
-    drawn = []
-    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
-    marks = {f"system {k}": "1" * (k % 9) + "0" * (8 - k % 9) for k in range(n_systems)}
-    scores, data = pairs_of_documents(**marks)
-    rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
-    (figure,) = drawn
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    # Inches: 4 for the axes with their words.
-    assert 3.0 < axes.get_position().height * figure.get_figheight() < 4.0
-    assert axes.get_position().width > 0.8
-    (legend,) = figure.legends
-    box = legend.get_window_extent()
-    assert box.y0 >= 0
-    assert box.y1 <= axes.get_window_extent().y0
-    lines = axes.get_lines()[1:]
-    assert len({tuple(to_rgba(line.get_color())) for line in lines}) == n_systems - 1
-
-
-def test_long_names_are_cut_in_figures(monkeypatch, tmp_path):
-    drawn = []
-    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
-    scores, data = pairs_of_documents(**{f"{k}{'x' * 200}{k}": "10" for k in "ab"})
-    rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
-    (figure,) = drawn
-    figure.canvas.draw()
-    box = figure.legends[0].get_window_extent()
-    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
-    assert figure.axes[0].yaxis.label.get_window_extent().y0 >= 0
-
-
-def test_names_that_the_font_lacks(tmp_path):
-    # Warnings are errors here.
-    scores, data = pairs_of_documents(模型="10", b="01")
-    (path,) = rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
-    assert path.read_bytes()[:8] == PNG
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """The lines that are drawn, each with its label."""
-    import matplotlib.axes
-
-    shown = []
-    plot = matplotlib.axes.Axes.plot
-    monkeypatch.setattr(
-        matplotlib.axes.Axes,
-        "plot",
-        lambda self, x, y, **rest: (
-            shown.append((list(y), rest["label"])),
-            plot(self, x, y, **rest),
-        ),
-    )
-    return shown
-
-
-def test_rounding_neither_wins_nor_loses(shown, tmp_path):
-    # 0.1 + 0.2 and 0.3 differ by 6e-17. The tie of 1e18 does not make 1 and 0.5 one, and 1e-20
-    # loses to 2e-20: what rounding can do depends on the query.
-    values = {"a": [0.1 + 0.2, 1e18, 0.5, 2e-20], "b": [0.3, 1e18, 1.0, 1e-20]}
-    rk.compare_evaluations(
-        {k: rk.Evaluation(np.arange(4), {"DCG": np.array(v)}) for k, v in values.items()}
-    ).draw_differences(tmp_path)
-    assert shown == [([-1e-20, 0, 0, 0.5], "b  b: wins 1, ties 2, losses 1")]
-
-
-def test_wins_ties_and_losses(shown, tmp_path):
-    scores, data = pairs_of_documents(a="11000", b="10110", c="00000")
-    rk.compare(scores, data, "MRR").draw_differences(tmp_path)
-    assert shown == [
-        ([-0.5, 0, 0, 0.5, 0.5], "b  b: wins 2, ties 2, losses 1"),
-        ([-0.5, -0.5, 0, 0, 0], "c  c: wins 0, ties 3, losses 2"),
-    ]

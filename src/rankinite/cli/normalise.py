@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.options import Loading, Out, refuse_narrow_text
+from rankinite.cli.options import Loading, Out, SameFormat, refuse_narrow_text
 from rankinite.cli.targets import folder_targets, refuse_overwriting, refuse_twice, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
-from rankinite.data.formats import Format
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -37,10 +36,7 @@ def normalise(
             help="Keep so many values of a feature, and interpolate. (Default: all, exactly.)",
         ),
     ] = None,
-    suffix: Annotated[
-        Format | None,
-        typer.Option("--format", help="The file format. (Default: that of each data set.)"),
-    ] = None,
+    suffix: SameFormat = None,
     *,
     loading: Loading,
     terminal: Terminal,

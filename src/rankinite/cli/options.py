@@ -15,7 +15,7 @@ from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.wording import some_of
-from rankinite.data.formats import format_of
+from rankinite.data.formats import Format, format_of
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -28,6 +28,10 @@ Measures = Annotated[
 ]
 Missing = Annotated[
     Literal["refuse", "last"], typer.Option(help="What to do with documents that a TREC run lacks.")
+]
+SameFormat = Annotated[
+    Format | None,
+    typer.Option("--format", help="The file format. (Default: that of the data set.)"),
 ]
 DropSingleLabel = Annotated[
     bool,
@@ -123,7 +127,31 @@ def refuse_narrow_text(path: Path, found: RankingData, expected: Sequence[str]) 
         )
 
 
-GROUPS = (Loading, Parameters, Terminal)
+@dataclass(frozen=True, kw_only=True)
+class Testing:
+    """How to test differences between systems."""
+
+    test: Annotated[
+        Literal["t", "randomisation"],
+        typer.Option(help="The paired t-test, or Fisher's randomisation test."),
+    ] = "t"
+    correction: Annotated[
+        Literal["holm", "none"], typer.Option(help="Correct p-values for the number of pairs.")
+    ] = "holm"
+    level: Annotated[
+        float, typer.Option(help="A difference with a p-value up to this is significant.")
+    ] = 0.05
+    permutations: Annotated[
+        int, typer.Option(min=1, help="How many sign patterns the randomisation test tries.")
+    ] = 100_000
+    resamples: Annotated[
+        int, typer.Option(min=1, help="How many times the bootstrap draws queries anew.")
+    ] = 10_000
+    seed: Seed = 0
+    drop_single_label: DropSingleLabel = False
+
+
+GROUPS = (Loading, Parameters, Terminal, Testing)
 
 
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:

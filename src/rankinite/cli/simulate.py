@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankinite.cli.options import Loading, Out, Seed
+from rankinite.cli.options import Loading, Out, SameFormat, Seed
 from rankinite.cli.targets import folder_targets, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
@@ -105,10 +105,7 @@ def clicks(
         typer.Option(help="Let the engine rank by this feature. (Default: by noisy grades.)"),
     ] = None,
     seed: Seed = 0,
-    suffix: Annotated[
-        Format | None,
-        typer.Option("--format", help="The file format. (Default: that of each data set.)"),
-    ] = None,
+    suffix: SameFormat = None,
     *,
     loading: Loading,
     terminal: Terminal,

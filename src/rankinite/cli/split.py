@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.options import Loading, Out, Seed
+from rankinite.cli.options import Loading, Out, SameFormat, Seed
 from rankinite.cli.targets import refuse_overwriting, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
-from rankinite.data.formats import Format, format_of
+from rankinite.data.formats import format_of
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -35,10 +35,7 @@ def split(
         int | None, typer.Option(min=2, help="Into so many folds, each with train and valid.")
     ] = None,
     seed: Seed = 0,
-    suffix: Annotated[
-        Format | None,
-        typer.Option("--format", help="The file format. (Default: that of the data set.)"),
-    ] = None,
+    suffix: SameFormat = None,
     *,
     loading: Loading,
     terminal: Terminal,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,9 @@ def compare(
     A letter: significantly better than that system; *: the best mean.
     Fisher's randomisation test, level 0.05.
     """
-    settings = checked(Settings(test, correction, level, permutations, resamples, seed))
+    settings = checked(
+        Settings(test, correction, level, permutations, resamples, seed, bool(drop_single_label))
+    )
     checks.data_set("compare", data)
     names = checked_names(scores)
     refuse_samples(data.qids)
@@ -251,9 +254,8 @@ def checked(settings: Settings) -> Settings:
     """Return settings of plain numbers, whatever numbers they were given as."""
     for name, constraint in CONSTRAINTS.items():
         check("compare", name, getattr(settings, name), constraint)
-    return Settings(
-        test=settings.test,
-        correction=settings.correction,
+    return replace(
+        settings,
         level=float(settings.level),
         permutations=int(settings.permutations),
         resamples=int(settings.resamples),

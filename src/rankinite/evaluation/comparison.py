@@ -31,7 +31,10 @@ TESTS = {"t": "Paired t-test", "randomisation": "Fisher's randomisation test"}
 
 @dataclass(frozen=True)
 class Settings:
-    """How systems were compared; `compare` explains each."""
+    """How systems were compared; `compare` explains each.
+
+    Whether queries of a single label were dropped is None where values were at hand already.
+    """
 
     test: str
     correction: str
@@ -39,6 +42,7 @@ class Settings:
     permutations: int
     resamples: int
     seed: int
+    drop_single_label: bool | None = None
 
 
 @dataclass(frozen=True)
