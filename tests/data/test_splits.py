@@ -35,11 +35,15 @@ def test_split_is_seeded_and_proportional():
     data = simple(100)
     orders = {tuple(concat(data.split(4, seed=seed)).qids) for seed in range(20)}
     assert len(orders) == 20
-    for shares in ([0.6, 0.2, 0.2], [3, 1, 1], np.array([6.0, 2, 2])):
+    given = np.array([6.0, 2, 2])
+    for shares in ([0.6, 0.2, 0.2], [3, 1, 1], given):
         assert [len(part) for part in data.split(shares)] == [60, 20, 20]
+    assert given.tolist() == [6, 2, 2]
 
 
-@pytest.mark.parametrize("parts", [0, -1, True, 2.0, None, [], [0.5, 0], [1, np.nan], "ab", [9, 1]])
+@pytest.mark.parametrize(
+    "parts", [0, -1, True, 2.0, None, [], [0.5, 0], [1, np.nan], "ab", [9, 1], [1e308, 1e308]]
+)
 def test_bad_splits(parts):
     with pytest.raises(UsageError, match=r"^split: "):
         simple(4).split(parts)

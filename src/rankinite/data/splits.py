@@ -14,6 +14,7 @@ from rankinite.core.seeds import generator
 from rankinite.data.origins import are_samples, origins
 
 Integers = NDArray[np.int64]
+PROPORTION = Real(0, 1e100, low_open=True)  # so that sums of them are finite
 
 
 def split_queries(qids: NDArray[Any], parts: int | Sequence[float], seed: int) -> list[Integers]:
@@ -30,7 +31,6 @@ def split_queries(qids: NDArray[Any], parts: int | Sequence[float], seed: int) -
 def _bounds(parts: int | Sequence[float], n_origins: int) -> Integers:
     """Return where each part ends; none may be empty."""
     shares = _shares(parts)
-    shares /= shares.max()  # large ones would overflow their sum
     bounds: Integers = np.rint(np.cumsum(shares) / shares.sum() * n_origins).astype(np.int64)
     if (np.diff(bounds, prepend=0) == 0).any():
         raise UsageError(
@@ -45,7 +45,7 @@ def _shares(parts: int | Sequence[float]) -> NDArray[np.float64]:
         check("split", "parts", parts, Whole(1))
         return np.full(int(parts), 1.0)
     for share in parts:
-        check("split", "a proportion", share, Real(0, low_open=True))
+        check("split", "a proportion", share, PROPORTION)
     if len(parts) == 0:
         raise UsageError("split: no parts are asked for; give a number or proportions")
     return np.asarray(parts, dtype=np.float64)

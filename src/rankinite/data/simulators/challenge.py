@@ -28,7 +28,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.simulators.layout import N_FEATURES, layout_of
 from rankinite.data.simulators.markets import MARKETS, Market
 
-PARTS = ("train", "valid", "test")
+PARTS = tuple(MARKETS[1].queries)
 TOP_GRADE = 4
 QUERIES_A_BLOCK = 200
 
