@@ -8,7 +8,7 @@ import pytest
 import rankinite as rk
 from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, bytes_of, every_case
 from rankinite.core.progress import Task
-from rankinite.rankers.boosting import History, Round
+from rankinite.rankers.rounds import History, Round
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

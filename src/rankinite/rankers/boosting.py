@@ -7,19 +7,20 @@ their order. So a fit that goes on from a checkpoint gives the bytes of one that
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import mean_of_counted
-from rankinite.measures.compute import Measuring
-from rankinite.measures.measure import Measure
+from rankinite.core.container import Content
+from rankinite.core.errors import ModelFileError
 from rankinite.objectives.objective import Gradients, GradientsOfSome
+from rankinite.rankers.manifest import read_history, write_history
+from rankinite.rankers.rounds import History, Round, Stopping, Watched
 from rankinite.rankers.sampling import Sampler, Sampling
 from rankinite.trees.binned_data import EVERY_ROW, BinnedData
+from rankinite.trees.forest import Forest
 from rankinite.trees.grower import EVERY_DOC, Grower, Growth
 from rankinite.trees.tree import Tree
 
@@ -35,80 +36,19 @@ IDLE_ROUNDS = 10
 LARGEST_VALUE = 1e100
 
 
-@dataclass(frozen=True)
-class Round:
-    """What a callback gets after every round.
-
-    Attributes
-    ----------
-    number
-        How many rounds are done.
-    values
-        The value of every measure on every validation set: ``values["valid"]["NDCG@10"]``.
-    """
-
-    number: int
-    values: Mapping[str, Mapping[str, float]]
-
-
-Callback = Callable[[Round], object]
-
-
-@dataclass
-class History:
-    """The values of measures on validation sets, one a round."""
-
-    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-
-    def first(self, n_rounds: int) -> History:
-        """Return the history of the first rounds."""
-        return History(
-            {
-                name: {measure: curve[:n_rounds] for measure, curve in curves.items()}
-                for name, curves in self.values.items()
-            }
-        )
-
-    def bests(self, set_name: str, measure: str, min_improvement: float) -> list[int]:
-        """Return after every round which round was best until then.
-
-        A later round is better only if it gains more than ``min_improvement``.
-        """
-        bests: list[int] = []
-        best_round, best_value = 0, -np.inf
-        for number, value in enumerate(self.values[set_name].get(measure, []), 1):
-            if value > best_value + min_improvement or best_round == 0:
-                best_round, best_value = number, value
-            bests.append(best_round)
-        return bests
-
-
-class Watched:
+class Placed:
     """A validation set, binned like the training set, with the scores of the trees so far."""
 
-    def __init__(
-        self, data: RankingData, binned: BinnedData, measures: Sequence[Measure], start: Floats
-    ) -> None:
-        self.data = data
-        self.measures = measures
-        labels = dict([(None, data.y), *data.labels.items()])
-        self.measuring = Measuring(measures, labels, data.offsets, data.top_grade)
-        rows = EVERY_ROW if data.rows is None else data.rows
-        self.columns = binned.columns_of(data.base, rows)
-        self.scores = start
+    def __init__(self, watched: Watched, binned: BinnedData) -> None:
+        self.watched = watched
+        rows = EVERY_ROW if watched.data.rows is None else watched.data.rows
+        self.columns = binned.columns_of(watched.data.base, rows)
+        self.scores = watched.start.copy()
         self.leaves: NDArray[np.generic] | None = None
 
     def add(self, grower: Grower, tree: Tree, output: int) -> None:
         """Add a tree to the scores."""
         self.leaves = grower.add_elsewhere(tree, self.columns, self.leaves, self.scores[output])
-
-    def measure(self, scores: Floats) -> dict[str, float]:
-        """Return the means of the measures over the queries that count."""
-        values = self.measuring.measure(scores, again=True)
-        return {
-            str(measure): mean_of_counted(row)
-            for measure, row in zip(self.measures, values, strict=True)
-        }
 
 
 class Boosting:
@@ -159,17 +99,22 @@ class Boosting:
         self.grower = Grower(binned, rows, growth)
         self.learning_rate = learning_rate
         self.scores = scores
-        self.watched = watched
+        self.placed = {name: Placed(found, binned) for name, found in watched.items()}
         self.ranking = ranking
         taking_part, self.masses = _parts_and_masses(doc_weight)
-        n_features = len(binned.feature_names)
-        self.sampler = Sampler(sampling, offsets, origins, n_features, taking_part, seed)
+        self._n_features = len(binned.feature_names)
+        self.sampler = Sampler(sampling, offsets, origins, self._n_features, taking_part, seed)
         self.by_weight = growth.criterion == "newton"
         self.has_run_away = False
         self.trees: list[Tree] = []
         self.history = History({name: {} for name in watched})
         self._lambdas = np.zeros_like(scores)
         self._weights = np.zeros_like(scores)
+
+    @property
+    def fixed(self) -> list[NDArray[np.float32]]:
+        """The cut points of bins, which may have been made of other data."""
+        return [self.grower.binned.main.cuts, self.grower.binned.more.cuts]
 
     @property
     def n_rounds(self) -> int:
@@ -183,12 +128,31 @@ class Boosting:
         enough = self.n_rounds >= IDLE_ROUNDS
         return enough and all(tree.n_leaves == 1 and not tree.value.any() for tree in last)
 
-    def replay(self, trees: Sequence[Tree], history: History) -> None:
-        """Go on behind these trees, as if they had just been grown."""
+    def to_content(self) -> Content:
+        """Return the trees of the rounds that are done, and their history."""
+        forest = Forest(tuple(self.trees), np.zeros(len(self.scores)), self._n_features)
+        history = write_history(self.history.first(self.n_rounds).values)
+        return Content({"history": history}, forest.to_arrays())
+
+    def go_on_from(self, content: Content, stopping: Stopping) -> int:
+        """Go on behind the trees that a checkpoint kept, as if they had just been grown.
+
+        A fit that would have ended before goes on from as many as it would have grown itself.
+        Return how many rounds the checkpoint has.
+        """
+        forest = Forest.from_arrays(content.arrays, self._n_features)
+        if len(forest.start) != len(self.scores):
+            raise ModelFileError("has another number of outputs than the fit")
+        n_rounds = len(forest) // len(forest.start)
+        history = History(read_history(content.manifest.get("history"), n_rounds))
+        history.refuse_others({name: found.watched for name, found in self.placed.items()})
+        reach = stopping.reach(history, n_rounds)
+        trees = forest.trees[: reach * len(self.scores)]
         for number, tree in enumerate(trees):
             self._add(tree, number % len(self.scores), grown=False)
         self.trees = list(trees)
-        self.history = history
+        self.history = history.first(reach)
+        return n_rounds
 
     def step(self) -> Round:
         """Do one more round."""
@@ -201,12 +165,10 @@ class Boosting:
             self._add(tree, output, grown=True)
             trees.append(tree)
         values = {
-            name: watched.measure(self.ranking(watched.scores))
-            for name, watched in self.watched.items()
+            name: placed.watched.measure(self.ranking(placed.scores))
+            for name, placed in self.placed.items()
         }
-        for name, measured in values.items():
-            for measure, value in measured.items():
-                self.history.values[name].setdefault(measure, []).append(value)
+        self.history.add(values)
         self.trees += trees
         return Round(self.n_rounds, values)
 
@@ -248,8 +210,8 @@ class Boosting:
             self.grower.add(tree, self.scores[output])
         else:
             self.grower.add_again(tree, self.scores[output])
-        for watched in self.watched.values():
-            watched.add(self.grower, tree, output)
+        for placed in self.placed.values():
+            placed.add(self.grower, tree, output)
 
 
 def _parts_and_masses(doc_weight: Floats | None) -> tuple[Mask, Floats | None]:

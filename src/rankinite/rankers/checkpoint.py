@@ -16,10 +16,7 @@ import numpy as np
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.boosting import Boosting, History
-from rankinite.rankers.manifest import Curves, read_history, write_history
-from rankinite.trees.forest import Forest
-from rankinite.trees.tree import Tree
+from rankinite.rankers.rounds import Fit, Stopping
 
 log = logging.getLogger("rankinite")
 
@@ -36,9 +33,9 @@ class Checkpoint:
     path
         The file.
     parameters
-        What the trees depend on; a checkpoint of other parameters is refused.
+        What the fit depends on; a checkpoint of other parameters is refused.
     data
-        A digest of what the trees were fitted to.
+        A digest of what it is fitted to.
     n_rounds
         How many rounds the file holds.
     """
@@ -55,30 +52,19 @@ class Checkpoint:
                 f"checkpoint: {self.path} cannot be written; name a file in a folder that exists"
             )
 
-    def read(self, boosting: Boosting) -> tuple[Sequence[Tree], History]:
-        """Return the trees and the history of the file; nothing if it is not there."""
+    def resume(self, fit: Fit, stopping: Stopping) -> None:
+        """Let the fit go on from the file, if it is there."""
         if not self.path.exists():
-            return [], boosting.history
+            return
         content = read_container(self.path)
         self._check(content.manifest)
         try:
-            n_features = len(boosting.grower.binned.feature_names)
-            forest = Forest.from_arrays(content.arrays, n_features)
-            if len(forest.start) != len(boosting.scores):
-                raise ModelFileError("has another number of outputs than the fit")
-            self.n_rounds = len(forest) // len(forest.start)
-            history = read_history(content.manifest.get("history"), self.n_rounds)
-            if _measured(history) != {
-                name: [str(measure) for measure in found.measures]
-                for name, found in boosting.watched.items()
-            }:
-                raise ModelFileError("has values of other validation sets or measures")
+            self.n_rounds = fit.go_on_from(content, stopping)
         except ModelFileError as problem:
             raise ModelFileError(
                 f"{self.path}: {problem}; delete it, or name another file"
             ) from None
         log.info("goes on from %s, which has %d rounds", self.path, self.n_rounds)
-        return forest.trees, History(history)
 
     def _check(self, manifest: Mapping[str, Any]) -> None:
         found = manifest.get("parameters")
@@ -99,31 +85,26 @@ class Checkpoint:
                 "delete it, or name another file"
             )
 
-    def write_sometimes(self, boosting: Boosting) -> None:
+    def write_sometimes(self, fit: Fit) -> None:
         """Write the file, if the last time is some seconds ago."""
         if time.monotonic() - self.written >= SECONDS_BETWEEN:
-            self.write(boosting)
+            self.write(fit)
 
-    def write(self, boosting: Boosting) -> None:
+    def write(self, fit: Fit) -> None:
         """Write the file, unless it holds as many rounds already."""
-        n_rounds = boosting.n_rounds
+        n_rounds = fit.n_rounds
         if n_rounds <= self.n_rounds:
             return
-        n_features = len(boosting.grower.binned.feature_names)
-        forest = Forest(tuple(boosting.trees), np.zeros(len(boosting.scores)), n_features)
+        own = fit.to_content()
         manifest = {
             "class": KIND,
             "parameters": dict(self.parameters),
             "data": self.data,
-            "history": write_history(boosting.history.first(n_rounds).values),
+            **own.manifest,
         }
-        write_container(self.path, Content(manifest, forest.to_arrays()))
+        write_container(self.path, Content(manifest, own.arrays))
         self.n_rounds = n_rounds
         self.written = time.monotonic()
-
-
-def _measured(history: Curves) -> dict[str, list[str]]:
-    return {name: list(curves) for name, curves in history.items()}
 
 
 def digest_of(sets: Mapping[str, RankingData], arrays: Sequence[Any]) -> str:

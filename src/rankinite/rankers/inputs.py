@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.params import Whole, check
 from rankinite.core.wording import some_of
 from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
@@ -215,3 +216,39 @@ def check_features(owner: str, given: Sequence[str], expected: Sequence[str]) ->
         f"{owner}: X has {len(given)} features, but {owner} is expecting {len(expected)} features "
         f"as input; it {' and '.join(parts)}"
     )
+
+
+def given_doc_weights(owner: str, given: ArrayLike | None, documents: Given) -> Floats | None:
+    """Check weights of documents, and bring them into the order of the set's."""
+    if given is None:
+        return None
+    n_docs = documents.data.n_docs
+    try:
+        weights = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"{owner}: sample_weight cannot be made numbers: {problem}") from None
+    if weights.shape != (n_docs,):
+        raise DataError(
+            f"{owner}: sample_weight has the shape {weights.shape}; expected one weight for each "
+            f"of the {n_docs} documents"
+        )
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        doc = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"{owner}: sample_weight of document {doc} is {weights[doc]}; expected a finite "
+            "number of at least 0"
+        )
+    if not weights.any():
+        raise DataError(f"{owner}: sample_weight is zero for all documents; give some a weight")
+    return documents.arrange(weights)
+
+
+def seed_of(owner: str, random_state: Any) -> int:
+    """Return the seed: the number given, or one drawn from what was given."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    check(owner, "random_state", random_state, Whole(0))
+    return int(random_state)

@@ -14,8 +14,8 @@ from rankinite.measures.measure import Measure
 from rankinite.measures.text import parse_measures
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
-from rankinite.rankers.boosting import Callback
 from rankinite.rankers.inputs import Valid, refuse_unknown
+from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binned_data import BinnedData
 
@@ -167,9 +167,17 @@ class LambdaMART(TreeRanker):
         """
         refuse_unknown(self._name, unknown)
         return self._fit(
-            X, y, qid, valid, query_weight, None, valid_base, binned, callbacks, progress,
-            checkpoint,
-        )  # fmt: skip
+            X,
+            y,
+            qid=qid,
+            valid=valid,
+            query_weight=query_weight,
+            valid_base=valid_base,
+            callbacks=callbacks,
+            progress=progress,
+            checkpoint=checkpoint,
+            binned=binned,
+        )
 
     def _objective(self) -> Objective:
         return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)

@@ -1,4 +1,4 @@
-"""The manifest of a tree ranker's model file, checked before anything is made of it."""
+"""The manifest of a model file, checked before anything is made of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from rankinite.core.errors import ModelFileError
 from rankinite.core.params import Constraint, OneOf, Real, Whole
@@ -16,7 +18,7 @@ Curves = dict[str, dict[str, list[float]]]
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a model file says about a tree ranker besides its trees."""
+    """What a model file says about a ranker besides the arrays that it learned."""
 
     parameters: Mapping[str, Any]
     based_on_scores: bool
@@ -27,7 +29,7 @@ class Manifest:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Manifest:
-        """Check every entry; what is not as `TreeRanker` writes it is a `ModelFileError`."""
+        """Check every entry; what is not as `Learner` writes it is a `ModelFileError`."""
         parameters = _entry(given, "parameters")
         names = _entry(given, "feature_names")
         if not isinstance(parameters, dict):
@@ -45,6 +47,19 @@ class Manifest:
             n_rounds,
             read_history(_entry(given, "history"), n_rounds),
         )
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as a file can hold it."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    # What an object without a text of its own shows is its address.
+    text = str(value)
+    return type(value).__name__ if text == object.__repr__(value) else text
 
 
 def write_history(history: Curves) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from rankinite.core.progress import Progress
 from rankinite.measures.measure import NDCG, Measure
-from rankinite.rankers.boosting import Callback
 from rankinite.rankers.inputs import Valid, refuse_unknown
+from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binned_data import BinnedData
 
@@ -59,9 +59,18 @@ class PointwiseRanker(TreeRanker):
         """
         refuse_unknown(self._name, unknown)
         return self._fit(
-            X, y, qid, valid, query_weight, sample_weight, valid_base, binned, callbacks, progress,
-            checkpoint,
-        )  # fmt: skip
+            X,
+            y,
+            qid=qid,
+            valid=valid,
+            query_weight=query_weight,
+            valid_base=valid_base,
+            callbacks=callbacks,
+            progress=progress,
+            checkpoint=checkpoint,
+            sample_weight=sample_weight,
+            binned=binned,
+        )
 
     def _default_measures(self) -> Sequence[Measure]:
         return [NDCG(depth=10)]
