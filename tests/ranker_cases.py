@@ -25,6 +25,7 @@ SMALL: dict[str, Any] = {
     "random_state": 3,
 }
 WHOLE = {"docs_per_tree": 1.0, "queries_per_tree": 1.0, "features_per_tree": 1.0}
+SMALL_NET: dict[str, Any] = {"n_epochs": 6, "hidden": 3, "learning_rate": 0.01, "random_state": 3}
 
 
 def background() -> rk.MART:
@@ -40,9 +41,34 @@ class Case:
     params: dict[str, Any] = field(default_factory=dict)
     base: str = ""
 
+    @property
+    def is_net(self) -> bool:
+        """Whether it is a net, and not trees."""
+        return self.kind is rk.LambdaRank
+
+    @property
+    def small(self) -> dict[str, Any]:
+        """The settings that it has unless it says otherwise."""
+        return SMALL_NET if self.is_net else SMALL
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """Settings by which every round sees all data."""
+        return {} if self.is_net else WHOLE
+
+    @property
+    def size(self) -> str:
+        """The parameter that says how large it is."""
+        return "hidden" if self.is_net else "n_leaves"
+
+    def settings(self, *, rounds: int | None = None, **settings: Any) -> dict[str, Any]:
+        """Return parameters, where trees and epochs are both called rounds."""
+        name = "n_epochs" if self.is_net else "n_trees"
+        return settings if rounds is None else {name: rounds} | settings
+
     def new(self, **changes: Any) -> Any:
         """Return the ranker unfitted; without a base that is given as scores."""
-        params = SMALL | self.params | changes
+        params = self.small | self.params | self.settings(**changes)
         if self.base == "ranker":
             params = {"base": background()} | params
         return self.kind(**params)
@@ -95,12 +121,26 @@ CASES = {
     "logistic": Case(rk.MART, {"loss": "logistic"}),
     "per-query": Case(rk.MART, {"loss": "logistic", "per_query": True}),
     "McRank": Case(rk.McRank, {"n_trees": 3}),
+    "net": Case(rk.LambdaRank),
+    "net-MAP": Case(rk.LambdaRank, {"hidden": 0, "measure": rk.MAP(relevant=2)}),
+    "net-ERR": Case(rk.LambdaRank, {"hidden": (4, 2), "measure": "ERR", "weight_decay": 0.1}),
+    "net-MRR": Case(rk.LambdaRank, {"measure": "MRR@5", "queries_per_step": 5}),
+    "net-RankNet": Case(rk.LambdaRank, {"measure": "RankNet", "queries_per_step": "all"}),
+    # Weights are drawn anew in the midst of six epochs.
+    "net-sgd": Case(rk.LambdaRank, {"optimiser": "sgd", "learning_rate": 0.1, "patience": 1}),
+    "net-base": Case(rk.LambdaRank, base="ranker"),
+    "net-scores": Case(rk.LambdaRank, {"hidden": [2], "optimiser": "sgd"}, base="scores"),
+    "net-value": Case(rk.LambdaRank, {"measure": rk.Lambdas("NDCG@5", truncation=4)}),
+    "net-value-RankNet": Case(rk.LambdaRank, {"hidden": 0, "measure": rk.RankNet()}),
 }
+TREES = {name: case for name, case in CASES.items() if not case.is_net}
+NETS = {name: case for name, case in CASES.items() if case.is_net}
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+every_case_of_trees = pytest.mark.parametrize("case", TREES.values(), ids=TREES)
+every_net = pytest.mark.parametrize("case", NETS.values(), ids=NETS)
 # One a class, where a class is what matters.
-every_ranker = pytest.mark.parametrize(
-    "case", [CASES["NDCG"], CASES["squared"], CASES["McRank"]], ids=["LambdaMART", "MART", "McRank"]
-)
+CLASSES = {CASES[name].kind.__name__: CASES[name] for name in ("NDCG", "squared", "McRank", "net")}
+every_ranker = pytest.mark.parametrize("case", CLASSES.values(), ids=CLASSES)
 
 
 def bytes_of(model: Any) -> bytes:

@@ -45,13 +45,22 @@ if TYPE_CHECKING:
     from rankinite.measures.measure import PFound as PFound
     from rankinite.measures.text import parse_measure as parse_measure
     from rankinite.models import load_model as load_model
+    from rankinite.objectives.constructions import DiscreteBounded as DiscreteBounded
+    from rankinite.objectives.constructions import LocalCost as LocalCost
+    from rankinite.objectives.constructions import LocalGradient as LocalGradient
+    from rankinite.objectives.constructions import SpringSmooth as SpringSmooth
     from rankinite.objectives.gradients import lambda_gradients as lambda_gradients
     from rankinite.objectives.lambdas import Lambdas as Lambdas
     from rankinite.objectives.lambdas import RankNet as RankNet
     from rankinite.rankers.lambdamart import LambdaMART as LambdaMART
+    from rankinite.rankers.lambdarank import LambdaRank as LambdaRank
     from rankinite.rankers.mart import MART as MART
     from rankinite.rankers.mcrank import McRank as McRank
     from rankinite.rankers.scorer import scorer as scorer
+    from rankinite.stats.optimality import local_optimality as local_optimality
+    from rankinite.stats.optimality import single_weights as single_weights
+    from rankinite.stats.optimality_along import along_of as along_of
+    from rankinite.stats.optimality_moves import Optimality as Optimality
     from rankinite.trees.binned_data import BinnedData as BinnedData
 
 __version__ = "0.1.0"
@@ -78,12 +87,17 @@ _HOME_OF = {
         "measures.measure": "CNDCG DCG ERR GradedMeasure MAP MRR Measure NDCG P PFound",
         "measures.text": "parse_measure",
         "models": "load_model",
+        "objectives.constructions": "DiscreteBounded LocalCost LocalGradient SpringSmooth",
         "objectives.gradients": "lambda_gradients",
         "objectives.lambdas": "Lambdas RankNet",
         "rankers.lambdamart": "LambdaMART",
+        "rankers.lambdarank": "LambdaRank",
         "rankers.mart": "MART",
         "rankers.mcrank": "McRank",
         "rankers.scorer": "scorer",
+        "stats.optimality": "local_optimality single_weights",
+        "stats.optimality_along": "along_of",
+        "stats.optimality_moves": "Optimality",
         "trees.binned_data": "BinnedData",
     }.items()
     for name in names.split()

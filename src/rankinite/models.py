@@ -11,12 +11,14 @@ from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT
 from rankinite.rankers.lambdamart import LambdaMART
+from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.learner import Learner
 from rankinite.rankers.mart import MART
 from rankinite.rankers.mcrank import McRank
 from rankinite.rankers.ranker import Ranker
 
-RANKERS: Mapping[str, type[Ranker]] = {
-    ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank)
+RANKERS: Mapping[str, type[Learner]] = {
+    ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank, LambdaRank)
 }
 BASE = "base"
 # A base may have a base, but a file that nests deeper than anyone trains is no model.

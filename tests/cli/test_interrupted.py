@@ -53,10 +53,10 @@ def age():
     return CHECKPOINT.stat().st_mtime_ns if CHECKPOINT.exists() else None
 
 
-def stop(number):
+def stop(number, arguments=ARGUMENTS):
     """Send a signal to a training as soon as it has kept another tree."""
     before = age()
-    worker = subprocess.Popen([*ARGUMENTS, "--out", "m.rk"], stderr=subprocess.PIPE, text=True)
+    worker = subprocess.Popen([*arguments, "--out", "m.rk"], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + SECONDS
     while age() == before and time.monotonic() < deadline and worker.poll() is None:
         time.sleep(0.005)
@@ -75,6 +75,19 @@ def test_ctrl_c_keeps_the_trees_and_says_how_to_go_on(undisturbed):
     assert "goes on from m.rk.checkpoint" in done.stderr
     assert Path("m.rk").read_bytes() == undisturbed
     assert not CHECKPOINT.exists()
+
+
+def test_ctrl_c_keeps_the_epochs_of_a_net(undisturbed):
+    arguments = [*RUN, "--ranker", "LambdaRank", "--n-epochs", "300", "--patience", "none"]
+    code, errors = stop(signal.SIGINT, arguments)
+    assert code == 130
+    assert "m.rk.checkpoint keeps the epochs, and the same command goes on from there" in errors
+    done = run(*arguments, "--out", "m.rk")
+    assert "goes on from m.rk.checkpoint" in done.stderr
+    assert "of 300 epochs" in done.stdout
+    train, valid = (rk.load(f"{part}.parquet") for part in ("train", "valid"))
+    rk.LambdaRank(n_epochs=300, patience=None).fit(train, valid={"valid": valid}).save("own.rk")
+    assert Path("m.rk").read_bytes() == Path("own.rk").read_bytes()
 
 
 def test_kill_at_any_time_does_not_change_the_model(undisturbed):

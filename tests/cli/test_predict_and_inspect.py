@@ -8,6 +8,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.cli.inspect import sparkline
+from rankinite.experiments import inspection
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -133,6 +134,71 @@ def test_a_model_of_several_trees_a_round(call, data):
     assert ["Rounds", "kept", "2"] in lines
     assert ["Trees", "a", "round", "5"] in lines
     assert ["Leaves", "30"] in lines
+
+
+@pytest.fixture
+def net(data, model):
+    fitted = rk.LambdaRank(hidden=(4, 3), n_epochs=5, base=model).fit(data)
+    fitted.save("net.rk")
+    return fitted
+
+
+def test_scores_of_a_net(call, data, net):
+    printed = call("predict", "net.rk", "data.txt")
+    assert [float(line) for line in printed.splitlines()] == net.predict(data).tolist()
+    sentence = call("predict", "net.rk", "data.txt", "--n-trees", 2, code=2)
+    assert "net.rk is a LambdaRank, which has no trees; leave out --n-trees" in sentence
+
+
+def test_inspect_shows_the_layers_of_a_net_and_its_base(call, net):
+    lines = [line.split() for line in call("inspect", "net.rk", "--top", 2).splitlines()]
+    assert ["Epoch", "kept", f"{net.best_epoch_}"] in lines
+    assert ["Epochs", "done", "5"] in lines
+    assert ["Layers", "5", "inputs,", "4", "units,", "3", "units,", "score"] in lines
+    assert ["Weights", f"{5 * 4 + 4 + 4 * 3 + 3 + 3 + 1}"] in lines
+    assert ["hidden", "(4,", "3)"] not in lines  # a file holds a list
+    assert any(line[:3] == ["hidden", "[4,", "3]"] for line in lines)
+    assert ["Learning", "curve", "over", "5", "epochs"] in lines
+    assert ["Feature", "Share", "of", "slope"] in lines
+    first, slope = next(iter(net.importances().items()))
+    assert [first, f"{slope / sum(net.importances().values()):.1%}"] in lines
+    assert ["The", "base", "of", "net.rk"] in lines
+    assert ["Trees", "grown", "8"] in lines
+
+
+def test_inspect_gives_json_of_a_net(call, net):
+    found = json.loads(call("inspect", "net.rk", "--json"))
+    assert (found["class"], found["base"]["class"]) == ("LambdaRank", "LambdaMART")
+    assert (found["epochs"], found["epochs_done"]) == (net.best_epoch_, 5)
+    assert (found["layers"], found["weights"]) == ([5, 4, 3, 1], 43)
+    assert [one["feature"] for one in found["importances"]] == list(net.importances())
+    assert sum(one["share"] for one in found["importances"]) == pytest.approx(1.0)
+    assert [(one["set"], len(one["values"])) for one in found["history"]] == [("train", 5)]
+
+
+def test_inspect_shows_the_weights_of_a_linear_net(call, data):
+    wide = rk.RankingData(np.insert(data.X, 5, 1.0, axis=1), data.y, data.qid)
+    fitted = rk.LambdaRank(hidden=0, n_epochs=3).fit(wide)
+    fitted.save("linear.rk")
+    lines = [line.split() for line in call("inspect", "linear.rk").splitlines()]
+    assert ["Layers", "5", "inputs,", "score"] in lines
+    assert ["Features", "6"] in lines
+    assert ["that", "vary", "5"] in lines
+    assert ["Feature", "Share", "of", "slope", "Weight"] in lines
+    importances = json.loads(call("inspect", "linear.rk", "--json"))["importances"]
+    weights = {one["feature"]: one["weight"] for one in importances}
+    assert [weights[name] for name in "12345"] == fitted.net_.weights[:5].tolist()
+    assert all(abs(one["weight"]) == pytest.approx(one["slope"]) for one in importances)
+
+
+def test_inspect_draws_a_net(call, net, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(inspection, "save_figure", lambda figure, path: drawn.append(figure))
+    call("inspect", "net.rk", "--figures", "figures")
+    curve, importances = (figure.axes[0] for figure in drawn)
+    assert curve.get_xlabel() == "Epochs"
+    assert curve.get_title() == f"NDCG, epoch {net.best_epoch_} kept"
+    assert importances.get_xlabel() == "Share of the slopes"
 
 
 def test_a_base_of_scores_is_told(call, data):

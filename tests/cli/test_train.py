@@ -3,6 +3,7 @@
 import inspect
 import json
 import shlex
+import shutil
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -18,6 +19,7 @@ from rankinite.experiments.configuration import LOADING
 from rankinite.models import RANKERS
 
 SMALL = "--n-trees 6 --n-leaves 4"
+SMALL_NET = "--ranker LambdaRank --n-epochs 6 --hidden 4"
 
 
 @pytest.fixture
@@ -63,8 +65,11 @@ def test_every_ranker_is_offered(train):
 
 @pytest.mark.parametrize("ranker", RANKERS)
 def test_the_model_is_that_of_the_library(train, files, ranker):
-    train(f"train.parquet --valid valid.parquet --ranker {ranker} {SMALL} --seed 3 --out m.rk")
-    model = RANKERS[ranker](n_trees=6, n_leaves=4, random_state=3)
+    is_net = ranker == "LambdaRank"
+    small = SMALL_NET if is_net else f"{SMALL} --ranker {ranker}"
+    params = {"n_epochs": 6, "hidden": 4} if is_net else {"n_trees": 6, "n_leaves": 4}
+    train(f"train.parquet --valid valid.parquet {small} --seed 3 --out m.rk")
+    model = RANKERS[ranker](**params, random_state=3)
     model.fit(rk.load("train.parquet"), valid={"valid": rk.load("valid.parquet")}).save("own.rk")
     assert Path("m.rk").read_bytes() == Path("own.rk").read_bytes()
     assert sorted(path.name for path in Path().glob("m.rk*")) == ["m.rk", "m.rk.toml"]
@@ -100,6 +105,77 @@ def test_json_holds_the_same(train, files):
     assert found["values"]["valid"]["NDCG"] == max(model.history_["valid"]["NDCG"])
     assert found["importances"][0]["feature"] == next(iter(model.importances()))
     assert found["wrote"] == ["m.rk", "m.rk.toml"]
+
+
+def test_a_net_is_told_by_epochs(train, files):
+    printed = train(f"train.parquet --valid valid.parquet {SMALL_NET} --hidden 0 --out m.rk")
+    model = rk.load_model("m.rk")
+    lines = printed.splitlines()
+    assert lines[0] == f"LambdaRank: kept {model.best_epoch_} of 6 epochs"
+    first, slope = next(iter(model.importances().items()))
+    share = slope / sum(model.importances().values())
+    (weight,) = [w for w in model.net_.weights if abs(w) == pytest.approx(slope)]
+    assert [first, f"{share:.1%}", f"{weight:+.4g}"] in [line.split() for line in lines]
+    found = json.loads(train(f"train.parquet {SMALL_NET} --out m.rk --json"))
+    model = rk.load_model("m.rk")
+    assert (found["ranker"], found["epochs_done"]) == ("LambdaRank", 6)
+    assert found["epochs"] == model.best_epoch_
+    assert found["values"] == {"train": {"NDCG": max(model.history_["train"]["NDCG"])}}
+    assert found["importances"][0].keys() == {"feature", "slope", "share"}
+    assert not any(key.startswith("trees") for key in found)
+
+
+def test_a_validation_set_that_is_called_train(train, files):
+    """A net calls the curve of its training set train."""
+    Path("other").mkdir()
+    shutil.copy("valid.parquet", "other/train.parquet")
+    for name, called in (("other/train.parquet", "other/train"), ("train.parquet", None)):
+        told = f"train.parquet --valid {name} {SMALL_NET} --optimiser sgd --out m.rk --json"
+        found = json.loads(train(told))
+        assert list(found["values"]) == [called or "train.parquet", "train"]
+    told = f"train.parquet --valid other/train.parquet {SMALL} --out m.rk --json"
+    assert list(json.loads(train(told))["values"]) == ["train"]
+
+
+@pytest.mark.parametrize(
+    ("said", "hidden"), [("25", 25), ("0", 0), ("20,10", [20, 10]), ("'20, 10'", [20, 10])]
+)
+def test_hidden_layers_are_one_number_or_several(train, files, said, hidden):
+    told = f"train.parquet --ranker LambdaRank --n-epochs 1 --hidden {said}"
+    printed = train(f"{told} --print-config")
+    assert tomllib.loads(printed)["hidden"] == hidden
+    train(f"{told} --out m.rk")
+    assert tomllib.loads(Path("m.rk.toml").read_text())["hidden"] == hidden
+    assert rk.load_model("m.rk").hidden == hidden
+    model = Path("m.rk").read_bytes()
+    train("--config m.rk.toml")
+    assert Path("m.rk").read_bytes() == model
+
+
+def test_a_net_repeats_its_run_too(train, files):
+    train(
+        f"train.parquet {SMALL_NET} --optimiser sgd --queries-per-step all --most-restarts 3 "
+        "--patience 2 --measure RankNet --weight-decay 0 --out m.rk"
+    )
+    model, configuration = Path("m.rk").read_bytes(), Path("m.rk.toml").read_text()
+    found = tomllib.loads(configuration)
+    assert (found["queries_per_step"], found["most_restarts"]) == ("all", 3)
+    train("--config m.rk.toml")
+    assert Path("m.rk").read_bytes() == model
+    assert Path("m.rk.toml").read_text() == configuration
+
+
+def test_a_zero_is_something_that_was_said(train):
+    Path("my.toml").write_text('ranker = "LambdaRank"\nhidden = 5\nrandom_state = 7\n')
+    said = "--hidden 0 --seed 0 --most-restarts 0 --min-improvement 0 --n-epochs none"
+    found = tomllib.loads(train(f"t --config my.toml {said} --print-config"))
+    assert found["n_epochs"] == "none"
+    assert (found["hidden"], found["random_state"], found["most_restarts"]) == (0, 0, 0)
+
+
+def test_constructions_around_a_measure_are_texts(train):
+    text = train("t --measure 'LocalCost(NDCG@10)' --print-config")
+    assert tomllib.loads(text)["measure"] == "LocalCost(NDCG@10)"
 
 
 def test_the_configuration_repeats_the_run(train, files):
@@ -140,6 +216,15 @@ def test_a_base_is_adapted_and_contained(train, files):
     assert tomllib.loads(Path("m.rk.toml").read_text())["base"] == "background.rk"
 
 
+def test_trees_and_nets_are_bases_of_each_other(train, files):
+    train(f"train.parquet {SMALL} --out trees.rk")
+    train(f"train.parquet {SMALL_NET} --base trees.rk --out net.rk")
+    train(f"train.parquet {SMALL} --base net.rk --out m.rk")
+    model = rk.load_model("m.rk")
+    kinds = [type(one).__name__ for one in (model, model.base, model.base.base)]
+    assert kinds == ["LambdaMART", "LambdaRank", "LambdaMART"]
+
+
 def test_validation_sets_take_the_top_grade_of_the_training_set(train):
     Path("t.txt").write_text("4 qid:1 1:3\n0 qid:1 1:1\n")
     Path("v.txt").write_text("1 qid:1 1:3\n0 qid:1 1:1\n")
@@ -160,9 +245,18 @@ def test_validation_sets_take_the_top_grade_of_the_training_set(train):
         ("--max-depth deep", "--max-depth must be a whole number of at least 1, or 'none'"),
         ("--random-state none", "Invalid value for '--random-state'"),
         ("--normalise much", "--normalise must be one of 'none'"),
-        ("--ranker MART --measure ERR", "MART has no --measure; LambdaMART can have it"),
+        ("--ranker MART --measure ERR", "MART has no --measure; LambdaMART and LambdaRank can"),
+        ("--ranker LambdaRank --n-trees 3", "LambdaRank has no --n-trees; LambdaMART and MART and"),
+        ("--hidden 5", "LambdaMART has no --hidden; LambdaRank can have it"),
+        ("--ranker LambdaRank --hidden 5,x", "--hidden must be a whole number from 0 (a linear"),
+        ("--ranker LambdaRank --hidden 5,", "one for each hidden layer; got '5,'"),
+        ("--ranker LambdaRank --hidden -1", "one for each hidden layer; got -1"),
+        ("--ranker LambdaRank --queries-per-step some", "at least 1, or one of 'all'; got 'some'"),
+        ("--max-iter 5", "it is called --n-trees or --n-epochs here"),
+        ("--batch-size 5", "it is called --queries-per-step here"),
+        ("--valid-measure RankNet", "there is no measure 'RankNet'"),
         ("--ranker McRank --base b.rk", "McRank has no --base"),
-        ("--ranker Random", "'LambdaMART', 'MART', 'McRank'"),
+        ("--ranker Random", "'LambdaMART', 'MART', 'McRank', 'LambdaRank'"),
         ("--measure NGCD", "no measure 'NGCD'"),
         ("--valid-measure NDCG@x", "is not a depth"),
         ("--valid v.txt --query-file q", "FILE.query"),
@@ -209,6 +303,9 @@ def test_wrong_data_are_named(train, files, arguments, words):
     ("text", "words", "code"),
     [
         ("num_leaves = 3", "there is no key 'num_leaves'; it is called 'n_leaves' here", 2),
+        ("batch_size = 3", "it is called 'queries_per_step' here, and LambdaMART has none", 2),
+        ("ranker = 'LambdaRank'\nhidden = [5, 0]", "hidden must be a whole number from 0", 2),
+        ("ranker = 'LambdaRank'\nhidden = '5'", "hidden must be a whole number from 0", 2),
         ("n_leafs = 3", "there is no key 'n_leafs'; did you mean 'n_leaves'?", 2),
         ("[trees]\nn_leaves = 3", "there is no key 'trees'", 2),
         ("loss = 'squared'", "LambdaMART has no loss; MART can have it", 2),

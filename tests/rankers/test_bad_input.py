@@ -10,7 +10,18 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 import rankinite as rk
-from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, copied, every_case, every_ranker
+from ranker_cases import (
+    CASES,
+    CLASSES,
+    SMALL,
+    TEST,
+    TRAIN,
+    VALID,
+    copied,
+    every_case,
+    every_case_of_trees,
+    every_ranker,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -34,11 +45,17 @@ def refused(error, call):
     return message
 
 
-PARAMETERS = [
+OF_ALL = [
     ({"learning_rate": -0.1}, "learning_rate must be a finite number, above 0; got -0.1"),
     ({"learning_rate": 0}, "learning_rate must be a finite number, above 0; got 0"),
     ({"learning_rate": float("nan")}, "learning_rate must be a finite number, above 0; got nan"),
     ({"learning_rate": "fast"}, "learning_rate must be a finite number, above 0; got 'fast'"),
+    ({"patience": 0}, "patience must be a whole number of at least 1, or one of None; got 0"),
+    ({"min_improvement": -1}, "min_improvement must be a finite number, at least 0; got -1"),
+    ({"random_state": -1}, "random_state must be a whole number of at least 0; got -1"),
+    ({"random_state": "seed"}, "random_state must be a whole number of at least 0; got 'seed'"),
+]
+OF_TREES = [
     ({"n_leaves": 1}, "n_leaves must be a whole number from 2 to 65536; got 1"),
     ({"n_leaves": 31.0}, "n_leaves must be a whole number from 2 to 65536; got 31.0"),
     ({"n_trees": 0}, "n_trees must be a whole number of at least 1; got 0"),
@@ -52,15 +69,28 @@ PARAMETERS = [
     ({"min_docs_in_leaf": 0}, "min_docs_in_leaf must be a whole number of at least 1; got 0"),
     ({"min_gain": -1.0}, "min_gain must be a finite number, at least 0; got -1.0"),
     ({"most_bins": 256}, "most_bins must be a whole number from 2 to 255; got 256"),
-    ({"patience": 0}, "patience must be a whole number of at least 1, or one of None; got 0"),
-    ({"min_improvement": -1}, "min_improvement must be a finite number, at least 0; got -1"),
-    ({"random_state": -1}, "random_state must be a whole number of at least 0; got -1"),
-    ({"random_state": "seed"}, "random_state must be a whole number of at least 0; got 'seed'"),
+]
+UNITS = "hidden must be a whole number from 0 (a linear net) to 65536, or several from 1, one for"
+OF_NETS = [
+    *(({"hidden": value}, UNITS) for value in (-1, 2.0, "5", True, None, (5, 0), [3, "x"], {5})),
+    ({"hidden": 1 << 17}, UNITS),
+    ({"optimiser": "newton"}, "optimiser must be one of 'adam', 'sgd'; got 'newton'"),
+    ({"n_epochs": 0}, "n_epochs must be a whole number of at least 1, or one of None; got 0"),
+    ({"queries_per_step": 0}, "queries_per_step must be a whole number of at least 1, or one of"),
+    ({"queries_per_step": "some"}, "or one of 'all'; got 'some'"),
+    ({"most_restarts": -1}, "most_restarts must be a whole number of at least 0, or one of None"),
+    ({"weight_decay": -0.1}, "weight_decay must be a finite number, at least 0; got -0.1"),
+    ({"truncation": 0}, "truncation must be a whole number of at least 1, or one of None"),
+    ({"normalise": True}, "normalise must be one of 'none', 'deviation', 'distance'"),
+]
+OUT_OF_RANGE = [
+    pytest.param(case, params, sentence, id=f"{name}-{params}")
+    for name, case in CLASSES.items()
+    for params, sentence in [*OF_ALL, *(OF_NETS if case.is_net else OF_TREES)]
 ]
 
 
-@pytest.mark.parametrize(("params", "sentence"), PARAMETERS)
-@every_ranker
+@pytest.mark.parametrize(("case", "params", "sentence"), OUT_OF_RANGE)
 def test_parameters_out_of_range(case, params, sentence):
     model = case.new(**params)
     message = refused(rk.UsageError, lambda: model.fit(TRAIN))
@@ -82,8 +112,9 @@ def test_parameters_out_of_range(case, params, sentence):
         ({"normalise": True}, "normalise must be one of 'none', 'deviation', 'distance'"),
     ],
 )
-def test_parameters_of_lambdamart(params, sentence):
-    assert sentence in refused(rk.UsageError, lambda: rk.LambdaMART(**params).fit(TRAIN))
+def test_parameters_of_lambda_rankers(params, sentence):
+    for kind in (rk.LambdaMART, rk.LambdaRank):
+        assert sentence in refused(rk.UsageError, lambda kind=kind: kind(**params).fit(TRAIN))
 
 
 def test_parameters_of_mart():
@@ -94,59 +125,6 @@ def test_parameters_of_mart():
         "MART: per_query is for chances, and loss='squared' predicts grades; leave it, or set "
         "loss='logistic'"
     )
-
-
-@pytest.mark.parametrize(
-    ("theirs", "ours"),
-    [
-        # LightGBM, XGBoost, CatBoost and scikit-learn, in turns.
-        ("num_leaves", "it is called 'n_leaves' here"),
-        ("n_estimators", "it is called 'n_trees' here"),
-        ("min_child_samples", "it is called 'min_docs_in_leaf' here"),
-        ("bagging_fraction", "it is called 'docs_per_tree' here"),
-        ("early_stopping_rounds", "it is called 'patience' here"),
-        ("num_boost_round", "it is called 'n_trees' here"),
-        ("eta", "it is called 'learning_rate' here"),
-        ("colsample_bytree", "it is called 'features_per_tree' here"),
-        ("max_leaves", "it is called 'n_leaves' here"),
-        ("reg_lambda", "against overfitting"),
-        ("iterations", "it is called 'n_trees' here"),
-        ("depth", "it is called 'max_depth' here"),
-        ("border_count", "it is called 'most_bins' here"),
-        ("l2_leaf_reg", "against overfitting"),
-        ("random_seed", "it is called 'random_state' here"),
-        ("max_iter", "it is called 'n_trees' here"),
-        ("max_leaf_nodes", "it is called 'n_leaves' here"),
-        ("n_jobs", "set NUMBA_NUM_THREADS"),
-        # Slips.
-        ("n_tree", "did you mean 'n_trees'?"),
-        ("learning_rat", "did you mean 'learning_rate'?"),
-        ("zzz", "known are '"),
-    ],
-)
-@every_ranker
-def test_names_of_other_tools_and_slips(case, theirs, ours):
-    name = case.kind.__name__
-    for call in (lambda: case.kind(**{theirs: 1}), lambda: case.new().set_params(**{theirs: 1})):
-        message = refused(rk.UsageError, call)
-        assert message.startswith(f"{name}: there is no parameter {theirs!r}; ")
-        assert ours in message
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("eval_set", "give valid, a RankingData or (X, y, qid)"),
-        ("group", "give qid, the query of every document"),
-        ("early_stopping_rounds", "the class has it: patience"),
-        ("zzz", "see help("),
-    ],
-)
-@every_ranker
-def test_names_of_other_tools_in_fit(case, name, sentence):
-    message = refused(rk.UsageError, lambda: case.new().fit(TRAIN, **{name: 1}))
-    assert message.startswith(f"{case.kind.__name__}.fit: there is no parameter {name!r}; ")
-    assert sentence in message
 
 
 def frame(**columns):
@@ -230,13 +208,13 @@ def test_categories_get_advice(case):
             lambda given=given: fitted.predict(given),
         ):
             message = refused(rk.DataError, call)
-            assert "these columns are not numbers: 'age'; trees split on numbers: give" in message
+            assert "these columns are not numbers: 'age'; rankers take numbers: give" in message
             assert "OrdinalEncoder" in message
 
 
 @every_case
 def test_labels_above_the_top_grade(case):
-    if case.kind is rk.LambdaMART:
+    if case.kind in (rk.LambdaMART, rk.LambdaRank):
         model = case.new(measure="ERR(top_grade=2)", base=None)
         message = refused(rk.DataError, lambda: model.fit(TRAIN))
         doc = int(np.argmax(Y > 2))
@@ -289,20 +267,20 @@ def test_a_validation_set_without_queries():
     )
 
 
+@every_ranker
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["bm25", "pagerank", "length"], "X has 3 features, but LambdaMART is expecting 4 features"
-         " as input; it lacks 'age'"),
+        (["bm25", "pagerank", "length"], "is expecting 4 features as input; it lacks 'age'"),
         ([*NAMES, "clicks"], "it has 'clicks' besides"),
         (["bm25", "PageRank", "length", "age"], "it lacks 'pagerank' and has 'PageRank' besides"),
         (NAMES[::-1], "the features stand in another order than at fit; bring them into it with "
          "select_features, or as columns of the frame"),
     ],
 )  # fmt: skip
-def test_features_that_are_not_those_of_fit(names, sentence):
+def test_features_that_are_not_those_of_fit(case, names, sentence):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    model = rk.LambdaMART(**SMALL).fit(copied(TRAIN, feature_names=NAMES))
+    model = case.fit(copied(TRAIN, feature_names=NAMES))
     model.save("model.rk")
     values = np.ones((3, len(names)), np.float32)
     for given in (
@@ -315,7 +293,8 @@ def test_features_that_are_not_those_of_fit(names, sentence):
             assert sentence in refused(
                 rk.DataError, lambda ranker=ranker, given=given: ranker.predict(given)
             )
-            refused(rk.DataError, lambda ranker=ranker, given=given: ranker.staged_predict(given))
+            if not case.is_net:
+                refused(rk.DataError, lambda r=ranker, given=given: r.staged_predict(given))
 
 
 def test_columns_are_only_numbered_where_nobody_named_them():
@@ -355,9 +334,10 @@ def test_documents_that_are_refused(given, error, sentence):
 def test_an_unfitted_ranker(case):
     model = case.new()
     sentence = f"{case.kind.__name__}: is not fitted yet; call fit, or read a fitted one with load"
+    staged = [] if case.is_net else [lambda: model.staged_predict(TEST)]
     for call in (
         lambda: model.predict(TEST),
-        lambda: model.staged_predict(TEST),
+        *staged,
         lambda: model.save("model.rk"),
         lambda: model.importances(),
         lambda: model.feature_importances_,
@@ -404,7 +384,7 @@ def test_per_query_needs_the_queries():
     assert message == "MART: qid has 5 values for 48 documents"
 
 
-@every_case
+@every_case_of_trees
 def test_scores_that_run_away_stay_numbers_and_are_told(case, caplog):
     model = case.fit(valid=VALID, changes={"learning_rate": 1e300, "patience": None})
     assert np.isfinite(case.predict(model)).all()

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import rankinite as rk
-from ranker_cases import SMALL, TEST, TRAIN, VALID, background, bytes_of, copied
+from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, background, bytes_of, copied
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -26,11 +26,11 @@ def test_a_base_shifts_where_training_starts():
         assert left[leaf].mean() == pytest.approx(value, abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", [rk.LambdaMART, rk.MART])
-def test_a_ranker_and_its_scores_are_the_same_base(kind):
-    base = background()
-    by_ranker = kind(**SMALL, base=base).fit(TRAIN, valid=VALID)
-    by_scores = kind(**SMALL, base=base.predict(TRAIN)).fit(
+@pytest.mark.parametrize("name", ["NDCG", "squared", "net"])
+def test_a_ranker_and_its_scores_are_the_same_base(name):
+    base, case = background(), CASES[name]
+    by_ranker = case.new(base=base).fit(TRAIN, valid=VALID)
+    by_scores = case.new(base=base.predict(TRAIN)).fit(
         TRAIN, valid=VALID, valid_base=base.predict(VALID)
     )
     assert by_scores.history_ == by_ranker.history_
@@ -56,10 +56,13 @@ def test_a_model_contains_its_base():
     assert Path("model.rk").read_bytes() == bytes_of(again)
 
 
-def test_bases_of_bases():
+@pytest.mark.parametrize(
+    "names", [("NDCG", "squared", "NDCG"), ("net", "NDCG", "net"), ("NDCG", "net-sgd", "squared")]
+)
+def test_bases_of_bases(names):
     model = background()
-    for kind in (rk.LambdaMART, rk.MART, rk.LambdaMART):
-        model = kind(**SMALL, base=model).fit(TRAIN)
+    for name in names:
+        model = CASES[name].new(base=model).fit(TRAIN)
     expected = model.predict(TEST)
     model.save("model.rk")
     again = rk.load_model("model.rk")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -79,8 +80,12 @@ def test_what_was_grown_before_an_interrupt_predicts(case):
         model.set_params(base=case.scores(TRAIN))
     with pytest.raises(KeyboardInterrupt):
         model.fit(TRAIN, callbacks=[interrupt_after(2)])
-    assert model.n_trees_ == 2
-    fewer = case.fit(changes={"n_trees": 2})
+    assert model.n_rounds_ == 2
+    if case.is_net:  # how far a net moves in an epoch depends on how many there are
+        fewer = case.fit(callbacks=[lambda done: done.number == 2])
+    else:
+        fewer = case.fit(changes={"n_trees": 2})
+    assert model.kept_rounds_ == fewer.kept_rounds_
     np.testing.assert_array_equal(case.predict(model), case.predict(fewer))
     assert bytes_of(model)
 
@@ -130,7 +135,7 @@ def test_the_first_set_and_measure_still_decide():
 
 
 SCRIPT = """
-import sys, time
+import json, sys, time
 import rankinite as rk
 from rankinite.rankers import checkpoint
 
@@ -138,13 +143,14 @@ checkpoint.SECONDS_BETWEEN = 0.0
 train = rk.polynomials(12, part="train", n_features=4, n_docs=8)
 valid = rk.polynomials(6, part="valid", n_features=4, n_docs=8)
 kind, slowly = sys.argv[1], sys.argv[2] == "slowly"
+params = json.loads(sys.argv[3])
 
 def wait(done):
     if slowly and done.number >= 3:
         print("grown", flush=True)
         time.sleep(60)
 
-model = getattr(rk, kind)(n_trees=6, n_leaves=4, min_docs_in_leaf=2, random_state=3)
+model = getattr(rk, kind)(**params)
 model.fit(train, valid=valid, checkpoint="fit.ckpt", callbacks=[wait])
 model.save("model.rk")
 """
@@ -160,23 +166,29 @@ def wait_until_grown(process: subprocess.Popen[str]) -> None:
         limit.cancel()
 
 
-@pytest.mark.parametrize("kind", ["LambdaMART", "McRank"])
-def test_a_killed_fit_goes_on_to_the_same_bytes(kind):
+TREES = {"n_trees": 6, "n_leaves": 4, "min_docs_in_leaf": 2, "random_state": 3}
+NET = {"n_epochs": 6, "optimiser": "sgd", "patience": 1, "random_state": 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"), [("LambdaMART", TREES), ("McRank", TREES), ("LambdaRank", NET)]
+)
+def test_a_killed_fit_goes_on_to_the_same_bytes(kind, params):
     run = [sys.executable, "-c", SCRIPT, kind]
-    with subprocess.Popen([*run, "slowly"], stdout=subprocess.PIPE, text=True) as process:
+    told = json.dumps(params)
+    with subprocess.Popen([*run, "slowly", told], stdout=subprocess.PIPE, text=True) as process:
         wait_until_grown(process)
         process.send_signal(signal.SIGKILL)
         assert process.wait(timeout=30) == -signal.SIGKILL
     assert not Path("model.rk").exists()
-    subprocess.run([*run, "on"], check=True, timeout=120)
-    model = getattr(rk, kind)(n_trees=6, n_leaves=4, min_docs_in_leaf=2, random_state=3)
-    model.fit(TRAIN, valid=VALID)
+    subprocess.run([*run, "on", told], check=True, timeout=120)
+    model = getattr(rk, kind)(**params).fit(TRAIN, valid=VALID)
     assert Path("model.rk").read_bytes() == bytes_of(model)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_in_a_terminal_keeps_what_was_grown():
-    run = [sys.executable, "-c", SCRIPT, "MART", "slowly"]
+    run = [sys.executable, "-c", SCRIPT, "MART", "slowly", json.dumps(TREES)]
     with subprocess.Popen(
         run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -224,6 +236,33 @@ def test_the_checkpoint_of_another_fit_is_refused(changes, sentence):
     assert KEPT.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"n_epochs": 7}, "with another n_epochs;"),  # the rate falls by how many there are
+        ({"patience": 3, "hidden": 4}, "with another hidden, patience;"),
+        ({"optimiser": "sgd"}, "with another optimiser;"),
+        ({"min_improvement": 0.1}, "with another min_improvement;"),
+        ({"queries_per_step": "all"}, "with another queries_per_step;"),
+        ({"base": background()}, "to other data"),
+    ],
+)
+def test_the_checkpoint_of_another_net_is_refused(changes, sentence):
+    case = CASES["net"]
+    case.fit(checkpoint=KEPT, valid=VALID)
+    before = KEPT.read_bytes()
+    with pytest.raises(rk.UsageError, match=r"^fit.ckpt: is the checkpoint of a fit ") as caught:
+        case.fit(checkpoint=KEPT, valid=VALID, changes=changes)
+    assert sentence in str(caught.value)
+    assert KEPT.read_bytes() == before
+
+
+def test_trees_do_not_go_on_from_a_net():
+    CASES["net"].fit(checkpoint=KEPT)
+    with pytest.raises(rk.UsageError, match=r"another .*hidden, learning_rate.* n_leaves"):
+        CASES["NDCG"].fit(checkpoint=KEPT)
+
+
 @pytest.mark.parametrize("state", [None, np.random.RandomState(1)])
 def test_a_checkpoint_needs_a_seed_that_can_be_drawn_again(state):
     with pytest.raises(rk.UsageError, match="with a checkpoint: random_state must be a whole numb"):
@@ -265,3 +304,29 @@ def test_a_forged_checkpoint_is_refused():
         write_container(KEPT, forged)
         with pytest.raises(rk.ModelFileError, match=r"^fit.ckpt: .*; delete it, or name another"):
             fit()
+
+
+@pytest.mark.parametrize("name", ["net", "net-sgd"])
+def test_a_forged_checkpoint_of_a_net_is_refused(name):
+    case = CASES[name]
+    case.fit(checkpoint=KEPT)
+    content = read_container(KEPT)
+    manifest, arrays = dict(content.manifest), dict(content.arrays)
+    for forged in (
+        Content({k: v for k, v in manifest.items() if k != "history"}, arrays),
+        Content(manifest | {"history": []}, arrays),
+        Content(manifest, {k: v for k, v in arrays.items() if k != "weights"}),
+        Content(manifest, arrays | {"weights": arrays["weights"][:-1]}),
+        Content(manifest, arrays | {"weights": arrays["weights"].astype(np.float64)}),
+        Content(manifest, arrays | {"first": np.zeros(1, np.float32)}),
+        Content(manifest, arrays | {"weights": arrays["weights"] * np.float32(np.nan)}),
+        Content(manifest, arrays | {"best_weights": np.full_like(arrays["weights"], np.inf)}),
+        Content(manifest, arrays | {"n_steps": np.array([-1])}),
+        Content(manifest, arrays | {"numbers": arrays["numbers"] * np.nan}),
+        Content(manifest, arrays | {"numbers": arrays["numbers"] + 0.5}),
+        Content(manifest, arrays | {"numbers": arrays["numbers"] + 1}),
+        Content(manifest, arrays | {"numbers": arrays["numbers"][1:]}),
+    ):
+        write_container(KEPT, forged)
+        with pytest.raises(rk.ModelFileError, match=r"^fit.ckpt: .*; delete it, or name another"):
+            case.fit(checkpoint=KEPT)

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, bytes_of, every_case
+from ranker_cases import (
+    CASES,
+    SMALL,
+    TEST,
+    TRAIN,
+    VALID,
+    bytes_of,
+    every_case,
+    every_case_of_trees,
+    every_net,
+)
 from rankinite.core.progress import Task
 from rankinite.rankers.rounds import History, Round
 
@@ -16,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 HASTY = SMALL | {"n_trees": 40, "learning_rate": 0.8, "n_leaves": 8}
 
 
-@every_case
+@every_case_of_trees
 def test_values_are_those_of_evaluate(case):
     measures = ["NDCG@5", "ERR", "MAP"]
     changes = {"valid_measure": measures, "patience": None}
@@ -30,7 +40,24 @@ def test_values_are_those_of_evaluate(case):
         assert found == expected
 
 
-@every_case
+@every_net
+def test_values_of_nets_are_those_of_evaluate(case):
+    """What is kept is the best epoch of those that were done; so it is after any number of them."""
+    measures = ["NDCG@5", "ERR", "MAP"]
+    for k in range(1, 4):
+        stop = [lambda done, k=k: done.number == k]
+        model = case.fit(valid=VALID, changes={"valid_measure": measures}, callbacks=stop)
+        assert model.history_.keys() == {"valid", "train"} - ({"train"} - model.history_.keys())
+        (decides, *_) = model.history_["valid"].values()
+        assert model.n_rounds_ == len(decides) == k
+        assert model.best_epoch_ == model.kept_rounds_ == int(np.argmax(decides)) + 1
+        for name, data in {"valid": VALID, "train": TRAIN}.items():
+            found = {m: c[model.best_epoch_ - 1] for m, c in model.history_.get(name, {}).items()}
+            expected = rk.evaluate(case.predict(model, data), data, measures).mean
+            assert found in ({}, expected)
+
+
+@every_case_of_trees
 def test_the_best_number_of_trees_is_kept(case):
     model = case.fit(valid=VALID, changes={"n_trees": 12, "learning_rate": 0.8, "patience": None})
     (curve,) = model.history_["valid"].values()
@@ -136,10 +163,12 @@ def test_callbacks_get_every_round(case):
 def test_a_callback_that_returns_true_stops(case):
     calls = []
     model = case.fit(callbacks=[lambda done: done.number == 2, calls.append])
-    assert model.n_trees_ == model.n_rounds_ == 2
+    assert model.n_rounds_ == 2
+    assert model.kept_rounds_ == 2 or case.is_net
     assert len(calls) == 2  # the others hear of the last round too
-    fewer = case.fit(changes={"n_trees": 2})
-    np.testing.assert_array_equal(case.predict(model), case.predict(fewer))
+    if not case.is_net:  # how far a net moves in an epoch depends on how many there are
+        fewer = case.fit(changes={"n_trees": 2})
+        np.testing.assert_array_equal(case.predict(model), case.predict(fewer))
 
 
 def test_only_true_stops_and_one_function_will_do():
@@ -176,6 +205,14 @@ def test_progress_hears_of_every_tree():
     notes = [word for word in heard.words[1:-1] if isinstance(word, str)]
     curve = model.history_["valid"]["NDCG@3"]
     assert notes == [f"valid NDCG@3 {value:.4f}" for value in curve]
+
+
+def test_progress_hears_of_every_epoch():
+    heard = Heard()
+    model = CASES["net"].fit(progress=heard)
+    assert heard.words[0] == ("training", 6, "epochs")
+    notes = [word for word in heard.words[1:-1] if isinstance(word, str)]
+    assert notes == [f"train NDCG {value:.4f}" for value in model.history_["train"]["NDCG"]]
 
 
 def test_progress_ends_when_training_fails():

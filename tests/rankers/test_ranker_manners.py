@@ -18,6 +18,7 @@ from ranker_cases import (
     bytes_of,
     copied,
     every_case,
+    every_case_of_trees,
     every_ranker,
 )
 from rankinite.models import RANKERS
@@ -52,9 +53,10 @@ def test_a_clone_keeps_its_base_fitted():
 @every_case
 def test_parameters_are_got_and_set(case):
     model = case.new()
-    assert model.set_params(n_trees=2, learning_rate=0.5) is model
-    assert (model.n_trees, model.get_params()["learning_rate"]) == (2, 0.5)
-    assert case.fit(changes={"n_trees": 2}).n_trees_ == 2
+    assert model.set_params(**case.settings(rounds=2), learning_rate=0.5) is model
+    assert (model.get_params() | case.settings(rounds=2)) == model.get_params()
+    assert (model.learning_rate, model.get_params()["learning_rate"]) == (0.5, 0.5)
+    assert case.fit(changes={"rounds": 2}).n_rounds_ == 2
 
 
 def test_parameters_of_the_base_are_reached_through_it():
@@ -66,9 +68,9 @@ def test_parameters_of_the_base_are_reached_through_it():
 
 @every_case
 def test_repr_names_the_class_and_what_is_not_default(case):
-    text = repr(case.new(n_leaves=11))
+    text = repr(case.new(**{case.size: 11}))
     assert text.startswith(f"{case.kind.__name__}(")
-    assert "n_leaves=11" in text
+    assert f"{case.size}=11" in text
 
 
 @every_case
@@ -80,12 +82,14 @@ def test_fit_returns_the_ranker_and_leaves_parameters_alone(case):
     assert model.fit(TRAIN) is model
     learned = vars(model).keys() - before.keys()
     assert all(name.endswith("_") for name in learned)
-    assert {"feature_names_", "n_features_in_", "top_grade_", "n_trees_", "history_"} <= learned
+    assert {"feature_names_", "n_features_in_", "top_grade_", "n_rounds_", "history_"} <= learned
+    assert ("best_epoch_" if case.is_net else "n_trees_") in learned
     for name, value in before.items():
         assert getattr(model, name) is value
     assert model.feature_names_ == ("1", "2", "3", "4")
     assert model.top_grade_ == 4.0
-    assert model.n_rounds_ == model.n_trees_ == model.n_trees
+    assert model.n_rounds_ == (model.n_epochs if case.is_net else model.n_trees)
+    assert case.is_net or model.kept_rounds_ == model.n_trees_ == model.n_rounds_
 
 
 @every_case
@@ -106,7 +110,7 @@ def test_a_drawn_seed_is_kept_and_repeats_the_model(case, state):
 
 def test_drawn_seeds_differ_and_random_states_repeat():
     case = CASES["NDCG"]
-    seeds = {case.fit(changes={"random_state": None, "n_trees": 1}).seed_ for _ in range(3)}
+    seeds = {case.fit(changes={"random_state": None, "rounds": 1}).seed_ for _ in range(3)}
     assert len(seeds) == 3
     twins = [case.fit(changes={"random_state": np.random.RandomState(5)}).seed_ for _ in range(2)]
     assert twins[0] == twins[1]
@@ -120,19 +124,19 @@ def test_a_ranker_survives_a_pickle(case):
     assert bytes_of(again) == bytes_of(model)
 
 
-@every_case
+@every_case_of_trees
 def test_stages_are_what_fewer_trees_predict(case):
     model = case.fit()
     stages = case.staged(model)
     assert len(stages) == model.n_trees_
     for k, scores in enumerate(stages, 1):
         np.testing.assert_array_equal(case.predict(model, n_trees=k), scores)
-        fewer = case.fit(changes={"n_trees": k})
+        fewer = case.fit(changes={"rounds": k})
         np.testing.assert_array_equal(case.predict(fewer), scores)
     np.testing.assert_array_equal(case.predict(model), stages[-1])
 
 
-@every_case
+@every_case_of_trees
 def test_some_stages_only(case):
     model = case.fit()
     n = model.n_trees_
@@ -143,7 +147,7 @@ def test_some_stages_only(case):
         np.testing.assert_array_equal(case.predict(model, n_trees=k), scores)
 
 
-@every_case
+@every_case_of_trees
 def test_no_trees_predict_the_start(case):
     model = case.fit(changes={"measure": "NDCG"} if case.kind is rk.LambdaMART else {})
     scores = case.predict(model, n_trees=0)
@@ -209,7 +213,7 @@ def test_frames_may_hold_missing_values():
     np.testing.assert_array_equal(model.predict(frame), model.predict(X))
 
 
-@every_case
+@every_case_of_trees
 def test_importances_by_name(case):
     names = ["bm25", "pagerank", "length", "age"]
     data = copied(TRAIN, feature_names=names)
@@ -266,18 +270,21 @@ ODD = {
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD)
 @every_case
 def test_odd_data_give_a_model(case, data):
-    model = case.fit(data, changes={"n_leaves": 31, "min_docs_in_leaf": 1, **WHOLE})
+    large = {"hidden": 31} if case.is_net else {"n_leaves": 31, "min_docs_in_leaf": 1, **WHOLE}
+    model = case.fit(data, changes=large)
     scores = case.predict(model)
     assert scores.shape == (TEST.n_docs,)
     assert np.isfinite(scores).all()
     assert bytes_of(model)
+    again = rk.load_model("bytes.rk")
+    np.testing.assert_array_equal(case.predict(again), scores)
 
 
 @every_case
 def test_nothing_to_learn_leaves_the_start(case):
     data = ODD["features without variance"]
-    model = case.fit(data, changes=WHOLE)
-    assert set(model.importances("count").values()) == {0.0}
+    model = case.fit(data, changes=case.whole)
+    assert set(model.importances().values()) == {0.0}
     if not case.base:
         assert len(np.unique(case.predict(model).round(12))) == 1
 
@@ -290,7 +297,8 @@ def test_equal_labels_push_no_document():
 
 @every_case
 def test_training_learns(case):
-    changes = {"n_trees": 30, "learning_rate": 0.2, "base": None, **WHOLE}
+    rate = 0.05 if case.is_net else 0.2
+    changes = {"rounds": 30, "learning_rate": rate, "base": None, **case.whole}
     if case.kind is rk.McRank:
         changes.pop("base")
     model = case.new(**changes).fit(TRAIN)

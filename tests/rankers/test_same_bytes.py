@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, WHOLE, bytes_of, copied, every_case
+from ranker_cases import (
+    CASES,
+    SMALL,
+    TEST,
+    TRAIN,
+    VALID,
+    WHOLE,
+    bytes_of,
+    copied,
+    every_case,
+    every_case_of_trees,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -57,7 +68,7 @@ def test_an_index_equals_the_copied_out_data(case, data):
     assert bytes_of(case.fit(data, valid=valid)) == bytes_of(case.fit(own, valid=copied(valid)))
 
 
-@every_case
+@every_case_of_trees
 def test_samples_of_queries_equal_the_copied_out_data(case):
     """The ids tell which queries are samples of one, and these are drawn together."""
     qids = np.array(["5", "5~1", "x~y~12", "x~y"])
@@ -74,7 +85,7 @@ def test_an_index_equals_the_copied_out_data_with_weights(case):
     assert bytes_of(case.fit(data)) == bytes_of(case.fit(copied(data)))
 
 
-@every_case
+@every_case_of_trees
 def test_bins_are_shared_by_splits(case):
     """With few values a feature all bins are exact, whoever made them: the bytes are the same."""
     coarse = copied(TRAIN, X=np.round(TRAIN.X * 2))
@@ -118,6 +129,9 @@ for ranker in (
     rk.LambdaMART("ERR", criterion="newton", **params),
     rk.MART(**params),
     rk.McRank(**params),
+    rk.LambdaRank("NDCG", n_epochs=3),
+    rk.LambdaRank("ERR", hidden=(9, 5), n_epochs=3, queries_per_step=50),
+    rk.LambdaRank("RankNet", hidden=0, n_epochs=3, optimiser="sgd", queries_per_step="all"),
 ):
     model = ranker.fit(train[2:], valid=valid)
     model.save("threads.rk")

@@ -30,7 +30,8 @@ X, Y, QID = np.array(TRAIN.X), np.array(TRAIN.y), np.array(TRAIN.qid)
 
 @every_ranker
 def test_check_estimator(case):
-    model = case.new(**WHOLE, n_trees=2, min_docs_in_leaf=1, random_state=0)
+    exact = {} if case.is_net else {**WHOLE, "min_docs_in_leaf": 1}
+    model = case.new(**exact, rounds=2, random_state=0)
     declared = case.kind.expected_failed_checks
     results = check_estimator(
         model, expected_failed_checks=dict(declared), on_fail=None, on_skip=None
@@ -62,10 +63,10 @@ def routed():
 @every_ranker
 @pytest.mark.usefixtures("routed")
 def test_grid_search_with_queries(case):
-    params = SMALL | WHOLE | {"n_trees": 4}
+    params = case.small | case.whole | case.settings(rounds=4)
     search = GridSearchCV(
         case.kind(**params),
-        {"n_leaves": [2, 5], "learning_rate": [0.1, 0.5]},
+        {case.size: [2, 5], "learning_rate": [0.1, 0.5]},
         scoring=rk.scorer("NDCG@10"),
         cv=GroupKFold(3),
     )
@@ -96,7 +97,7 @@ def test_searches_see_queries_and_not_one_long_list():
 @pytest.mark.usefixtures("routed")
 def test_cross_validate_with_queries(case):
     results = cross_validate(
-        case.kind(**SMALL),
+        case.kind(**case.small),
         X,
         Y,
         scoring={"ndcg": rk.scorer("NDCG"), "err": rk.scorer("ERR(top_grade=4)")},

@@ -6,14 +6,25 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import CASES, TEST, TRAIN, WHOLE, bytes_of, copied, every_case
+from ranker_cases import (
+    CASES,
+    NETS,
+    TEST,
+    TRAIN,
+    TREES,
+    WHOLE,
+    bytes_of,
+    copied,
+    every_case,
+    every_case_of_trees,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 # Without sampling, which draws by the number of documents.
 LEAVING_OUT = {**WHOLE, "min_docs_in_leaf": 2, "n_trees": 4}
-LAMBDAS = {name: case for name, case in CASES.items() if case.kind is rk.LambdaMART}
-POINTWISE = {name: case for name, case in CASES.items() if case.kind is not rk.LambdaMART}
+LAMBDAS = {name: case for name, case in TREES.items() if case.kind is rk.LambdaMART}
+POINTWISE = {name: case for name, case in TREES.items() if case.kind is not rk.LambdaMART}
 every_pointwise = pytest.mark.parametrize("case", POINTWISE.values(), ids=POINTWISE)
 
 
@@ -38,7 +49,7 @@ def test_weights_of_one_are_no_weights(case):
     assert bytes_of(weighted) == bytes_of(case.fit())
 
 
-@every_case
+@every_case_of_trees
 def test_a_query_without_weight_is_not_there(case):
     """It is not counted, and no bin is made for its documents; only sums are rounded elsewhere."""
     weights = np.ones(TRAIN.n_queries)
@@ -53,6 +64,14 @@ def test_a_query_without_weight_is_not_there(case):
     assert same == [tree.docs[:1].tolist() for tree in without.forest_.trees]
 
 
+@pytest.mark.parametrize("case", NETS.values(), ids=NETS)
+def test_a_query_without_weight_is_not_there_for_nets(case):
+    """No two documents tie, so that what is drawn for ties does not matter."""
+    weights = np.ones(TRAIN.n_queries)
+    weights[[2, 7, 11]] = 0.0
+    assert bytes_of(case.fit(query_weight=weights)) == bytes_of(case.fit(TRAIN[weights > 0]))
+
+
 @pytest.mark.parametrize("case", LAMBDAS.values(), ids=LAMBDAS)
 def test_a_last_query_without_weight_is_not_there(case):
     """The ties of the queries before it are drawn before its own, and stay what they were."""
@@ -63,7 +82,7 @@ def test_a_last_query_without_weight_is_not_there(case):
     np.testing.assert_allclose(case.predict(weighted), case.predict(without), rtol=1e-12)
 
 
-@every_case
+@every_case_of_trees
 def test_the_scale_of_weights_does_not_matter(case):
     if case.params.get("step") == "gradient":
         pytest.skip("a gradient step is as long as the gradients")
@@ -121,10 +140,10 @@ def test_sample_weight_follows_documents_that_are_brought_together(case):
     np.testing.assert_array_equal(models[0].predict(TEST), models[1].predict(TEST))
 
 
-@pytest.mark.parametrize("name", LAMBDAS)
+@pytest.mark.parametrize("name", LAMBDAS | NETS)
 def test_lambda_rankers_refuse_sample_weight(name):
     with pytest.raises(rk.UsageError, match=r"'sample_weight'.*give query_weight, one weight a q"):
-        LAMBDAS[name].fit(sample_weight=np.ones(TRAIN.n_docs))
+        CASES[name].fit(sample_weight=np.ones(TRAIN.n_docs))
 
 
 @pytest.mark.parametrize(

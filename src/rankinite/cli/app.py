@@ -16,8 +16,11 @@ from rankinite.cli.describe import describe
 from rankinite.cli.evaluate import evaluate
 from rankinite.cli.inspect import inspect
 from rankinite.cli.normalise import normalise
+from rankinite.cli.optimality import optimality
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
+from rankinite.cli.reproduce import constructions, linear, matching
+from rankinite.cli.reproduce import optimality as optimality_of_the_paper
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.split import split
 from rankinite.cli.train import train
@@ -45,6 +48,13 @@ simulate = typer.Typer(
     no_args_is_help=True,
 )
 data.add_typer(simulate, name="simulate")
+reproduce = typer.Typer(
+    help="Do experiments of the papers again, on simulated data; each takes minutes.",
+    epilog="Example: rankinite reproduce linear --out linear",
+    context_settings=SETTINGS,
+    no_args_is_help=True,
+)
+app.add_typer(reproduce, name="reproduce")
 
 
 def _version(wanted: bool) -> None:
@@ -80,6 +90,11 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (app, inspect, "rankinite inspect model.rk --figures figures"),
     (app, evaluate, "rankinite evaluate test.txt scores.txt --measures NDCG@10,ERR"),
     (app, compare, "rankinite compare a.scores b.scores --data test.txt --measures NDCG@10,ERR"),
+    (app, optimality, "rankinite optimality net.rk train.txt --measures NDCG@10,MAP"),
+    (reproduce, matching, "rankinite reproduce matching --scale 0.5 --out matching"),
+    (reproduce, constructions, "rankinite reproduce constructions --out constructions"),
+    (reproduce, linear, "rankinite reproduce linear --out linear"),
+    (reproduce, optimality_of_the_paper, "rankinite reproduce optimality --out optimality"),
     (app, demo, "rankinite demo --out demo"),
 ]
 for tree, function, example in COMMANDS:

@@ -14,7 +14,7 @@ from rankinite.cli.terminal import Terminal
 from rankinite.core.wording import plain_number
 
 if TYPE_CHECKING:
-    from rankinite.experiments.inspection import Curve, Importance, Inspection
+    from rankinite.experiments.inspection import Curve, Importance, Inspection, Layers, Trees
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 BLOCKS_OF_ASCII = "_.-=+*%#"
@@ -31,7 +31,7 @@ def inspect(
     *,
     terminal: Terminal,
 ) -> None:
-    """Show what is in a model file: parameters, trees, learning curve, importances, its base."""
+    """Show what is in a model: parameters, trees or layers, learning curve, importances, base."""
     from rankinite.experiments.inspection import draw_figures, inspect_ranker
 
     found = inspect_ranker(load_ranker(model))
@@ -61,19 +61,35 @@ def _show(terminal: Terminal, name: str, found: Inspection, top: int) -> None:
 
 
 def _summary(found: Inspection) -> list[list[str]]:
-    several = found.trees_a_round > 1
-    word = "Rounds" if several else "Trees"
-    rows = [[f"{word} kept", f"{found.kept:,}"], [f"{word} grown", f"{found.grown:,}"]]
-    if several:
-        rows.append(["Trees a round", f"{found.trees_a_round}"])
     base = found.base if isinstance(found.base, str) else getattr(found.base, "kind", "none")
+    used = "with a split" if found.trees is not None else "that vary"
     return [
-        *rows,
-        ["Leaves", f"{found.n_leaves:,}"],
+        *(_trees(found, found.trees) if found.trees is not None else []),
+        *(_layers(found, found.net) if found.net is not None else []),
         ["Features", f"{len(found.features):,}"],
-        ["  with a split", f"{len(found.importances):,}"],
+        [f"  {used}", f"{len(found.importances):,}"],
         ["Top grade", plain_number(found.top_grade)],
         ["Base", base],
+    ]
+
+
+def _trees(found: Inspection, trees: Trees) -> list[list[str]]:
+    several = trees.a_round > 1
+    word = "Rounds" if several else "Trees"
+    rows = [[f"{word} kept", f"{found.kept:,}"], [f"{word} grown", f"{found.done:,}"]]
+    if several:
+        rows.append(["Trees a round", f"{trees.a_round}"])
+    return [*rows, ["Leaves", f"{trees.n_leaves:,}"]]
+
+
+def _layers(found: Inspection, net: Layers) -> list[list[str]]:
+    n_inputs, *hidden = net.sizes
+    layers = [f"{n_inputs:,} inputs", *(f"{n:,} units" for n in hidden), "score"]
+    return [
+        ["Epoch kept", f"{found.kept:,}"],
+        ["Epochs done", f"{found.done:,}"],
+        ["Layers", ", ".join(layers)],
+        ["Weights", f"{net.n_weights:,}"],
     ]
 
 
@@ -92,7 +108,7 @@ def _text(value: Any) -> str:
 def _show_curves(terminal: Terminal, found: Inspection) -> None:
     columns = ["Set", "Measure", "First", f"At {found.kept}", "Last", "Curve"]
     rows = [_curve_row(one, found.kept) for one in found.curves]
-    terminal.show_table(f"Learning curve over {found.grown:,} trees", columns, rows)
+    terminal.show_table(f"Learning curve over {found.done:,} {found.rounds}", columns, rows)
 
 
 def _curve_row(one: Curve, kept: int) -> list[str]:
@@ -121,6 +137,14 @@ def sparkline(values: Sequence[float], blocks: str = BLOCKS, width: int = CURVE_
 
 
 def show_importances(terminal: Terminal, chosen: Sequence[Importance]) -> None:
-    """Print a table of features with what their splits gained."""
-    rows = [[one.feature, f"{one.share:.1%}", f"{one.count:,}"] for one in chosen]
-    terminal.show_table("Most important features", ["Feature", "Share of gain", "Splits"], rows)
+    """Print a table of features: what their splits gained, or how steep a net's score can be."""
+    of_trees = chosen[0].count is not None
+    columns = ["Feature", "Share of gain" if of_trees else "Share of slope"]
+    rows = [[one.feature, f"{one.share:.1%}"] for one in chosen]
+    if of_trees:
+        columns.append("Splits")
+        rows = [[*row, f"{one.count:,}"] for row, one in zip(rows, chosen, strict=True)]
+    if chosen[0].weight is not None:
+        columns.append("Weight")
+        rows = [[*row, f"{one.weight:+.4g}"] for row, one in zip(rows, chosen, strict=True)]
+    terminal.show_table("Most important features", columns, rows)

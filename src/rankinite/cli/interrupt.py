@@ -1,4 +1,4 @@
-"""Ctrl-C that lets the current tree finish."""
+"""Ctrl-C that lets the current round finish: a tree, or an epoch."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Self
 
 
 class Interruption:
-    """Takes Ctrl-C as a wish to stop after the current tree; a second one stops at once.
+    """Takes Ctrl-C as a wish to stop after the current round; a second one stops at once.
 
-    Before the first tree is done there is nothing to keep, and the first stops at once as well.
+    Before the first round is done there is nothing to keep, and the first stops at once as well.
     """
 
     def __init__(self) -> None:
         self.is_wanted = False
-        self.has_trees = False
+        self.has_rounds = False
         self.before: Any = None
 
-    def after_tree(self) -> bool:
-        """Tell whether to stop; called after every tree."""
-        self.has_trees = True
+    def after_round(self) -> bool:
+        """Tell whether to stop; called after every round."""
+        self.has_rounds = True
         return self.is_wanted
 
     def __enter__(self) -> Self:
@@ -33,6 +33,6 @@ class Interruption:
         signal.signal(signal.SIGINT, self.before)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self.is_wanted or not self.has_trees:
+        if self.is_wanted or not self.has_rounds:
             raise KeyboardInterrupt
         self.is_wanted = True

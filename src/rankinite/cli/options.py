@@ -19,7 +19,7 @@ from rankinite.data.formats import Format, format_of
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
-    from rankinite.rankers.tree_ranker import TreeRanker
+    from rankinite.rankers.learner import Learner
 
 Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
@@ -107,14 +107,14 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def load_ranker(path: Path) -> TreeRanker:
+def load_ranker(path: Path) -> Learner:
     """Load a model."""
     from rankinite.models import load_model
 
     if not path.is_file():
         what = "this is a directory; expected a model file" if path.is_dir() else None
         raise FileFormatError(path, what or "there is no such file")
-    return cast("TreeRanker", load_model(path))
+    return cast("Learner", load_model(path))
 
 
 def refuse_narrow_text(path: Path, found: RankingData, expected: Sequence[str]) -> None:

@@ -10,12 +10,14 @@ import typer
 
 from rankinite.cli.options import Loading, load_ranker, refuse_narrow_text
 from rankinite.cli.terminal import Terminal
+from rankinite.core.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from rankinite.data.ranking_data import RankingData
+    from rankinite.rankers.learner import Learner
 
 RUN_ENDINGS = (".run", ".trec")
 
@@ -34,7 +36,8 @@ def predict(
         ),
     ] = None,
     n_trees: Annotated[
-        int | None, typer.Option(help="Use only so many first trees. (Default: all.)")
+        int | None,
+        typer.Option(help="Use only so many first trees of a model that has some. (Default: all.)"),
     ] = None,
     *,
     loading: Loading,
@@ -45,9 +48,10 @@ def predict(
 
     terminal.expect_compiling()
     ranker = load_ranker(model)
+    first = _first_trees(ranker, model, n_trees)
     found = loading.load(source, terminal)
     refuse_narrow_text(source, found, ranker.feature_names_)
-    scores = ranker.predict(found, n_trees=n_trees)
+    scores = ranker.predict(found, **first)
     if out is None:
         _print(terminal, _in_file_order(scores, found))
         return
@@ -61,6 +65,18 @@ def predict(
         )
     else:
         terminal.say(f"wrote {out} ({found.n_queries:,} queries, {found.n_docs:,} documents)")
+
+
+def _first_trees(ranker: Learner, model: Path, n_trees: int | None) -> dict[str, int]:
+    """Return what predict is to be told about trees, or refuse to tell it to other rankers."""
+    if n_trees is None:
+        return {}
+    if ranker.rounds != "trees":
+        raise UsageError(
+            f"predict: {model} is a {type(ranker).__name__}, which has no trees; leave out "
+            "--n-trees"
+        )
+    return {"n_trees": n_trees}
 
 
 def _in_file_order(scores: NDArray[np.float64], found: RankingData) -> NDArray[np.float64]:

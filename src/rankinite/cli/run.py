@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import typer
@@ -98,9 +99,11 @@ def _usage_sentence(problem: typer.TyperException) -> str:
 
 def _our_flag(flag: str) -> str:
     """Return the words for what a flag of another tool is called here."""
-    from rankinite.rankers.words import OUR_WORD
+    from rankinite.cli.parameters import Parameters
+    from rankinite.rankers.words import our_word
 
-    ours = OUR_WORD.get(flag.lstrip("-").replace("-", "_"), "")
+    flags = [field.name for field in fields(Parameters)]
+    ours = our_word("train", flag.lstrip("-").replace("-", "_"), flags) or ""
     return re.sub(r"'(\w+)'", lambda found: "--" + found[1].replace("_", "-"), ours)
 
 

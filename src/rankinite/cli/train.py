@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -41,8 +41,11 @@ def train(
         Path | None, typer.Option("--out", "-o", help="The model file to write, such as model.rk.")
     ] = None,
     ranker: Annotated[
-        Literal["LambdaMART", "MART", "McRank"] | None,
-        typer.Option(help="What to train. (Default: LambdaMART.)"),
+        Literal["LambdaMART", "MART", "McRank", "LambdaRank"] | None,
+        typer.Option(
+            metavar="<name>",
+            help="What to train: LambdaMART, MART, McRank or LambdaRank. (Default: LambdaMART.)",
+        ),
     ] = None,
     base: Annotated[
         Path | None,
@@ -63,8 +66,8 @@ def train(
     """Train a ranker, and write it to a model file with its configuration beside it.
 
     MODEL.toml repeats the run: rankinite train --config MODEL.toml. Ctrl-C stops after the current
-    tree; MODEL.checkpoint keeps the trees then, as it does if the machine stops, and the same
-    command goes on to the same model.
+    tree or epoch; MODEL.checkpoint keeps what was learned then, as it does if the machine stops,
+    and the same command goes on to the same model.
     """
     from rankinite.experiments.configuration import configure, flags, read_configuration
 
@@ -80,18 +83,19 @@ def train(
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     """Leave out what was not said, and write files as texts."""
     return {
-        key: [str(item) for item in value]
-        if isinstance(value, list)
-        else str(value)
-        if isinstance(value, Path)
-        else value
+        key: [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
         for key, value in values.items()
-        if value not in (None, False, []) or (key == "per_query" and value is False)
+        if value is not None and value != [] and (value is not False or key == "per_query")
     }
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
 
 
 def _run(chosen: Configuration, terminal: Terminal) -> None:
     from rankinite.experiments.training import checkpoint_of, run_training
+    from rankinite.models import RANKERS
 
     terminal.expect_compiling()
     out = _checked_out(chosen)
@@ -100,13 +104,14 @@ def _run(chosen: Configuration, terminal: Terminal) -> None:
     progress = terminal.progress()
     try:
         with Interruption() as interruption:
-            stop = interruption.after_tree
+            stop = interruption.after_round
             done = run_training(chosen, data, sets, base, out, should_stop=stop, progress=progress)
     except KeyboardInterrupt:
         if checkpoint_of(out).exists():
             log.info(
-                "stopped; %s keeps the trees, and the same command goes on from there",
+                "stopped; %s keeps the %s, and the same command goes on from there",
                 checkpoint_of(out),
+                RANKERS[chosen.ranker].rounds,
             )
         raise
     _show(terminal, done)
@@ -142,9 +147,7 @@ def _load_sets(
     same = replace(loading, top_grade=data.top_grade)
     paths = [Path(name) for name in chosen.valid]
     sets = {}
-    names = short_names(paths)
-    if len(set(names)) < len(names):
-        raise UsageError("train: a validation set was named twice; name each once")
+    names = _set_names(chosen, paths)
     for name, path in zip(names, paths, strict=True):
         try:
             sets[name] = same.load(path, terminal)
@@ -159,8 +162,19 @@ def _load_sets(
     return data, sets
 
 
+def _set_names(chosen: Configuration, paths: Sequence[Path]) -> list[str]:
+    """Return names of validation sets, other than what a ranker calls the training set."""
+    from rankinite.rankers.lambdarank import TRAIN, LambdaRank
+
+    taken = [Path(TRAIN)] if chosen.ranker == LambdaRank.__name__ else []
+    names = short_names([*taken, *paths])[len(taken) :]
+    if len(set(names)) < len(names):
+        raise UsageError("train: a validation set was named twice; name each once")
+    return names
+
+
 def _show(terminal: Terminal, done: Training) -> None:
-    from rankinite.experiments.inspection import importances_of
+    from rankinite.experiments.inspection import importances_of, rounds_as_json
 
     ranker = done.ranker
     top = importances_of(ranker)[:TOP_FEATURES]
@@ -168,15 +182,15 @@ def _show(terminal: Terminal, done: Training) -> None:
         terminal.show_json(
             {
                 "ranker": type(ranker).__name__,
-                "trees": ranker.n_trees_,
-                "trees_grown": ranker.n_rounds_,
+                **rounds_as_json(ranker),
                 "values": done.values,
-                "importances": [vars(one) for one in top],
+                "importances": [one.as_json() for one in top],
                 "wrote": [str(path) for path in done.written],
             }
         )
         return
-    terminal.say(f"{type(ranker).__name__}: kept {ranker.n_trees_:,} of {ranker.n_rounds_:,} trees")
+    rounds = f"kept {ranker.kept_rounds_:,} of {ranker.n_rounds_:,} {ranker.rounds}"
+    terminal.say(f"{type(ranker).__name__}: {rounds}")
     _show_values(terminal, done.values)
     if top:
         show_importances(terminal, top)

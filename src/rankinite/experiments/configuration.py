@@ -20,9 +20,9 @@ from rankinite.core.errors import FileFormatError, UsageError
 from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
 from rankinite.measures.text import parse_measures
 from rankinite.models import RANKERS
-from rankinite.objectives.choose import RANKNET
+from rankinite.objectives.choose import choose_objective
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.words import OUR_WORD
+from rankinite.rankers.words import our_word
 
 NONE = "none"
 DEFAULT_RANKER = "LambdaMART"
@@ -221,7 +221,7 @@ def _from_toml(value: Any, constraint: Constraint) -> Any:
 
 def _toml(value: Any) -> str:
     """Write a value as TOML, whose numbers are Python's and whose texts are nearly JSON's."""
-    if isinstance(value, (bool, str, list)):
+    if isinstance(value, (bool, str, list, tuple)):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(NONE) if value is None else repr(value)
 
@@ -230,8 +230,9 @@ def _unknown(spelled: str, key: str, ranker: str) -> str:
     having = [other for other in RANKERS if key in keys_of(other)]
     if having:
         return f"{ranker} has no {spelled}; {' and '.join(having)} can have it"
-    if key in OUR_WORD:
-        return f"there is no key {key!r}; {OUR_WORD[key]}"
+    ours = our_word(ranker, key, keys_of(ranker))
+    if ours:
+        return f"there is no key {key!r}; {ours}"
     near = difflib.get_close_matches(key, keys_of(ranker), 1)
     hint = f"did you mean {near[0]!r}?" if near else "--print-config shows what there is"
     return f"there is no key {key!r}; {hint}"
@@ -239,7 +240,7 @@ def _unknown(spelled: str, key: str, ranker: str) -> str:
 
 def _check_measures(parameters: Mapping[str, Any]) -> None:
     """Refuse wrong measures now, and not when the data are loaded."""
-    for key in ("measure", "valid_measure"):
-        text = parameters.get(key)
-        if text is not None and text.strip().lower() != RANKNET:
-            parse_measures(text)
+    if "measure" in parameters:
+        choose_objective(parameters["measure"], truncation=None, normalise="none")
+    if parameters["valid_measure"] is not None:
+        parse_measures(parameters["valid_measure"])

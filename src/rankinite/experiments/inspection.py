@@ -11,17 +11,37 @@ import numpy as np
 
 from rankinite.core.figures import panels, save_figure
 from rankinite.experiments.configuration import defaults_of
+from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.learner import Learner
 from rankinite.rankers.tree_ranker import TreeRanker
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Importance:
-    """How much a feature matters: the gain of its splits, its share of all gain, their number."""
+    """How much a feature matters; what does not apply to its ranker is None.
+
+    Attributes
+    ----------
+    feature
+        Its name.
+    gain, count
+        What its splits gained, and how many they are.
+    slope, weight
+        How steep a net's score can be along it; and the weight of a linear net.
+    share
+        Its share of all gain, or of all slopes.
+    """
 
     feature: str
-    gain: float
+    gain: float | None = None
+    slope: float | None = None
     share: float
-    count: int
+    count: int | None = None
+    weight: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values, of what applies."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -34,8 +54,24 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Trees:
+    """How many trees a round has, and how many leaves all trees have."""
+
+    a_round: int
+    n_leaves: int
+
+
+@dataclass(frozen=True)
+class Layers:
+    """How many inputs a net has and units each hidden layer; and the number of all weights."""
+
+    sizes: tuple[int, ...]
+    n_weights: int
+
+
+@dataclass(frozen=True)
 class Inspection:
-    """What is in a ranker of boosted trees.
+    """What is in a ranker.
 
     Attributes
     ----------
@@ -43,27 +79,30 @@ class Inspection:
         The name of its class.
     parameters, defaults
         Its parameters but the base, and what they are if nobody says.
-    kept, grown
-        How many rounds of trees it has, and how many were grown in training.
-    trees_a_round, n_leaves
-        How many trees a round has, and how many leaves all trees have.
+    rounds
+        What a round of its training is called, of which there are several.
+    kept, done
+        After how many rounds it was kept, and how many were done in training.
+    trees, net
+        What it consists of; one of them is None.
     features
         The names of the features that it was fitted to.
     importances
-        The most important first; features without a split are left out.
+        The most important first; features without a split, or that are no inputs, are left out.
     curves
-        The learning curves; empty without validation sets.
+        The learning curves; empty if nothing was measured.
     base
-        What boosting started from: another ranker, ``"scores"`` or nothing.
+        What training started from: another ranker, ``"scores"`` or nothing.
     """
 
     kind: str
     parameters: Mapping[str, Any]
     defaults: Mapping[str, Any]
+    rounds: str
     kept: int
-    grown: int
-    trees_a_round: int
-    n_leaves: int
+    done: int
+    trees: Trees | None
+    net: Layers | None
     features: tuple[str, ...]
     top_grade: float
     importances: tuple[Importance, ...]
@@ -73,16 +112,19 @@ class Inspection:
     def as_json(self, top: int | None = None) -> dict[str, Any]:
         """Return plain values, with so many importances."""
         base = self.base.as_json(top) if isinstance(self.base, Inspection) else self.base
+        own: dict[str, Any] = {}
+        if self.trees is not None:
+            own = {"trees_a_round": self.trees.a_round, "leaves": self.trees.n_leaves}
+        if self.net is not None:
+            own = {"layers": [*self.net.sizes, 1], "weights": self.net.n_weights}
         return {
             "class": self.kind,
             "parameters": dict(self.parameters),
-            "trees": self.kept,
-            "trees_grown": self.grown,
-            "trees_a_round": self.trees_a_round,
-            "leaves": self.n_leaves,
+            **_rounds(self.rounds, self.kept, self.done),
+            **own,
             "features": list(self.features),
             "top_grade": self.top_grade,
-            "importances": [vars(one) for one in self.importances[:top]],
+            "importances": [one.as_json() for one in self.importances[:top]],
             "history": [
                 {"set": one.set_name, "measure": one.measure, "values": list(one.values)}
                 for one in self.curves
@@ -91,12 +133,22 @@ class Inspection:
         }
 
 
-def inspect_ranker(ranker: TreeRanker) -> Inspection:
+def rounds_as_json(ranker: Learner) -> dict[str, int]:
+    """Return how many trees were kept and grown; or which epoch was kept, and how many done."""
+    return _rounds(ranker.rounds, ranker.kept_rounds_, ranker.n_rounds_)
+
+
+def _rounds(word: str, kept: int, done: int) -> dict[str, int]:
+    return {word: kept, f"{word}_{'grown' if word == 'trees' else 'done'}": done}
+
+
+def inspect_ranker(ranker: Learner) -> Inspection:
     """Look into a fitted ranker, and into its base."""
+    own_base = getattr(ranker, "base", None)
     base: Inspection | str | None = None
-    if isinstance(ranker.base, TreeRanker):
-        base = inspect_ranker(ranker.base)
-    elif ranker.base is not None:
+    if isinstance(own_base, Learner):
+        base = inspect_ranker(own_base)
+    elif own_base is not None:
         base = "scores"
     kind = type(ranker).__name__
     defaults = defaults_of(kind)
@@ -105,10 +157,11 @@ def inspect_ranker(ranker: TreeRanker) -> Inspection:
         kind=kind,
         parameters={name: parameters[name] for name in defaults},
         defaults=defaults,
-        kept=ranker.n_trees_,
-        grown=ranker.n_rounds_,
-        trees_a_round=len(ranker.forest_.start),
-        n_leaves=sum(tree.n_leaves for tree in ranker.forest_.trees),
+        rounds=ranker.rounds,
+        kept=ranker.kept_rounds_,
+        done=ranker.n_rounds_,
+        trees=_trees_of(ranker) if isinstance(ranker, TreeRanker) else None,
+        net=_layers_of(ranker) if isinstance(ranker, LambdaRank) else None,
         features=ranker.feature_names_,
         top_grade=ranker.top_grade_,
         importances=importances_of(ranker),
@@ -121,14 +174,42 @@ def inspect_ranker(ranker: TreeRanker) -> Inspection:
     )
 
 
-def importances_of(ranker: TreeRanker) -> tuple[Importance, ...]:
-    """Return the features that a ranker splits on, the one with the most gain first."""
+def _trees_of(ranker: TreeRanker) -> Trees:
+    forest = ranker.forest_
+    return Trees(len(forest.start), sum(tree.n_leaves for tree in forest.trees))
+
+
+def _layers_of(ranker: LambdaRank) -> Layers:
+    net = ranker.net_
+    return Layers((len(net.inputs.features), *net.hidden), len(net.weights))
+
+
+def importances_of(ranker: Learner) -> tuple[Importance, ...]:
+    """Return the features that a ranker looks at, the most important first."""
+    if isinstance(ranker, LambdaRank):
+        return _importances_of_net(ranker)
+    return _importances_of_trees(ranker) if isinstance(ranker, TreeRanker) else ()
+
+
+def _importances_of_trees(ranker: TreeRanker) -> tuple[Importance, ...]:
     gains, counts = ranker.importances("gain"), ranker.importances("count")
     total = sum(gains.values()) or 1.0
     return tuple(
-        Importance(name, gain, gain / total, int(counts[name]))
+        Importance(feature=name, gain=gain, share=gain / total, count=int(counts[name]))
         for name, gain in gains.items()
         if counts[name]
+    )
+
+
+def _importances_of_net(ranker: LambdaRank) -> tuple[Importance, ...]:
+    net, slopes = ranker.net_, ranker.importances()
+    inputs = [ranker.feature_names_[j] for j in net.inputs.features]
+    weights = {} if net.hidden else dict(zip(inputs, net.weights.tolist(), strict=False))
+    total = sum(slopes.values()) or 1.0
+    return tuple(
+        Importance(feature=name, slope=slope, share=slope / total, weight=weights.get(name))
+        for name, slope in slopes.items()
+        if name in set(inputs)
     )
 
 
@@ -152,7 +233,7 @@ def draw_figures(found: Inspection, folder: str | Path, top: int) -> list[Path]:
         _draw_curves(drawn[-1], found)
     if found.importances[:top]:
         drawn.append(target / "importances.png")
-        _draw_importances(drawn[-1], found.importances[:top])
+        _draw_importances(drawn[-1], found, top)
     return drawn
 
 
@@ -165,14 +246,17 @@ def _draw_curves(path: Path, found: Inspection) -> None:
                 rounds = np.arange(1, len(one.values) + 1)
                 axes.plot(rounds, one.values, linewidth=1.5, label=one.set_name)
         axes.axvline(found.kept, color="grey", linewidth=1, linestyle=":")
-        axes.set(xlabel="Trees", ylabel=measure, title=f"{measure}, {found.kept} trees kept")
+        kept = f"{found.kept} trees kept" if found.trees is not None else f"epoch {found.kept} kept"
+        axes.set(xlabel=found.rounds.capitalize(), ylabel=measure, title=f"{measure}, {kept}")
         axes.legend()
     save_figure(figure, path)
 
 
-def _draw_importances(path: Path, chosen: tuple[Importance, ...]) -> None:
+def _draw_importances(path: Path, found: Inspection, top: int) -> None:
+    chosen = found.importances[:top]
+    share = "Share of the gain" if found.trees is not None else "Share of the slopes"
     figure, (axes,) = panels(1, max(2.0, 0.22 * len(chosen) + 1.0))
     axes.barh([one.feature for one in chosen], [one.share for one in chosen])
     axes.invert_yaxis()
-    axes.set(xlabel="Share of the gain", ylabel="Feature", title="Most important features")
+    axes.set(xlabel=share, ylabel="Feature", title="Most important features")
     save_figure(figure, path)

@@ -16,8 +16,8 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.experiments.configuration import Configuration
 from rankinite.measures.text import parse_measures
+from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.tree_ranker import TreeRanker
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,11 @@ class Training:
     written
         The files that were written.
     values
-        The measures of the validation sets at the trees that were kept, in the order of both.
+        The measures of the validation sets at what was kept, in the order of both; of the training
+        set too where the ranker watched it.
     """
 
-    ranker: TreeRanker
+    ranker: Learner
     written: tuple[Path, ...]
     values: Mapping[str, Mapping[str, float]]
 
@@ -61,7 +62,7 @@ def run_training(
         The model file. The configuration stands beside it, with ``.toml`` behind the name; so
         does the checkpoint, with ``.checkpoint``, until the other two are written.
     should_stop
-        Asked after every tree; True leaves the checkpoint, and counts as Ctrl-C.
+        Asked after every round; True leaves the checkpoint, and counts as Ctrl-C.
     progress
         Who wants to know how far it is.
     """
@@ -81,11 +82,11 @@ def run_training(
     with atomic_write(_beside(out, ".toml")) as file:
         file.write(configuration.to_toml().encode())
     checkpoint.unlink(missing_ok=True)
-    values = {name: _kept_values(ranker, name) for name in valid}
+    values = {name: _kept_values(ranker, name) for name in ranker.history_}
     return Training(ranker, (out, _beside(out, ".toml")), values)
 
 
-def _check_sets(ranker: TreeRanker, valid: Mapping[str, RankingData]) -> None:
+def _check_sets(ranker: Learner, valid: Mapping[str, RankingData]) -> None:
     """Refuse validation sets in which no query counts: they can decide nothing."""
     for name, data in valid.items():
         counts = evaluate(np.zeros(data.n_docs), data, ranker._measures()).n_queries
@@ -97,15 +98,15 @@ def _check_sets(ranker: TreeRanker, valid: Mapping[str, RankingData]) -> None:
                 )
 
 
-def _kept_values(ranker: TreeRanker, set_name: str) -> dict[str, float]:
+def _kept_values(ranker: Learner, set_name: str) -> dict[str, float]:
     """Return the measures of a validation set; a checkpoint keeps them, but not their order."""
     curves = ranker.history_[set_name]
     measures = curves if ranker.valid_measure is None else parse_measures(ranker.valid_measure)
-    return {str(measure): curves[str(measure)][ranker.n_trees_ - 1] for measure in measures}
+    return {str(measure): curves[str(measure)][ranker.kept_rounds_ - 1] for measure in measures}
 
 
 def checkpoint_of(out: Path) -> Path:
-    """Return the file that keeps the trees of a model until it is written."""
+    """Return the file that keeps what was learned of a model until it is written."""
     return _beside(out, ".checkpoint")
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
 from rankinite.measures.order import order_documents, padded_length
 from rankinite.objectives.exponential import exponentials
+from rankinite.objectives.plan import Plan, Scratch
 from rankinite.objectives.swaps import (
     DISTANCE,
     EVERY_PAIR,
@@ -299,42 +300,60 @@ def rank_documents(
 
 
 @kernel
-def block_lambdas(
-    first: int,
-    last: int,
-    scores: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    values: NDArray[np.float64],
-    shuffle: NDArray[np.int64],
-    rank_weights: NDArray[np.float64],
-    scales: NDArray[np.float64],
-    query_weight: NDArray[np.float64],
-    form: int,
-    truncation: int,
-    normalise: int,
-    wanted: NDArray[np.bool_],
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
-) -> None:
-    """Write lambdas and weights of the queries from first to last - 1, which share scratch."""
-    longest = len(rank_weights)
+def new_scratch(longest: int) -> Scratch:
+    """Make scratch for queries of up to so many documents; any number of them can share it."""
     # An odd number of cache lines a row: rows do not all begin in the same set of the cache.
     width = max(USUAL_WIDTH, 8 * ((longest + LANES) // 8 + 1 | 1))
     usual = np.empty((N_ROWS, USUAL_WIDTH), np.float64)
     wide = usual if width == USUAL_WIDTH else np.empty((N_ROWS, width), np.float64)
-    usual_bits, wide_bits = usual.view(np.int64), wide.view(np.int64)
-    order = np.empty(longest, np.int64)
-    keys = np.empty((2, padded_length(longest)), np.int64)
-    rounded = np.zeros(FEW, np.float32)
-    above = np.empty(FEW, np.int32)
+    return Scratch(
+        usual,
+        usual.view(np.int64),
+        wide,
+        wide.view(np.int64),
+        np.empty(longest, np.int64),
+        np.empty((2, padded_length(longest)), np.int64),
+        np.zeros(FEW, np.float32),
+        np.empty(FEW, np.int32),
+        np.empty(0, np.bool_),
+    )
+
+
+@inlined_kernel
+def fits_usual(n: int) -> bool:
+    """Tell whether a query stands in rows of the usual width.
+
+    By its own length, so that a query's last bits do not depend on others.
+    """
+    return n + LANES <= USUAL_WIDTH
+
+
+@kernel
+def lambdas_between(
+    first: int,
+    last: int,
+    scores: NDArray[np.float64],
+    plan: Plan,
+    scratch: Scratch,
+    wanted: NDArray[np.bool_],
+    out_lambda: NDArray[np.float64],
+    out_weight: NDArray[np.float64],
+) -> None:
+    """Write lambdas and weights of those queries from first to last - 1 that are ``wanted``.
+
+    What is in the plan and the scratch is taken out once for all queries: to do so for each takes
+    as long as ten documents.
+    """
+    form, truncation, normalise = plan.form, plan.reach, plan.normalise
+    offsets, values, shuffle = plan.offsets, plan.values, plan.shuffle
+    rank_weights, scales, weights = plan.rank_weights, plan.scales, plan.query_weight
+    usual, usual_bits, wide, wide_bits, order, keys, rounded, above, _ = scratch
     for q in range(first, last):
         if len(wanted) > 0 and not wanted[q]:
             continue
         start, n = offsets[q], offsets[q + 1] - offsets[q]
+        r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
         labelled, factor = 0, 0.0
-        # By its own length, so that a query's last bits do not depend on others.
-        is_usual = n + LANES <= USUAL_WIDTH
-        r, bits = (usual, usual_bits) if is_usual else (wide, wide_bits)
         if scales[q] > 0.0:
             gaps = rank_documents(
                 r, bits, order, keys, rounded, above, n, start, scores, values, shuffle
@@ -344,7 +363,7 @@ def block_lambdas(
             if gaps:
                 labelled, reach = keep_labelled(r, order, n, reach, values, start)
             total = push_all(r, bits, labelled, reach, form != EVERY_PAIR, normalise == BY_DISTANCE)
-            factor = query_weight[q] * normaliser(r, labelled, n, normalise, total)
+            factor = weights[q] * normaliser(r, labelled, n, normalise, total)
         if labelled < n:
             for i in range(start, start + n):
                 out_lambda[i] = 0.0
@@ -358,42 +377,18 @@ def block_lambdas(
 @parallel_kernel
 def all_lambdas(
     scores: NDArray[np.float64],
-    offsets: NDArray[np.int64],
     blocks: NDArray[np.int64],
-    values: NDArray[np.float64],
-    shuffle: NDArray[np.int64],
-    rank_weights: NDArray[np.float64],
-    scales: NDArray[np.float64],
-    query_weight: NDArray[np.float64],
-    form: int,
-    truncation: int,
-    normalise: int,
+    plan: Plan,
     wanted: NDArray[np.bool_],
     out_lambda: NDArray[np.float64],
     out_weight: NDArray[np.float64],
 ) -> None:
     """Write lambdas and weights of all queries.
 
-    ``values`` stand in the order of ``shuffle``, which gives the documents of each query in an
-    order of no meaning; they are NaN where there is no label. ``scales`` is 0 where a query has
-    no pairs. Only queries that are ``wanted`` are computed, or all if that is empty. Block b has
-    the queries ``blocks[b]`` to ``blocks[b + 1] - 1``.
+    Only queries that are ``wanted`` are computed, or all if that is empty. Block b has the
+    queries ``blocks[b]`` to ``blocks[b + 1] - 1``.
     """
     for block in prange(len(blocks) - 1):
-        block_lambdas(
-            blocks[block],
-            blocks[block + 1],
-            scores,
-            offsets,
-            values,
-            shuffle,
-            rank_weights,
-            scales,
-            query_weight,
-            form,
-            truncation,
-            normalise,
-            wanted,
-            out_lambda,
-            out_weight,
-        )
+        scratch = new_scratch(len(plan.rank_weights))
+        first, last = blocks[block], blocks[block + 1]
+        lambdas_between(first, last, scores, plan, scratch, wanted, out_lambda, out_weight)

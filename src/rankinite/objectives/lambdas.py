@@ -21,6 +21,7 @@ from rankinite.measures.text import parse_measure
 from rankinite.objectives import kernels, swaps
 from rankinite.objectives.labels import labels_of, read_only
 from rankinite.objectives.objective import EVERY_QUERY, Floats, Targets
+from rankinite.objectives.plan import NO_NUMBERS, PAIRS, Plan
 
 NORMALISE = {
     "none": kernels.AS_IT_IS,
@@ -74,7 +75,7 @@ class Lambdas:
     ) -> None:
         _check_options("Lambdas", truncation, normalise)
         check("Lambdas", "gain_only", gain_only, OneOf([False, True]))
-        one = _one_measure(measure)
+        one = one_measure("Lambdas", measure)
         if gain_only and one.form != Form.RECIPROCAL_RANK:
             raise UsageError(f"Lambdas: gain_only is for MRR, and the measure is {one}; leave it")
         for name, value in (
@@ -88,16 +89,12 @@ class Lambdas:
     def prepare(self, targets: Targets) -> PairGradients:
         """Check the labels and compute what stays the same while scores change."""
         measure = self.measure
-        labels = labels_of(str(measure), measure.source, targets)
-        measure.check_labels(labels, targets.top_grade)
-        values = np.asarray(measure.document_values(labels, targets.top_grade))
-        values = np.where(np.isnan(labels), np.nan, values)
-        longest = int(np.diff(targets.offsets).max())
+        values = values_of(measure, targets)
         return PairGradients(
             targets,
             values,
-            measure.rank_weights(longest),
-            _scales(measure, values, targets.offsets),
+            measure.rank_weights(longest_query(targets.offsets)),
+            scales_of(measure, values, targets.offsets),
             form=swaps.RECIPROCAL_GAIN if self.gain_only else int(measure.form),
             reach=min(self.truncation or DEEPEST, measure.depth or DEEPEST),
             normalise=NORMALISE[self.normalise],
@@ -130,7 +127,7 @@ class RankNet:
         return PairGradients(
             targets,
             labels,
-            np.ones(int(np.diff(targets.offsets).max())),
+            np.ones(longest_query(targets.offsets)),
             np.ones(len(targets.offsets) - 1),
             form=swaps.EVERY_PAIR,
             reach=self.truncation or DEEPEST,
@@ -139,7 +136,15 @@ class RankNet:
 
 
 class PairGradients:
-    """The lambdas of one data set; what does not depend on scores is computed here, once."""
+    """The lambdas of one data set; what does not depend on scores is computed here, once.
+
+    Attributes
+    ----------
+    plan
+        All that stays the same, for kernels.
+    blocks
+        Block b has the queries ``blocks[b]`` to ``blocks[b + 1] - 1``; about equal work each.
+    """
 
     def __init__(
         self,
@@ -150,7 +155,9 @@ class PairGradients:
         *,
         form: int,
         reach: int,
-        normalise: int,
+        normalise: int = kernels.AS_IT_IS,
+        kind: int = PAIRS,
+        margin: float = 0.0,
     ) -> None:
         if targets.doc_weight is not None:
             raise UsageError(
@@ -161,17 +168,20 @@ class PairGradients:
         shuffle = _shuffled(offsets, targets.seed)
         weight = targets.query_weight
         self.start = np.zeros(1)
-        self._fixed = (
-            read_only(offsets, np.int64),
-            read_only(_blocks(offsets, reach), np.int64),
-            read_only(values[shuffle]),
-            read_only(shuffle, np.int64),
-            read_only(rank_weights),
-            read_only(np.where(_has_pairs(values, offsets), scales, 0.0)),
-            read_only(np.ones(len(offsets) - 1) if weight is None else weight),
-            form,
-            reach,
-            normalise,
+        self.blocks = read_only(_blocks(offsets, reach), np.int64)
+        self.plan = Plan(
+            kind=kind,
+            form=form,
+            reach=reach,
+            normalise=normalise,
+            margin=margin,
+            offsets=read_only(offsets, np.int64),
+            values=read_only(values[shuffle]),
+            shuffle=read_only(shuffle, np.int64),
+            rank_weights=read_only(rank_weights),
+            scales=read_only(np.where(_has_pairs(values, offsets), scales, 0.0)),
+            query_weight=read_only(np.ones(len(offsets) - 1) if weight is None else weight),
+            doc_weight=read_only(NO_NUMBERS),
         )
 
     def gradients(
@@ -189,9 +199,8 @@ class PairGradients:
         out_weight: Floats,
     ) -> None:
         """Write lambda and weight of the documents of some queries."""
-        kernels.all_lambdas(
-            read_only(scores[0]), *self._fixed, queries, out_lambda[0], out_weight[0]
-        )
+        given = read_only(scores[0])
+        kernels.all_lambdas(given, self.blocks, self.plan, queries, out_lambda[0], out_weight[0])
 
 
 def _check_options(owner: str, truncation: int | None, normalise: str) -> None:
@@ -199,19 +208,39 @@ def _check_options(owner: str, truncation: int | None, normalise: str) -> None:
     check(owner, "normalise", normalise, OneOf(list(NORMALISE)))
 
 
-def _one_measure(measure: str | Measure | GradedMeasure) -> Measure:
+def one_measure(owner: str, measure: str | Measure | GradedMeasure) -> Measure:
+    """Return the one measure that is meant.
+
+    Parameters
+    ----------
+    owner
+        Who asks, for the message if it is none.
+    """
     value = parse_measure(measure) if isinstance(measure, str) else measure
     if isinstance(value, GradedMeasure):
         raise UsageError(
-            f"Lambdas: {value} has several tiers, for which there are no lambda gradients yet; "
+            f"{owner}: {value} has several tiers, for which there are no lambda gradients yet; "
             f"give one measure, such as {value.tiers[0]}"
         )
     if not isinstance(value, Measure):
-        raise UsageError(f"Lambdas: {value!r} is not a measure; give one, such as 'NDCG@10'")
+        raise UsageError(f"{owner}: {value!r} is not a measure; give one, such as 'NDCG@10'")
     return value
 
 
-def _scales(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Floats:
+def values_of(measure: Measure, targets: Targets) -> Floats:
+    """Check the labels and return what each document is worth; NaN without a label."""
+    labels = labels_of(str(measure), measure.source, targets)
+    measure.check_labels(labels, targets.top_grade)
+    values = np.asarray(measure.document_values(labels, targets.top_grade))
+    return np.where(np.isnan(labels), np.nan, values)
+
+
+def longest_query(offsets: NDArray[np.int64]) -> int:
+    """Return how many documents the longest query has."""
+    return int(np.diff(offsets).max())
+
+
+def scales_of(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Return what each query's sums are multiplied by; 0 where no document is worth anything."""
     n_queries = len(offsets) - 1
     if measure.form == Form.NORMALISED:
@@ -239,7 +268,7 @@ def _best(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Float
         np.array([int(Form.NORMALISED)]),
         np.zeros(1, np.int64),
         np.array([measure.depth or 0]),
-        measure.rank_weights(int(np.diff(offsets).max()))[np.newaxis],
+        measure.rank_weights(longest_query(offsets))[np.newaxis],
         np.zeros(1),
         False,
         best,

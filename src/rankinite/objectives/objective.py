@@ -13,6 +13,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.objectives.plan import Plan
+
 Floats = NDArray[np.float64]
 
 EVERY_QUERY = np.zeros(0, np.bool_)
@@ -95,6 +97,19 @@ class GradientsOfSome(Gradients, Protocol):
 
         What is written for other documents has no meaning.
         """
+
+
+@runtime_checkable
+class Planned(Gradients, Protocol):
+    """Gradients of one output that a kernel can also be given, for a query at a time.
+
+    Attributes
+    ----------
+    plan
+        What `plan_kernels.plan_lambdas` follows; it gives the same bits as `gradients`.
+    """
+
+    plan: Plan
 
 
 class Objective(Protocol):

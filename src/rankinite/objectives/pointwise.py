@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from rankinite.core.errors import DataError
 from rankinite.core.params import Either, OneOf, SourceName, check
 from rankinite.measures.measure import ERR
+from rankinite.objectives import plan as plans
 from rankinite.objectives import pointwise_kernels as kernels
 from rankinite.objectives.labels import doc_weights, labels_of, read_only
 from rankinite.objectives.objective import Floats, Targets
+from rankinite.objectives.plan import Plan
 
 # Every class counts as if so many more documents had been seen: none starts at minus infinity.
 SMOOTHING = 1.0
@@ -74,22 +76,22 @@ class SquaredError(_Pointwise):
     def prepare(self, targets: Targets) -> SquaredErrorGradients:
         """Find the mean label."""
         labels, weights = self._labels_and_weights(targets)
-        return SquaredErrorGradients(labels, weights, np.array([_mean(labels, weights)]))
+        return SquaredErrorGradients(labels, weights, targets.offsets)
 
 
 class SquaredErrorGradients:
     """The residuals of one data set."""
 
-    def __init__(self, labels: Floats, weights: Floats, start: Floats) -> None:
-        self.start = start
-        self._fixed = read_only(labels), read_only(weights)
+    def __init__(self, labels: Floats, weights: Floats, offsets: NDArray[np.int64]) -> None:
+        self.start = np.array([_mean(labels, weights)])
+        self.plan = _plan(plans.SQUARED_ERROR, labels, weights, offsets)
 
     def gradients(
         self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
     ) -> None:
         """Write the weighted residual and the weight of every document."""
-        labels, weights = self._fixed
-        np.subtract(labels, scores[0], out=out_lambda[0])
+        weights = self.plan.doc_weight
+        np.subtract(self.plan.values, scores[0], out=out_lambda[0])
         np.multiply(out_lambda[0], weights, out=out_lambda[0])
         np.copyto(out_weight[0], weights)
 
@@ -114,13 +116,16 @@ class CentredGradients:
 
     def __init__(self, labels: Floats, weights: Floats, offsets: NDArray[np.int64]) -> None:
         self.start = np.zeros(1)
-        self._fixed = read_only(labels), read_only(weights), read_only(offsets, np.int64)
+        self.plan = _plan(plans.CENTRED_SQUARED_ERROR, labels, weights, offsets)
 
     def gradients(
         self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
     ) -> None:
         """Write the weighted centred residual and the weight of every document."""
-        kernels.centred(read_only(scores[0]), *self._fixed, out_lambda[0], out_weight[0])
+        plan, given = self.plan, read_only(scores[0])
+        kernels.centred(
+            given, plan.values, plan.doc_weight, plan.offsets, out_lambda[0], out_weight[0]
+        )
 
 
 @dataclass(frozen=True)
@@ -138,22 +143,24 @@ class Logistic(_Pointwise):
         labels, weights = self._labels_and_weights(targets)
         measure = ERR(source=self.source)
         measure.check_labels(labels, targets.top_grade)
-        return LogisticGradients(measure.document_values(labels, targets.top_grade), weights)
+        chances = measure.document_values(labels, targets.top_grade)
+        return LogisticGradients(chances, weights, targets.offsets)
 
 
 class LogisticGradients:
     """Differences of wanted and predicted chances for one data set."""
 
-    def __init__(self, chances: Floats, weights: Floats) -> None:
+    def __init__(self, chances: Floats, weights: Floats, offsets: NDArray[np.int64]) -> None:
         mean = min(max(_mean(chances, weights), LEAST_CHANCE), 1.0 - LEAST_CHANCE)
         self.start = np.array([np.log(mean / (1.0 - mean))])
-        self._fixed = read_only(chances), read_only(weights)
+        self.plan = _plan(plans.LOGISTIC, chances, weights, offsets)
 
     def gradients(
         self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
     ) -> None:
         """Write the weighted difference of chances, and p (1 - p)."""
-        kernels.logistic(read_only(scores[0]), *self._fixed, out_lambda[0], out_weight[0])
+        plan, given = self.plan, read_only(scores[0])
+        kernels.logistic(given, plan.values, plan.doc_weight, out_lambda[0], out_weight[0])
 
 
 @dataclass(frozen=True)
@@ -202,6 +209,24 @@ class MultiClassGradients:
     ) -> None:
         """Write the weighted differences of chances, and p (1 - p), of every class."""
         kernels.multi_class(read_only(scores), *self._fixed, out_lambda, out_weight)
+
+
+def _plan(kind: int, values: Floats, weights: Floats, offsets: NDArray[np.int64]) -> Plan:
+    nothing, no_places = read_only(plans.NO_NUMBERS), read_only(plans.NO_PLACES, np.int64)
+    return Plan(
+        kind=kind,
+        form=0,
+        reach=0,
+        normalise=0,
+        margin=0.0,
+        offsets=read_only(offsets, np.int64),
+        values=read_only(values),
+        shuffle=no_places,
+        rank_weights=nothing,
+        scales=nothing,
+        query_weight=nothing,
+        doc_weight=read_only(weights),
+    )
 
 
 def _mean(numbers: Floats, weights: Floats) -> float:

@@ -1,4 +1,4 @@
-"""The kernels of pointwise losses, over blocks of documents or queries."""
+"""The kernels of pointwise losses, for all documents at once or those of one query."""
 
 from __future__ import annotations
 
@@ -7,10 +7,49 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import parallel_kernel, prange
+from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange
 
 # exp of less is so near 0 that nothing changes, and of more would overflow.
 FARTHEST = 700.0
+
+
+@kernel
+def query_residuals(
+    first: int,
+    last: int,
+    scores: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    out_lambda: NDArray[np.float64],
+    out_weight: NDArray[np.float64],
+) -> None:
+    """Write weighted residuals of the documents from first to last - 1."""
+    for i in range(first, last):
+        out_lambda[i] = (labels[i] - scores[i]) * weights[i]
+        out_weight[i] = weights[i]
+
+
+@kernel
+def query_centred(
+    first: int,
+    last: int,
+    scores: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    out_lambda: NDArray[np.float64],
+    out_weight: NDArray[np.float64],
+) -> None:
+    """Write weighted residuals less the weighted mean residual of a query."""
+    total = 0.0
+    weight = 0.0
+    for i in range(first, last):
+        out_lambda[i] = labels[i] - scores[i]
+        out_weight[i] = weights[i]
+        total += weights[i] * out_lambda[i]
+        weight += weights[i]
+    mean = total / weight if weight > 0.0 else 0.0
+    for i in range(first, last):
+        out_lambda[i] = weights[i] * (out_lambda[i] - mean)
 
 
 @parallel_kernel
@@ -24,16 +63,33 @@ def centred(
 ) -> None:
     """Write weighted residuals less the weighted mean residual of each query."""
     for q in prange(len(offsets) - 1):
-        total = 0.0
-        weight = 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            out_lambda[i] = labels[i] - scores[i]
-            out_weight[i] = weights[i]
-            total += weights[i] * out_lambda[i]
-            weight += weights[i]
-        mean = total / weight if weight > 0.0 else 0.0
-        for i in range(offsets[q], offsets[q + 1]):
-            out_lambda[i] = weights[i] * (out_lambda[i] - mean)
+        first, last = offsets[q], offsets[q + 1]
+        query_centred(first, last, scores, labels, weights, out_lambda, out_weight)
+
+
+@inlined_kernel
+def logistic_push(score: float, chance: float, weight: float) -> tuple[float, float]:
+    """Return weight x (wanted - predicted chance) and weight x p (1 - p) of a document."""
+    # The smaller of p and 1 - p is computed without cancellation.
+    small = math.exp(-min(abs(score), FARTHEST))
+    large = 1.0 / (1.0 + small)
+    p = large if score > 0.0 else small * large
+    return weight * (chance - p), weight * small * large * large
+
+
+@kernel
+def query_logistic(
+    first: int,
+    last: int,
+    scores: NDArray[np.float64],
+    chances: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    out_lambda: NDArray[np.float64],
+    out_weight: NDArray[np.float64],
+) -> None:
+    """Write lambdas and weights of the documents from first to last - 1."""
+    for i in range(first, last):
+        out_lambda[i], out_weight[i] = logistic_push(scores[i], chances[i], weights[i])
 
 
 @parallel_kernel
@@ -46,12 +102,7 @@ def logistic(
 ) -> None:
     """Write weight x (wanted - predicted chance) and weight x p (1 - p)."""
     for i in prange(len(scores)):
-        # The smaller of p and 1 - p is computed without cancellation.
-        small = math.exp(-min(abs(scores[i]), FARTHEST))
-        large = 1.0 / (1.0 + small)
-        p = large if scores[i] > 0.0 else small * large
-        out_lambda[i] = weights[i] * (chances[i] - p)
-        out_weight[i] = weights[i] * small * large * large
+        out_lambda[i], out_weight[i] = logistic_push(scores[i], chances[i], weights[i])
 
 
 @parallel_kernel

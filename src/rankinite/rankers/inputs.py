@@ -149,7 +149,7 @@ def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
     ]
     if texts:
         raise DataError(
-            f"{owner}: these columns are not numbers: {some_of(texts)}; trees split on numbers: "
+            f"{owner}: these columns are not numbers: {some_of(texts)}; rankers take numbers: "
             "give counts, frequencies or means of the label by category (OrdinalEncoder only "
             "where the order means something), or leave the columns out"
         )

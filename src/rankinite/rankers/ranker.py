@@ -19,7 +19,7 @@ from rankinite.core.params import Constraint, check
 from rankinite.core.wording import some_of
 from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.inputs import check_features, feature_matrix
-from rankinite.rankers.words import OUR_WORD
+from rankinite.rankers.words import our_word
 
 Floats = NDArray[np.float64]
 
@@ -184,8 +184,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _unknown(owner: str, name: str, known: list[str]) -> str:
-    if name in OUR_WORD:
-        return f"{owner}: there is no parameter {name!r}; {OUR_WORD[name]}"
+    ours = our_word(owner, name, known)
+    if ours:
+        return f"{owner}: there is no parameter {name!r}; {ours}"
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 40)}"
     return f"{owner}: there is no parameter {name!r}; {hint}"

@@ -1,0 +1,90 @@
+"""``rankinite optimality``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankinite.cli.findings import show_findings
+from rankinite.cli.options import Loading, Out, Seed, load_ranker
+from rankinite.cli.targets import refuse_file_as_folder
+from rankinite.cli.terminal import Terminal
+from rankinite.core.errors import UsageError
+
+
+def optimality(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model file of a net.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The data set that it was trained on.")
+    ],
+    measures: Annotated[
+        str | None,
+        typer.Option(
+            "--measures",
+            "--measure",
+            "-m",
+            help="The measures to test, separated by commas. (Default: that of the training.)",
+        ),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="The test is wrong with at most this chance.")
+    ] = 0.01,
+    epsilon: Annotated[
+        float, typer.Option(help="The share of directions that may rise unnoticed.")
+    ] = 0.01,
+    steps: Annotated[
+        str, typer.Option(help="How far weights are moved, separated by commas.")
+    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
+    weights: Annotated[
+        str, typer.Option(help="How many weights are also moved one by one; or all.")
+    ] = "0",
+    out: Out = Path("optimality"),
+    seed: Seed = 0,
+    *,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Test whether a net's weights are a local optimum (Optimality, Sec. 5).
+
+    Weights are moved in random directions, 459 at the default delta and epsilon, without
+    retraining. A direction rises if the measure is at or above the start at any step.
+    """
+    from rankinite.experiments.optimality import Testing, check_optimality, findings_of
+    from rankinite.measures.text import parse_measures
+    from rankinite.rankers.lambdarank import LambdaRank
+
+    refuse_file_as_folder(out)
+    testing = Testing(delta, epsilon, _steps(steps), _how_many(weights), seed)
+    ranker = load_ranker(model)
+    if not isinstance(ranker, LambdaRank):
+        raise UsageError(
+            f"optimality: {model} holds a {type(ranker).__name__}, which has no weights to move; "
+            "give the model of a LambdaRank"
+        )
+    chosen = ranker._measures()[:1] if measures is None else parse_measures(measures)
+    terminal.expect_compiling()
+    data = loading.load(source, terminal)
+    progress = terminal.progress()
+    tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]
+    show_findings(terminal, findings_of(tested, model.name), out)
+
+
+def _steps(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"optimality: --steps {text!r} are not all numbers; expected such as 0.1,0.5,1"
+        ) from None
+
+
+def _how_many(text: str) -> int | None:
+    if text.strip().lower() == "all":
+        return None
+    if not text.strip().isdigit():
+        raise UsageError(
+            f"optimality: --weights {text!r} is no number of weights; give one, or all"
+        )
+    return int(text)

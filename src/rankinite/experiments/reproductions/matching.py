@@ -1,0 +1,173 @@
+"""Optimality, Tables 3 and 4 and Figure 5: whether to train on the measure one tests with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.evaluate import Evaluation
+from rankinite.experiments.findings import Findings, Line, Panel, Sheet
+from rankinite.experiments.reproductions.setting import (
+    MEASURES,
+    Setting,
+    p_value,
+    short,
+    standard_error,
+    tested,
+    with_error,
+)
+from rankinite.objectives.lambdas import Lambdas
+from rankinite.objectives.objective import Targets
+from rankinite.objectives.pairs import effective_pairs
+from rankinite.rankers.lambdarank import LambdaRank
+
+HIDDEN = 10
+EPOCHS = 30
+# The paper has 10,000 and 22,000 queries of web data: these are for the tables.
+SMALLER, LARGER = 500, 1_100
+# Figure 5 has artificial data of several sizes.
+SIZES = (125, 250, 500, 1_000, 2_000)
+TEST_QUERIES = 2_000
+MRR = "MRR(relevant=2)"
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A net, what it is worth on test data, and the pairs that it learned from.
+
+    Attributes
+    ----------
+    evaluation
+        The four measures of the test set.
+    pairs
+        How many pairs have a lambda: at the random weights that training begins with, and at
+        those that it came to.
+    """
+
+    evaluation: Evaluation
+    pairs: tuple[int, int]
+
+
+def matching(setting: Setting) -> Findings:
+    """Train two-layer nets for each of four measures, and test each by all four."""
+    web = {n: setting.challenge(n, "train") for n in (SMALLER, LARGER)}
+    web_valid, web_test = (setting.challenge(TEST_QUERIES // 2, p) for p in ("valid", "test"))
+    artificial = {n: setting.polynomials(n, "train") for n in SIZES}
+    valid, test = (setting.polynomials(TEST_QUERIES // 2, p) for p in ("valid", "test"))
+    tables, sizes = {}, {}
+    total = len(MEASURES) * (len(web) + len(artificial))
+    with setting.progress.start("nets", total, "nets") as task:
+        for measure in MEASURES:
+            for n, train in web.items():
+                tables[n, measure] = _train(setting, measure, train, web_valid, web_test)
+                task.advance(1)
+            for n, train in artificial.items():
+                sizes[n, measure] = _train(setting, measure, train, valid, test)
+                task.advance(1)
+    sheets = [_table(n, web[n].n_queries, tables) for n in web]
+    sheets.append(_pairs_table(artificial, sizes))
+    notes = [_note(web[n].n_queries, n, tables) for n in web]
+    values = {
+        "challenge": {str(web[n].n_queries): _numbers(n, tables) for n in web},
+        "polynomials": {str(artificial[n].n_queries): _numbers(n, sizes) for n in SIZES},
+    }
+    return Findings(
+        "matching", tuple(sheets), tuple(notes), {"matching": (_figure(sizes),)}, values
+    )
+
+
+def _train(
+    setting: Setting, measure: str, train: RankingData, valid: RankingData, test: RankingData
+) -> Trained:
+    model = setting.net(measure, HIDDEN, n_epochs=EPOCHS)
+    model.fit(train, valid=valid)
+    pairs = (_pairs(measure, _untaught(setting, measure, train), train),)
+    return Trained(tested(model, test), (*pairs, _pairs(measure, model, train)))
+
+
+def _untaught(setting: Setting, measure: str, train: RankingData) -> LambdaRank:
+    """Return a net with random weights: its only epoch moves them next to nothing."""
+    return setting.net(measure, HIDDEN, n_epochs=1, learning_rate=1e-12).fit(train)
+
+
+def _pairs(measure: str, model: LambdaRank, data: RankingData) -> int:
+    """Count the pairs with a lambda; for MRR by Eq. 11, as in the paper."""
+    objective = Lambdas(measure, gain_only=measure.startswith("MRR"))
+    targets = Targets({None: data.y}, data.offsets, data.top_grade, seed=0)
+    return effective_pairs(objective.prepare(targets), model.predict(data))
+
+
+def _table(n: int, n_queries: int, found: Mapping[tuple[int, str], Trained]) -> Sheet:
+    """Return Table 3 or 4: who is significantly different from whoever trained on the target."""
+    rows = []
+    for target in MEASURES:
+        matched = found[n, target].evaluation.per_query[target]
+        best = max(np.nanmean(found[n, m].evaluation.per_query[target]) for m in MEASURES)
+        for trained in MEASURES:
+            values = found[n, trained].evaluation.per_query[target]
+            p = "-" if trained == target else f"{p_value(values, matched):.2g}"
+            star = " *" if np.nanmean(values) == best else ""
+            rows.append((short(target), short(trained), with_error(values) + star, p))
+    title = f"Test measures after training on {n_queries:,} queries; * is the best of its target"
+    return Sheet(title, ("Test", "Train", "Test value ± SE", "p against matching"), tuple(rows))
+
+
+def _pairs_table(
+    data: Mapping[int, RankingData], found: Mapping[tuple[int, str], Trained]
+) -> Sheet:
+    rows = tuple(
+        (
+            f"{data[n].n_queries:,}",
+            short(trained),
+            f"{found[n, trained].pairs[0]:,}",
+            f"{found[n, trained].pairs[1]:,}",
+            with_error(found[n, trained].evaluation.per_query[MRR]),
+        )
+        for n in SIZES
+        for trained in MEASURES
+    )
+    columns = ("Queries", "Train", "Pairs, first epoch", "Pairs, trained", "Test MRR ± SE")
+    return Sheet("Effective pairs an epoch, and MRR on test data (artificial data)", columns, rows)
+
+
+def _figure(found: Mapping[tuple[int, str], Trained]) -> Panel:
+    lines = tuple(
+        Line(
+            f"trained for {short(m)}",
+            [found[n, m].pairs[0] for n in SIZES],
+            [float(np.nanmean(found[n, m].evaluation.per_query[MRR])) for n in SIZES],
+            marked=True,
+        )
+        for m in MEASURES
+    )
+    return Panel("Artificial data", "Effective pairs an epoch", "Test MRR", lines, log_x=True)
+
+
+def _note(n_queries: int, n: int, found: Mapping[tuple[int, str], Trained]) -> str:
+    won = []
+    for target in MEASURES:
+        means = {m: np.nanmean(found[n, m].evaluation.per_query[target]) for m in MEASURES}
+        won.append(f"{short(target)} by training on {short(max(means, key=means.__getitem__))}")
+    return f"{n_queries:,} queries: best are {', '.join(won)}."
+
+
+def _numbers(n: int, found: Mapping[tuple[int, str], Trained]) -> dict[str, object]:
+    return {
+        short(trained): {
+            "pairs": list(found[n, trained].pairs),
+            "test": {
+                short(target): {
+                    "mean": float(np.nanmean(values)),
+                    "standard_error": standard_error(values),
+                    "p_value": p_value(values, found[n, target].evaluation.per_query[target]),
+                }
+                for target in MEASURES
+                for values in [found[n, trained].evaluation.per_query[target]]
+            },
+        }
+        for trained in MEASURES
+    }

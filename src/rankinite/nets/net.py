@@ -1,0 +1,190 @@
+"""A net: layers of units with the hyperbolic tangent, and one score at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import ModelFileError
+from rankinite.core.kernels import frozen, n_threads
+from rankinite.nets.kernels import BLOCK_DOCS, GROUP, LANES, score_documents
+from rankinite.nets.parts import Layers, Room, Source
+from rankinite.nets.standardise import EVERY_ROW, Standardiser
+
+Floats = NDArray[np.float64]
+Weights = NDArray[np.float32]
+
+# Fewer documents than this are not worth a thread.
+DOCS_A_THREAD = 4096
+MOST_UNITS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    """A net, with the inputs that it was made for.
+
+    Attributes
+    ----------
+    inputs
+        How features become inputs.
+    hidden
+        How many units each hidden layer has; empty for a linear net.
+    weights
+        For every layer the weights of its units, one unit behind the other, then their biases.
+        The last is the bias of the score, which moves no document past another.
+    """
+
+    inputs: Standardiser
+    hidden: tuple[int, ...]
+    weights: Weights
+
+    @classmethod
+    def draw(cls, inputs: Standardiser, hidden: Sequence[int], random: np.random.Generator) -> Net:
+        """Return a net of random weights, such that every unit's sum has about deviation 1."""
+        parts = []
+        for n_inputs, n_units in pairwise((len(inputs.features), *hidden, 1)):
+            drawn = random.standard_normal(n_units * n_inputs) / np.sqrt(max(n_inputs, 1))
+            parts += [drawn, np.zeros(n_units)]
+        return cls(inputs, tuple(hidden), np.concatenate(parts).astype(np.float32))
+
+    @cached_property
+    def layers(self) -> Layers:
+        """The sizes of the layers."""
+        units = (len(self.inputs.features), *self.hidden, 1)
+        strides = [-(-n // LANES) * LANES for n in units[:-1]] + [1]
+        return Layers(frozen(np.array(units, np.int64)), frozen(np.array(strides, np.int64)))
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Where each weight stands among those that kernels take, whose rows are filled up."""
+        parts = []
+        begin = 0
+        for layer, stride in enumerate(self.layers.strides[:-1]):
+            n_inputs, n_units = self.layers.units[layer], self.layers.units[layer + 1]
+            rows = begin + stride * np.arange(n_units)[:, None] + np.arange(n_inputs)
+            begin += n_units * stride
+            parts += [rows.reshape(-1), np.arange(begin, begin + n_units)]
+            begin += n_units
+        return np.concatenate(parts)
+
+    def packed(self) -> Weights:
+        """Return the weights as kernels take them."""
+        units, strides = self.layers
+        out = np.zeros(int((units[1:] * (strides[:-1] + 1)).sum()), np.float32)
+        out[self.places] = self.weights
+        return out
+
+    def with_packed(self, weights: Weights) -> Net:
+        """Return the net with other weights, as kernels left them."""
+        return replace(self, weights=weights[self.places])
+
+    def source(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None) -> Source:
+        """Return where kernels find the inputs of documents."""
+        return Source(
+            frozen(np.ascontiguousarray(X)),
+            frozen(EVERY_ROW if rows is None else np.ascontiguousarray(rows)),
+            frozen(self.inputs.features),
+            frozen(self.inputs.means),
+            frozen(self.inputs.scales),
+        )
+
+    def rooms(self, n_docs: int, n_rooms: int) -> Room:
+        """Return memory for so many documents, several times."""
+        strides = self.layers.strides
+        n_filled = -(-n_docs // GROUP) * GROUP
+        size = n_filled * int(strides.sum())
+        spare = np.zeros((n_rooms, 3, n_filled * int(strides[1:].max())))
+        return Room(
+            np.zeros((n_rooms, size), np.float32),
+            np.zeros((n_rooms, size), np.float32),
+            spare,
+            spare.view(np.int64),
+        )
+
+    def add_to(
+        self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64] | None
+    ) -> Floats:
+        """Add the net's score of every document, on several threads if there are many.
+
+        The threads are Python's, and the kernel is serial: a server may call this concurrently.
+        """
+        n_docs = len(scores)
+        n_workers = min(n_threads(), max(1, n_docs // DOCS_A_THREAD))
+        cuts = [n_docs * k // n_workers for k in range(n_workers + 1)]
+        source, weights = self.source(X, rows), self.packed()
+
+        def work(part: tuple[int, int]) -> None:
+            rooms = self.rooms(BLOCK_DOCS, 1)
+            room = Room(*(array[0] for array in rooms))
+            score_documents(source, self.layers, weights, room, *part, scores)
+
+        if n_workers == 1:
+            work((0, n_docs))
+            return scores
+        with ThreadPoolExecutor(n_workers) as workers:
+            list(workers.map(work, pairwise(cuts)))
+        return scores
+
+    def slopes(self, n_features: int) -> Floats:
+        """Return how steep the score can be along each feature, in its standard deviations.
+
+        The weights of a linear net without their signs; with hidden layers the product of the
+        layers' weights without their signs, for a tangent's slope is at most 1. A feature that is
+        no input has 0.
+        """
+        units = self.layers.units
+        ends = np.cumsum((units[:-1] + 1) * units[1:])
+        slopes = np.ones(1)
+        for n_inputs, n_units, end in reversed(list(zip(units, units[1:], ends, strict=False))):
+            biases = end - n_units
+            weights = self.weights[biases - n_inputs * n_units : biases].astype(np.float64)
+            slopes = slopes @ np.abs(weights.reshape(n_units, n_inputs))
+        out = np.zeros(n_features)
+        out[self.inputs.features] = slopes
+        return out
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the net as arrays of a model file."""
+        return {
+            "features": self.inputs.features,
+            "means": self.inputs.means,
+            "scales": self.inputs.scales,
+            "hidden": np.array(self.hidden, np.int64),
+            "weights": self.weights,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Net:
+        """Make a net of the arrays of a model file; every number is checked before use."""
+        features = _checked(arrays, "features", np.int64)
+        means = _checked(arrays, "means", np.float32)
+        scales = _checked(arrays, "scales", np.float32)
+        hidden = _checked(arrays, "hidden", np.int64)
+        weights = _checked(arrays, "weights", np.float32)
+        inside = ((features >= 0) & (features < n_features)).all()
+        if not inside or (np.diff(features) <= 0).any():
+            raise ModelFileError("the inputs of the net in the file are not features of its own")
+        if not len(features) == len(means) == len(scales) or (scales <= 0.0).any():
+            raise ModelFileError("the inputs of the net in the file do not fit together")
+        if ((hidden < 1) | (hidden > MOST_UNITS)).any():
+            raise ModelFileError("the layers of the net in the file have impossible sizes")
+        sizes = (len(features), *(int(n) for n in hidden), 1)
+        if len(weights) != sum((a + 1) * b for a, b in pairwise(sizes)):
+            raise ModelFileError("the weights in the file are more or fewer than its net has")
+        return cls(Standardiser(features, means, scales), sizes[1:-1], weights)
+
+
+def _checked(arrays: Mapping[str, NDArray[Any]], name: str, kind: type[np.generic]) -> NDArray[Any]:
+    array = arrays.get(name)
+    if array is None or array.ndim != 1 or array.dtype != kind:
+        raise ModelFileError(f"the file lacks {name!r}, or it is not of the right kind")
+    if not np.isfinite(array).all():
+        raise ModelFileError(f"{name!r} in the file has a number that is not finite")
+    return array.copy()

@@ -1,0 +1,87 @@
+"""What kernels of gradients are given: all that stays the same for a data set, and scratch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The kinds of plans: which kernel gives the lambdas.
+PAIRS, SPRING_SMOOTH, LOCAL_COST, LOCAL_GRADIENT, DISCRETE_BOUNDED = range(5)
+SQUARED_ERROR, CENTRED_SQUARED_ERROR, LOGISTIC = range(5, 8)
+
+NO_NUMBERS = np.zeros(0)
+NO_PLACES = np.zeros(0, np.int64)
+
+
+class Plan(NamedTuple):
+    """How lambdas follow from scores on one data set; the arrays are read-only and contiguous.
+
+    Attributes
+    ----------
+    kind
+        Which construction: ``PAIRS`` or another of the kinds.
+    form
+        How the values of documents combine, as in `swaps`.
+    reach
+        Only pairs count that have a document among the first so many ranks.
+    normalise
+        How a query's lambdas are scaled, as in `kernels`.
+    margin
+        What a local gradient adds to differences of scores.
+    offsets
+        Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    values
+        What each document is worth, NaN without a label, in the order of ``shuffle``; for
+        pointwise losses what each document's score or chance should be, in their own order.
+    shuffle
+        The documents of each query in the order in which ties are ranked.
+    rank_weights
+        What each rank is worth, as many as the longest query has documents.
+    scales
+        What a query's unnormalised measure is multiplied by; 0 where it has no pairs.
+    query_weight
+        One weight a query.
+    doc_weight
+        One weight a document, for pointwise losses.
+    """
+
+    kind: int
+    form: int
+    reach: int
+    normalise: int
+    margin: float
+    offsets: NDArray[np.int64]
+    values: NDArray[np.float64]
+    shuffle: NDArray[np.int64]
+    rank_weights: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    query_weight: NDArray[np.float64]
+    doc_weight: NDArray[np.float64]
+
+
+class Scratch(NamedTuple):
+    """Memory for one query at a time, made once for many by `kernels.new_scratch`.
+
+    Attributes
+    ----------
+    usual, wide
+        Rows of documents by rank, as in `swaps`, for most queries and for the longest.
+    usual_bits, wide_bits
+        The same memory seen as integers.
+    order, keys, rounded, above
+        For putting documents in order.
+    every
+        Empty; it stands for all queries where those that are wanted can be named.
+    """
+
+    usual: NDArray[np.float64]
+    usual_bits: NDArray[np.int64]
+    wide: NDArray[np.float64]
+    wide_bits: NDArray[np.int64]
+    order: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    rounded: NDArray[np.float32]
+    above: NDArray[np.int32]
+    every: NDArray[np.bool_]

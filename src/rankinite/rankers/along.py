@@ -1,0 +1,49 @@
+"""A measure of a net's rankings as its weights are moved: what local optimality is tested by."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.data.ranking_data import RankingData
+from rankinite.measures.measure import Measure
+from rankinite.nets.net import Net
+from rankinite.nets.shift import Shifts
+from rankinite.rankers.rounds import Watched
+
+Floats = NDArray[np.float64]
+
+
+class AlongNet:
+    """The value of a measure at a net's weights + step x direction; see `local_optimality`.
+
+    Parameters
+    ----------
+    net
+        The net.
+    data
+        The queries to measure.
+    measure
+        What the value is: the mean over the queries that count.
+    start
+        The scores that the net's are added to, one a document.
+    """
+
+    def __init__(self, net: Net, data: RankingData, measure: Measure, start: Floats) -> None:
+        self._shifts = Shifts(net, data.base, data.rows, start)
+        self._watched = Watched(data, [measure], start[np.newaxis])
+        self._measure = str(measure)
+
+    @property
+    def n_weights(self) -> int:
+        """How many weights can be moved: all but the bias of the score, which moves no ranking."""
+        return self._shifts.n_weights
+
+    def __call__(self, directions: Floats, steps: Floats) -> Floats:
+        """Return the values, one row a direction and one column a step."""
+        values = np.empty((len(directions), len(steps)))
+        for k, direction in enumerate(directions):
+            scores_at = self._shifts.along(direction)
+            for j, step in enumerate(steps):
+                values[k, j] = self._watched.measure(scores_at(float(step)))[self._measure]
+        return values

@@ -1,0 +1,344 @@
+"""Climbing: a net's weights follow an objective, one epoch after the other.
+
+All that an epoch draws is keyed by the seed and its number, and what an epoch leaves behind is one
+value, taken on at its end. So a fit that goes on from a checkpoint gives the bytes of one that was
+never stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.container import Content
+from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.seeds import generator
+from rankinite.nets.net import Net
+from rankinite.nets.teacher import Moments, Teacher
+from rankinite.rankers.manifest import read_history, write_history
+from rankinite.rankers.rounds import History, Round, Stopping, Watched
+
+log = logging.getLogger("rankinite")
+
+Floats = NDArray[np.float64]
+Weights = NDArray[np.float32]
+
+# Optimality, Sec. 7: where training accuracy falls, the rate does, by this and so often.
+SLOWER = 0.8
+HOW_OFTEN = 0.3
+# Weights that reach this have run away.
+LARGEST_WEIGHT = 1e15
+# After running away training begins again with a rate that is so much smaller, so many times.
+MUCH_SLOWER = 0.1
+MOST_FLIGHTS = 8
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a net is taught.
+
+    Attributes
+    ----------
+    optimiser
+        ``"adam"``, or ``"sgd"`` as in the papers.
+    learning_rate
+        How large the first steps are.
+    n_epochs
+        How many epochs there are.
+    patience
+        After so many epochs without a better one, weights are drawn anew (``"sgd"``).
+    min_improvement
+        What counts as better.
+    most_restarts
+        How often weights are drawn anew at most; as often as epochs allow if None.
+    weight_decay
+        What share of the weights, times the learning rate, a step takes away (``"adam"``).
+    """
+
+    optimiser: str
+    learning_rate: float
+    n_epochs: int
+    patience: int | None
+    min_improvement: float
+    most_restarts: int | None
+    weight_decay: float
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What an epoch leaves to the next.
+
+    Attributes
+    ----------
+    n_epochs
+        How many are done.
+    n_restarts, n_flights
+        How often weights were drawn anew, and how often because they had run away.
+    since
+        How many epochs were done when this began from random weights.
+    rate
+        The learning rate.
+    train
+        The training set's measure after the last epoch.
+    best_since, best_since_epoch
+        The best value of the deciding measure since then, and its epoch.
+    best, best_epoch
+        The best value of all, and its epoch.
+    weights, best_weights
+        As kernels take them.
+    moments
+        Those of Adam.
+    """
+
+    n_epochs: int
+    n_restarts: int
+    n_flights: int
+    since: int
+    rate: float
+    train: float
+    best_since: float
+    best_since_epoch: int
+    best: float
+    best_epoch: int
+    weights: Weights
+    best_weights: Weights
+    moments: Moments
+
+
+WHOLE = ("n_epochs", "n_restarts", "n_flights", "since", "best_since_epoch", "best_epoch")
+NUMBERS = (*WHOLE, "rate", "train", "best_since", "best")
+
+
+class Climb:
+    """One fit under way.
+
+    Parameters
+    ----------
+    net
+        The net before training.
+    teacher
+        The training data and the objective.
+    pace
+        How steps are taken.
+    seed
+        The seed of the fit.
+    watched
+        The sets that are measured after every epoch; the first decides, the last is the training
+        set if ``"sgd"`` needs it.
+    queries
+        The queries that an epoch goes through.
+    """
+
+    def __init__(
+        self,
+        net: Net,
+        teacher: Teacher,
+        pace: Pace,
+        seed: int,
+        watched: Mapping[str, Watched],
+        queries: NDArray[np.int64],
+    ) -> None:
+        self.net = net
+        self.teacher = teacher
+        self.pace = pace
+        self.seed = seed
+        self.watched = watched
+        self.history = History({name: {} for name in watched})
+        self._queries = queries
+        weights = net.packed()
+        self.state = State(
+            n_epochs=0, n_restarts=0, n_flights=0, since=0, rate=pace.learning_rate,
+            train=-np.inf, best_since=-np.inf, best_since_epoch=0, best=-np.inf, best_epoch=0,
+            weights=weights, best_weights=weights, moments=self._new_moments(),
+        )  # fmt: skip
+
+    @property
+    def fixed(self) -> list[NDArray[np.float32]]:
+        """The weights that the fit begins with, which may have been learned before."""
+        return [self.net.weights, self.net.inputs.means, self.net.inputs.scales]
+
+    @property
+    def n_rounds(self) -> int:
+        """How many epochs are done."""
+        return self.state.n_epochs
+
+    @property
+    def is_done(self) -> bool:
+        """Whether weights may not be drawn anew any more, and do not get better."""
+        most = self.pace.most_restarts
+        return most is not None and self.state.n_restarts >= most and self._is_flat()
+
+    @property
+    def best(self) -> Net:
+        """The net after its best epoch."""
+        return self.net.with_packed(self.state.best_weights)
+
+    def step(self) -> Round:
+        """Do one more epoch, from new weights if these do not get better."""
+        state = self._restarted() if self._is_flat() else self.state
+        number = state.n_epochs
+        order = generator(self.seed, "epoch", number).permutation(self._queries)
+        weights = state.weights.copy()
+        moments = self.teacher.epoch(
+            order, number, weights, state.moments, self._rate(state), self.pace.weight_decay
+        )
+        if not _is_sound(weights) or not np.isfinite(self.teacher.scores).all():
+            state = self._fled(state)
+        else:
+            state = replace(state, weights=weights, moments=moments)
+        values = self._measure(state.weights)
+        self.history.add(values)
+        self.state = self._judged(state, values)
+        return Round(self.state.n_epochs, values)
+
+    def to_content(self) -> Content:
+        """Return the state, and the history until then."""
+        state = self.state
+        history = write_history(self.history.first(self.n_rounds).values)
+        arrays = {
+            "numbers": np.array([float(getattr(state, name)) for name in NUMBERS]),
+            "weights": state.weights,
+            "best_weights": state.best_weights,
+            "first": state.moments.first,
+            "second": state.moments.second,
+            "n_steps": np.array([state.moments.n_steps]),
+        }
+        return Content({"history": history}, arrays)
+
+    def go_on_from(self, content: Content, stopping: Stopping) -> int:
+        """Go on from the state that a checkpoint kept; return how many epochs it has."""
+        arrays = content.arrays
+        like = self.to_content().arrays
+        if arrays.keys() != like.keys() or any(
+            arrays[name].shape != like[name].shape or arrays[name].dtype != like[name].dtype
+            for name in like
+        ):
+            raise ModelFileError("holds another net than that of the fit")
+        numbers = dict(zip(NUMBERS, arrays["numbers"].tolist(), strict=True))
+        if not _is_possible(numbers, arrays):
+            raise ModelFileError("holds numbers that no fit comes to")
+        n_epochs = int(numbers["n_epochs"])
+        history = History(read_history(content.manifest.get("history"), n_epochs))
+        history.refuse_others(self.watched)
+        if n_epochs > stopping.most:
+            raise ModelFileError(f"has {n_epochs} epochs, and the fit is to have {stopping.most}")
+        self.history = history
+        self.state = State(
+            **{name: int(value) if name in WHOLE else value for name, value in numbers.items()},
+            weights=arrays["weights"].copy(),
+            best_weights=arrays["best_weights"].copy(),
+            moments=Moments(
+                arrays["first"].copy(), arrays["second"].copy(), int(arrays["n_steps"][0])
+            ),
+        )
+        return n_epochs
+
+    def _new_moments(self) -> Moments:
+        adam = self.pace.optimiser == "adam"
+        return Moments.begin(len(self.net.packed())) if adam else Moments.none()
+
+    def _restarted(self) -> State:
+        """Return the state with new weights."""
+        state = self.state
+        random = generator(self.seed, "weights", state.n_restarts + 1)
+        return replace(
+            state,
+            n_restarts=state.n_restarts + 1,
+            since=state.n_epochs,
+            rate=self.pace.learning_rate * MUCH_SLOWER**state.n_flights,
+            train=-np.inf,
+            best_since=-np.inf,
+            best_since_epoch=state.n_epochs,
+            weights=Net.draw(self.net.inputs, self.net.hidden, random).packed(),
+            moments=self._new_moments(),
+        )
+
+    def _fled(self, state: State) -> State:
+        """Return the state with new weights, and a smaller rate, after weights have run away."""
+        if state.n_flights >= MOST_FLIGHTS:
+            raise UsageError(
+                f"LambdaRank: the weights run away, even with a learning rate of {state.rate:g}; "
+                f"give a smaller learning_rate than {self.pace.learning_rate:g}, or labels and "
+                "features of a usual size"
+            )
+        log.warning(
+            "training: the weights run away in epoch %d with a learning rate of %g; they are "
+            "drawn anew, with a tenth of it (a smaller learning_rate avoids this)",
+            state.n_epochs + 1,
+            state.rate,
+        )
+        self.state = replace(self.state, n_flights=state.n_flights + 1)
+        return self._restarted()
+
+    def _rate(self, state: State) -> float:
+        if self.pace.optimiser == "sgd":
+            return state.rate
+        share = (state.n_epochs - state.since) / max(self.pace.n_epochs - state.since, 1)
+        return state.rate * 0.5 * (1.0 + math.cos(math.pi * share))
+
+    def _is_flat(self) -> bool:
+        """Tell whether there was no better epoch for long enough to begin anew."""
+        state, patience = self.state, self.pace.patience
+        if self.pace.optimiser != "sgd" or patience is None:
+            return False
+        return state.n_epochs - state.best_since_epoch >= patience
+
+    def _measure(self, weights: Weights) -> dict[str, dict[str, float]]:
+        net = self.net.with_packed(weights)
+        values = {}
+        for name, found in self.watched.items():
+            scores = net.add_to(found.start[0].copy(), found.data.base, found.data.rows)
+            # No query of the training set may count, and then it is worth nothing.
+            values[name] = {m: float(np.nan_to_num(v)) for m, v in found.measure(scores).items()}
+        return values
+
+    def _judged(self, state: State, values: Mapping[str, Mapping[str, float]]) -> State:
+        """Return the state after an epoch with these values."""
+        number = state.n_epochs + 1
+        decides, trained = (next(iter(values[name].values())) for name in _ends(values))
+        state = replace(state, n_epochs=number)
+        if decides > state.best_since + self.pace.min_improvement or state.best_since == -np.inf:
+            state = replace(state, best_since=decides, best_since_epoch=number)
+        if decides > state.best + self.pace.min_improvement or state.best_epoch == 0:
+            state = replace(
+                state, best=decides, best_epoch=number, best_weights=state.weights.copy()
+            )
+        if self.pace.optimiser == "sgd":
+            draw = generator(self.seed, "rate", number).random()
+            if trained < state.train and draw < HOW_OFTEN:
+                state = replace(state, rate=state.rate * SLOWER)
+            state = replace(state, train=trained)
+        return state
+
+
+def _ends(values: Mapping[str, Mapping[str, float]]) -> tuple[str, str]:
+    """Return the names of the first and the last set."""
+    names = list(values)
+    return names[0], names[-1]
+
+
+def _is_sound(weights: Weights) -> bool:
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(weights) < LARGEST_WEIGHT).all())
+
+
+def _is_possible(numbers: Mapping[str, float], arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Tell whether a checkpoint's numbers can be those of a fit."""
+    whole = [numbers[name] for name in WHOLE]
+    return (
+        all(0 <= value < 1 << 53 and value == int(value) for value in whole)
+        and max(numbers["since"], numbers["best_since_epoch"], numbers["best_epoch"])
+        <= numbers["n_epochs"]
+        and 0.0 < numbers["rate"] < np.inf
+        and not any(np.isnan(numbers[name]) for name in ("train", "best_since", "best"))
+        and _is_sound(arrays["weights"])
+        and _is_sound(arrays["best_weights"])
+        and bool(np.isfinite(arrays["first"]).all() and (arrays["second"] >= 0.0).all())
+        and bool((arrays["n_steps"] >= 0).all())
+    )
