@@ -25,7 +25,6 @@ def few_epochs(monkeypatch):
     monkeypatch.setattr(matching, "TEST_QUERIES", 20)
     monkeypatch.setattr(optimality, "AT_REST", {"n_epochs": 13, "patience": None})
     monkeypatch.setattr(optimality, "MORE_EPOCHS", 2)
-    monkeypatch.setattr(optimality, "N_FEATURES", 6)
 
 
 def files_of(*names):

@@ -181,17 +181,9 @@ class Climb:
 
     def step(self) -> Round:
         """Do one more epoch, from new weights if these do not get better."""
-        state = self._restarted() if self._is_flat() else self.state
-        number = state.n_epochs
-        order = generator(self.seed, "epoch", number).permutation(self._queries)
-        weights = state.weights.copy()
-        moments = self.teacher.epoch(
-            order, number, weights, state.moments, self._rate(state), self.pace.weight_decay
-        )
-        if not _is_sound(weights) or not np.isfinite(self.teacher.scores).all():
-            state = self._fled(state)
-        else:
-            state = replace(state, weights=weights, moments=moments)
+        state = self._taught(self._restarted() if self._is_flat() else self.state)
+        while not _is_sound(state.weights) or not np.isfinite(self.teacher.scores).all():
+            state = self._taught(self._fled(state))
         values = self._measure(state.weights)
         self.history.add(values)
         self.state = self._judged(state, values)
@@ -258,6 +250,16 @@ class Climb:
             weights=Net.draw(self.net.inputs, self.net.hidden, random).packed(),
             moments=self._new_moments(),
         )
+
+    def _taught(self, state: State) -> State:
+        """Return the state after going through the queries once."""
+        number = state.n_epochs
+        order = generator(self.seed, "epoch", number).permutation(self._queries)
+        weights = state.weights.copy()
+        moments = self.teacher.epoch(
+            order, number, weights, state.moments, self._rate(state), self.pace.weight_decay
+        )
+        return replace(state, weights=weights, moments=moments)
 
     def _fled(self, state: State) -> State:
         """Return the state with new weights, and a smaller rate, after weights have run away."""

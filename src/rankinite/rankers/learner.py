@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
-from rankinite.core.errors import DataError, ModelFileError, UsageError
+from rankinite.core.errors import DataError, ModelFileError, RankiniteError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.data.ranking_data import RankingData
@@ -179,16 +179,24 @@ class Learner(Ranker):
         if checkpoint is not None:
             keeper = self._keeper(beginning, fit, Path(checkpoint))
             keeper.resume(fit, stopping)
-        self._remember(data)
-        self.seed_ = seed
         try:
             self._learn(fit, stopping, called, progress or Silent(), keeper)
-        finally:
-            # An interrupt may have come between a round's values and the round's end.
-            self.n_rounds_ = fit.n_rounds
-            self.history_ = fit.history.first(fit.n_rounds).values
-            self._keep(fit, start, stopping.best(fit.history, fit.n_rounds))
+        except RankiniteError:
+            raise  # of a fit that cannot be, nothing is kept
+        except BaseException:
+            self._take(beginning, fit, start, stopping)
+            raise
+        self._take(beginning, fit, start, stopping)
         return self
+
+    def _take(self, beginning: Beginning, fit: Fit, start: Floats, stopping: Stopping) -> None:
+        """Take what the fit has come to, by itself or until an interrupt."""
+        self._remember(beginning.data)
+        self.seed_ = beginning.seed
+        # An interrupt may have come between a round's values and the round's end.
+        self.n_rounds_ = fit.n_rounds
+        self.history_ = fit.history.first(fit.n_rounds).values
+        self._keep(fit, start, stopping.best(fit.history, fit.n_rounds))
 
     def _watch(self, name: str, found: Given, start: Floats, valid_base: Any) -> Watched:
         scores = self._start_scores(start, found, *self._base_of(name, valid_base))

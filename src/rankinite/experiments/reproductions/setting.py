@@ -51,9 +51,9 @@ class Setting:
         """Return how many queries there are where scale 1 has n."""
         return max(FEWEST, round(n * self.scale))
 
-    def polynomials(self, n: int, part: str, n_features: int = 50) -> RankingData:
+    def polynomials(self, n: int, part: str) -> RankingData:
         """Simulate so many queries, times the scale, of the polynomial data."""
-        return polynomials(self.queries(n), part=part, n_features=n_features, seed=self.seed)
+        return polynomials(self.queries(n), part=part, seed=self.seed)
 
     def challenge(self, n: int, part: str) -> RankingData:
         """Simulate so many queries, times the scale, of the challenge's Set 1."""
