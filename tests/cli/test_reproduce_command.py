@@ -51,13 +51,13 @@ def test_constructions(call):
     out = call("reproduce", "constructions", *TINY)
     _, found = files_of("constructions.md", "constructions.json")
     values = json.loads(found)
-    assert len(values) == len(FOUR)
-    for one in values.values():
+    assert list(values) == ["polynomials", "challenge"]
+    assert all(len(one) == len(FOUR) for one in values.values())
+    for one in [measure for data in values.values() for measure in data.values()]:
         assert set(one) == {
             "RankNetWeightPairs", "LocalGradient", "LocalCost", "SpringSmooth", "DiscreteBounded",
         }  # fmt: skip
-        means = [system["valid"]["mean"] for system in one.values()]
-        assert len(set(means)) == len(means), "every construction learns something else"
+        assert one["RankNetWeightPairs"]["valid"]["p_value"] == 1.0
     assert out.count("RankNetWeightPairs") >= len(FOUR)
 
 

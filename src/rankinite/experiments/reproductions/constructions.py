@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.progress import Task
+from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.experiments.findings import Findings, Sheet
 from rankinite.experiments.reproductions.setting import (
@@ -25,6 +27,7 @@ from rankinite.objectives.constructions import (
     SpringSmooth,
 )
 from rankinite.objectives.lambdas import Lambdas
+from rankinite.objectives.objective import Objective
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +41,7 @@ CONSTRUCTIONS: Mapping[str, Any] = {
 BEST = "RankNetWeightPairs"
 # The papers sweep the learning rate for every construction, and choose on validation data.
 RATES = (3e-4, 1e-3, 3e-3)
+SIMULATORS = ("polynomials", "challenge")
 QUERIES = 1_000
 EPOCHS = 30
 HIDDEN = 10
@@ -45,38 +49,54 @@ LEVEL = 0.05
 
 
 def constructions(setting: Setting) -> Findings:
-    """Train two-layer nets with every construction, for every measure.
+    """Train two-layer nets with every construction, for every measure, on both simulators.
 
     As in the paper, the learning rate of each is the best by the validation set, which is also
     what is reported; the test set stands beside it, for nothing was chosen there.
     """
-    train, valid, test = (setting.polynomials(QUERIES, p) for p in ("train", "valid", "test"))
-    sheets, values = [], {}
-    notes = []
-    total = len(MEASURES) * len(CONSTRUCTIONS) * len(RATES)
+    sheets, notes = [], []
+    values: dict[str, Any] = {}
+    total = len(SIMULATORS) * len(MEASURES) * len(CONSTRUCTIONS) * len(RATES)
     with setting.progress.start("nets", total, "nets") as task:
-        for measure in MEASURES:
-            found = {}
-            for name, construction in CONSTRUCTIONS.items():
-                models = []
-                for rate in RATES:
-                    model = setting.net(
-                        construction(measure), HIDDEN, learning_rate=rate, n_epochs=EPOCHS
-                    )
-                    models.append(model.set_params(valid_measure=measure).fit(train, valid=valid))
-                    task.advance(1)
-                best = max(models, key=lambda one: max(one.history_["valid"][measure]))
-                found[name] = {
-                    part: evaluate(best.predict(data), data, measure).per_query[measure]
-                    for part, data in (("valid", valid), ("test", test))
-                } | {"rate": best.learning_rate}
-            sheets.append(_sheet(measure, found))
-            values[measure] = {name: _numbers(one, found[BEST]) for name, one in found.items()}
-            notes.append(_note(measure, values[measure]))
+        for name in SIMULATORS:
+            simulate = getattr(setting, name)
+            parts = {part: simulate(QUERIES, part) for part in ("train", "valid", "test")}
+            values[name] = {}
+            for measure in MEASURES:
+                found = {
+                    one: _trained(setting, make(measure), measure, parts, task)
+                    for one, make in CONSTRUCTIONS.items()
+                }
+                numbers = {one: _numbers(values, found[BEST]) for one, values in found.items()}
+                sheets.append(_sheet(f"{name}, {short(measure)}", found))
+                notes.append(_note(f"{name}, {short(measure)}", numbers))
+                values[name][measure] = numbers
     return Findings("constructions", tuple(sheets), tuple(notes), {}, values)
 
 
-def _sheet(measure: str, found: Mapping[str, Mapping[str, Any]]) -> Sheet:
+def _trained(
+    setting: Setting,
+    objective: Objective,
+    measure: str,
+    parts: Mapping[str, RankingData],
+    task: Task,
+) -> dict[str, Any]:
+    """Return the values of every query of the best of several nets, and its rate."""
+    models = []
+    for rate in RATES:
+        model = setting.net(objective, HIDDEN, learning_rate=rate, n_epochs=EPOCHS)
+        model.set_params(valid_measure=measure).fit(parts["train"], valid=parts["valid"])
+        models.append(model)
+        task.advance(1)
+    best = max(models, key=lambda one: max(one.history_["valid"][measure]))
+    values = {
+        part: evaluate(best.predict(parts[part]), parts[part], measure).per_query[measure]
+        for part in ("valid", "test")
+    }
+    return {**values, "rate": best.learning_rate}
+
+
+def _sheet(title: str, found: Mapping[str, Mapping[str, Any]]) -> Sheet:
     order = sorted(found, key=lambda name: -float(np.nanmean(found[name]["valid"])))
     rows = tuple(
         (
@@ -90,7 +110,7 @@ def _sheet(measure: str, found: Mapping[str, Mapping[str, Any]]) -> Sheet:
         for name in order
     )
     columns = ("Lambda gradient", "Validation", "p", "Test", "p", "Rate")
-    return Sheet(f"{short(measure)} ± standard error", columns, rows)
+    return Sheet(f"{title} ± standard error", columns, rows)
 
 
 def _against(found: Mapping[str, Mapping[str, Any]], name: str, part: str) -> str:
@@ -111,18 +131,14 @@ def _numbers(one: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _note(measure: str, found: Mapping[str, Any]) -> str:
-    """Say whether RankNetWeightPairs is the best on validation data, as in the paper."""
+def _note(where: str, found: Mapping[str, Any]) -> str:
+    """Say where RankNetWeightPairs, the best in the paper, stands on validation data."""
     mine = found[BEST]["valid"]["mean"]
-    above = [name for name, one in found.items() if one["valid"]["mean"] > mine]
-    worse = [
-        name
-        for name, one in found.items()
-        if one["valid"]["mean"] < mine and one["valid"]["p_value"] <= LEVEL
-    ]
-    if not above:
-        return (
-            f"{short(measure)}: {BEST} is best; significantly better than {len(worse)} of the "
-            f"{len(found) - 1} others."
-        )
-    return f"{short(measure)}: {' and '.join(above)} stand above {BEST}."
+    others = {name: one["valid"] for name, one in found.items() if name != BEST}
+    better = [name for name, one in others.items() if one["mean"] > mine]
+    clearly = [name for name in better if others[name]["p_value"] <= LEVEL]
+    beaten = [n for n, one in others.items() if one["mean"] < mine and one["p_value"] <= LEVEL]
+    return (
+        f"{where}: {BEST} is number {len(better) + 1} of {len(found)}; significantly below "
+        f"{len(clearly)} and significantly above {len(beaten)} of the others."
+    )

@@ -11,6 +11,8 @@ from rankinite.experiments.reproductions.setting import (
 )
 
 MEASURES = ("NDCG@10", "ERR")
+# What a net is trained for, and the measure that chooses its epoch.
+TRAINED = {"NDCG": "NDCG@10", "ERR": "ERR"}
 # A tenth of the training data, and a validation set of the same size.
 QUERIES = 1_994
 EPOCHS = 50
@@ -24,19 +26,19 @@ def linear(setting: Setting) -> Findings:
     """
     train, valid = (setting.challenge(QUERIES, part) for part in ("train", "valid"))
     curves, results = {}, {}
-    with setting.progress.start("linear nets", len(MEASURES), "nets") as task:
-        for trained in MEASURES:
-            model = setting.net(trained.partition("@")[0], 0, n_epochs=EPOCHS, patience=None)
-            model.set_params(valid_measure=[trained, *(m for m in MEASURES if m != trained)])
+    with setting.progress.start("linear nets", len(TRAINED), "nets") as task:
+        for trained, first in TRAINED.items():
+            model = setting.net(trained, 0, n_epochs=EPOCHS, patience=None)
+            model.set_params(valid_measure=[first, *(m for m in MEASURES if m != first)])
             model.fit(train, valid=valid)
             curves[trained] = model.history_["valid"]
             results[trained] = evaluate(model.predict(valid), valid, MEASURES)
             task.advance(1)
     rows = tuple(
         (f"trained for {trained}", *(with_error(results[trained].per_query[m]) for m in MEASURES))
-        for trained in MEASURES
+        for trained in TRAINED
     )
-    p = {m: p_value(*(results[trained].per_query[m] for trained in MEASURES)) for m in MEASURES}
+    p = {m: p_value(*(results[trained].per_query[m] for trained in TRAINED)) for m in MEASURES}
     last = ("p-value of the difference", *(f"{p[m]:.3g}" for m in MEASURES))
     epochs = range(1, EPOCHS + 1)
     figure = tuple(
@@ -44,7 +46,7 @@ def linear(setting: Setting) -> Findings:
             f"Validation {measure}",
             "Epoch",
             measure,
-            tuple(Line(f"trained for {t}", epochs, curves[t][measure]) for t in MEASURES),
+            tuple(Line(f"trained for {t}", epochs, curves[t][measure]) for t in TRAINED),
         )
         for measure in MEASURES
     )
