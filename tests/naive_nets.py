@@ -111,12 +111,17 @@ def pair_cost(scores: Floats, labels: Floats) -> float:
 
 @dataclass
 class Adam:
-    """Adam as published (Kingma and Ba, 2015, Algorithm 1), but upwards."""
+    """Adam as published (Kingma and Ba, 2015, Algorithm 1), but upwards, and with decay.
+
+    Decay takes its share, times the rate, of the weights before a step (Loshchilov and Hutter,
+    2019, Algorithm 2).
+    """
 
     rate: float
     first: Floats
     second: Floats
     n_steps: int = 0
+    decay: float = 0.0
 
     def step(self, weights: Floats, gradient: Floats) -> Floats:
         """Return the weights after one more step."""
@@ -125,4 +130,5 @@ class Adam:
         self.second = 0.999 * self.second + 0.001 * gradient**2
         mean = self.first / (1.0 - 0.9**self.n_steps)
         square = self.second / (1.0 - 0.999**self.n_steps)
-        return weights + self.rate * mean / (np.sqrt(square) + 1e-8)
+        kept = (1.0 - self.rate * self.decay) * weights
+        return kept + self.rate * mean / (np.sqrt(square) + 1e-8)

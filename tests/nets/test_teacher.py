@@ -59,11 +59,11 @@ class School:
     def order(self, number):
         return np.random.default_rng(number).permutation(N_QUERIES)
 
-    def taught(self, queries_per_step, moments, rate, n_epochs=2, gradients=None):
+    def taught(self, queries_per_step, moments, rate, n_epochs=2, gradients=None, decay=0.0):
         """Return the packed weights, the scores and the moments after some epochs."""
         teacher, weights = self.teacher(queries_per_step, gradients), self.net.packed()
         for number in range(n_epochs):
-            moments = teacher.epoch(self.order(number), number, weights, moments, rate)
+            moments = teacher.epoch(self.order(number), number, weights, moments, rate, decay)
         return weights, teacher.scores, moments
 
     def naive_gradient(self, weights, queries, scores):
@@ -118,12 +118,13 @@ def test_plain_steps_are_those_of_a_naive_loop(objective, hidden, queries_per_st
 
 @every_school
 @every_batch
-def test_steps_of_adam_are_those_of_a_naive_loop(objective, hidden, queries_per_step):
+@pytest.mark.parametrize("decay", [0.0, 3.0])
+def test_steps_of_adam_are_those_of_a_naive_loop(objective, hidden, queries_per_step, decay):
     school = School(OBJECTIVES[objective], hidden)
     n_weights = len(school.net.weights)
-    naive = naive_nets.Adam(0.01, np.zeros(n_weights), np.zeros(n_weights))
+    naive = naive_nets.Adam(0.01, np.zeros(n_weights), np.zeros(n_weights), decay=decay)
     begin = Moments.begin(len(school.net.packed()))
-    weights, scores, moments = school.taught(queries_per_step, begin, naive.rate)
+    weights, scores, moments = school.taught(queries_per_step, begin, naive.rate, decay=decay)
     expected, naive_scores = school.naively_taught(queries_per_step, naive.step)
     # The lambdas of pairs sum to 0 but for rounding, of which Adam makes steps of any size: with
     # the bias of the score, which moves no document past another.

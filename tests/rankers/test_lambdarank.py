@@ -170,6 +170,36 @@ def test_weights_that_run_away_are_drawn_anew_and_told(caplog):
     np.testing.assert_array_equal(rk.load_model("bytes.rk").predict(TEST), model.predict(TEST))
 
 
+def test_an_interrupt_while_weights_are_drawn_anew_leaves_no_trace(monkeypatch):
+    """The fourth epoch runs away; Ctrl-C comes while it is done again."""
+    from rankinite.nets.teacher import Teacher
+
+    epoch = Teacher.epoch
+
+    def running_away(interrupted):
+        calls = []
+
+        def run(self, order, number, weights, *more):
+            calls.append(number)
+            if interrupted and len(calls) == 5:
+                raise KeyboardInterrupt
+            moments = epoch(self, order, number, weights, *more)
+            if number == 3 and calls.count(3) == 1:
+                weights[0] = np.inf
+            return moments
+
+        return run
+
+    monkeypatch.setattr(Teacher, "epoch", running_away(False))
+    undisturbed = bytes_of(net(n_epochs=6).fit(TRAIN, valid=VALID))
+    monkeypatch.setattr(Teacher, "epoch", running_away(True))
+    with pytest.raises(KeyboardInterrupt):
+        net(n_epochs=6).fit(TRAIN, valid=VALID, checkpoint="fit.ckpt")
+    monkeypatch.setattr(Teacher, "epoch", running_away(False))
+    resumed = net(n_epochs=6).fit(TRAIN, valid=VALID, checkpoint="fit.ckpt")
+    assert bytes_of(resumed) == undisturbed
+
+
 @pytest.mark.parametrize("per_step", [1, "all"])
 @pytest.mark.parametrize("optimiser", ["adam", "sgd"])
 def test_weights_that_run_away_for_ever_are_refused(optimiser, per_step):

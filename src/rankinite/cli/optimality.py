@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rankinite.cli.findings import show_findings
-from rankinite.cli.options import Loading, Out, Seed, load_ranker
+from rankinite.cli.options import Loading, Out, Seed, load_ranker, refuse_narrow_text
 from rankinite.cli.targets import refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
@@ -25,7 +25,7 @@ def optimality(
             "--measures",
             "--measure",
             "-m",
-            help="The measures to test, separated by commas. (Default: that of the training.)",
+            help="The measures to test, separated by commas. (Default: the first of validation.)",
         ),
     ] = None,
     delta: Annotated[
@@ -56,6 +56,7 @@ def optimality(
     from rankinite.rankers.lambdarank import LambdaRank
 
     refuse_file_as_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     testing = Testing(delta, epsilon, _steps(steps), _how_many(weights), seed)
     ranker = load_ranker(model)
     if not isinstance(ranker, LambdaRank):
@@ -66,6 +67,7 @@ def optimality(
     chosen = ranker._measures()[:1] if measures is None else parse_measures(measures)
     terminal.expect_compiling()
     data = loading.load(source, terminal)
+    refuse_narrow_text(source, data, ranker.feature_names_)
     progress = terminal.progress()
     tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]
     show_findings(terminal, findings_of(tested, model.name), out)
@@ -83,7 +85,7 @@ def _steps(text: str) -> tuple[float, ...]:
 def _how_many(text: str) -> int | None:
     if text.strip().lower() == "all":
         return None
-    if not text.strip().isdigit():
+    if not text.strip().isdecimal():
         raise UsageError(
             f"optimality: --weights {text!r} is no number of weights; give one, or all"
         )

@@ -50,7 +50,7 @@ def linear(
 
 
 def optimality(
-    out: Out = Path("optimality"), scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
+    out: Out = Path("reproduced"), scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
 ) -> None:
     """Test whether learned weights are local optima: Optimality, Figures 1 to 4 and 6, Sec. 8."""
     from rankinite.experiments.reproductions.optimality import optimality
@@ -69,5 +69,6 @@ def _reproduce(
 
     refuse_file_as_folder(out)
     setting = Setting(scale, seed, terminal.progress())
+    out.mkdir(parents=True, exist_ok=True)
     terminal.expect_compiling()
     show_findings(terminal, experiment(setting), out)

@@ -13,7 +13,7 @@ from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
 from rankinite.experiments.findings import Findings, Line, Panel, Sheet
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.stats.optimality import BOTH_WAYS, STEPS, local_optimality, single_weights
+from rankinite.stats.optimality import STEPS, local_optimality, single_weights
 from rankinite.stats.optimality_moves import Moves, Optimality, SingleWeights
 
 # The papers draw so many directions, for readability.
@@ -98,8 +98,6 @@ def check_optimality(
 
 
 def _both_ways(steps: Sequence[float]) -> NDArray[np.float64]:
-    if tuple(steps) == tuple(STEPS):
-        return np.asarray(BOTH_WAYS)
     ahead = np.asarray(steps, np.float64)
     return np.concatenate([-ahead[::-1], ahead])
 

@@ -93,9 +93,8 @@ class Teacher:
         self._layers = net.layers
         self._source = net.source(X, rows)
         self._gradients = gradients
-        planned = isinstance(gradients, Planned)
+        self._is_planned = isinstance(gradients, Planned)
         self._plan = gradients.plan if isinstance(gradients, Planned) else _given(offsets)
-        self._is_planned = planned
         self._documents = Documents(frozen(start), *(np.zeros(n_docs) for _ in range(3)))
         self.sizes = np.diff(offsets)
         self._offsets = offsets
@@ -130,7 +129,9 @@ class Teacher:
         moments = moments.copy()
         # What is too large for 32 bits makes weights run away, which `Climb` notices.
         with np.errstate(over="ignore", invalid="ignore"):
-            numbers = np.array([rate, BETA, GAMMA, EPSILON, 1.0 - rate * decay], np.float32)
+            numbers = np.array(
+                [rate, BETA, GAMMA, EPSILON, max(1.0 - rate * decay, 0.0)], np.float32
+            )
         adam = Adam(moments.first, moments.second, numbers)
         n_steps = moments.n_steps
         gradients = np.zeros((len(self._rooms.activity), len(weights)), np.float32)

@@ -45,5 +45,8 @@ class AlongNet:
         for k, direction in enumerate(directions):
             scores_at = self._shifts.along(direction)
             for j, step in enumerate(steps):
-                values[k, j] = self._watched.measure(scores_at(float(step)))[self._measure]
+                scores = scores_at(float(step))
+                # Weights that were moved too far give no scores, and so no value.
+                sound = np.isfinite(scores).all()
+                values[k, j] = self._watched.measure(scores)[self._measure] if sound else np.nan
         return values

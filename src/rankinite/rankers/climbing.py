@@ -181,7 +181,7 @@ class Climb:
 
     def step(self) -> Round:
         """Do one more epoch, from new weights if these do not get better."""
-        state = self._taught(self._restarted() if self._is_flat() else self.state)
+        state = self._taught(self._restarted(self.state) if self._is_flat() else self.state)
         while not _is_sound(state.weights) or not np.isfinite(self.teacher.scores).all():
             state = self._taught(self._fled(state))
         values = self._measure(state.weights)
@@ -235,9 +235,8 @@ class Climb:
         adam = self.pace.optimiser == "adam"
         return Moments.begin(len(self.net.packed())) if adam else Moments.none()
 
-    def _restarted(self) -> State:
+    def _restarted(self, state: State) -> State:
         """Return the state with new weights."""
-        state = self.state
         random = generator(self.seed, "weights", state.n_restarts + 1)
         return replace(
             state,
@@ -275,8 +274,7 @@ class Climb:
             state.n_epochs + 1,
             state.rate,
         )
-        self.state = replace(self.state, n_flights=state.n_flights + 1)
-        return self._restarted()
+        return self._restarted(replace(state, n_flights=state.n_flights + 1))
 
     def _rate(self, state: State) -> float:
         if self.pace.optimiser == "sgd":

@@ -60,8 +60,9 @@ class _Hidden:
 class LambdaRank(Learner):
     """A net that follows lambda gradients (Optimality; Ensemble, Sec. 4.1 and 4.2).
 
-    Features are standardised inside the model; a missing one counts as the mean. With a ``base``
-    the net's scores are added to those of another ranker.
+    Features are standardised inside the model; a missing one counts as the mean, and one more than
+    ten standard deviations from it as ten. With a ``base`` the net's scores are added to those of
+    another ranker.
 
     Without a validation set the training set decides which epoch is best; its curve is then
     ``history_["train"]``.
@@ -209,7 +210,9 @@ class LambdaRank(Learner):
         checkpoint
             A file to keep the weights in while training, and to go on from if it is there.
         begin_with
-            A fitted net of the same layers, whose weights to begin with; random ones if None.
+            A fitted net of the same layers, whose weights to begin with; random ones if None, and
+            whenever weights are drawn anew. What they are worth before the first epoch does not
+            compete with what comes after it.
         """
         refuse_unknown(self._name, unknown)
         return self._fit(
@@ -323,7 +326,9 @@ class LambdaRank(Learner):
         scores = self._scores_before(X, qid, len(matrix if rows is None else rows), base_scores)
         return self.net_.add_to(scores[0], matrix, rows)
 
-    def along(self, X: RankingData, measure: Any = None) -> AlongNet:
+    def along(
+        self, X: RankingData, measure: Any = None, *, base_scores: ArrayLike | None = None
+    ) -> AlongNet:
         """Return a measure as a function of the weights, for `local_optimality`.
 
         Parameters
@@ -333,6 +338,8 @@ class LambdaRank(Learner):
             local optimum.
         measure
             One measure; the first of validation if None.
+        base_scores
+            The scores of the base, for a net whose base was given as scores.
 
         Examples
         --------
@@ -343,10 +350,14 @@ class LambdaRank(Learner):
         5
         """
         data_set(f"{self._name}.along", X)
-        (one,) = [self._measures()[0]] if measure is None else parse_measures(measure)
-        self._features_of(X)
-        scores = self._scores_before(X, None, X.n_docs, None)
-        return AlongNet(self.net_, X, one, scores[0])
+        chosen = self._measures()[:1] if measure is None else parse_measures(measure)
+        if len(chosen) != 1:
+            raise UsageError(
+                f"{self._name}.along: {measure!r} are {len(chosen)} measures; give one measure"
+            )
+        self._features_of(X)  # other features are refused
+        scores = self._scores_before(X, None, X.n_docs, base_scores)
+        return AlongNet(self.net_, X, chosen[0], scores[0])
 
     @property
     def feature_importances_(self) -> Floats:

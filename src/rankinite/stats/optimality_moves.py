@@ -179,6 +179,7 @@ class Optimality(Moves):
             "n_directions": self.n_directions,
             "delta": self.delta,
             "epsilon": self.epsilon,
+            "confidence": self.confidence,
             "seed": self.seed,
             "rise_rate_bound": self.rise_rate_bound,
             **super().as_json(),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.progress import Task
 from rankinite.data.ranking_data import RankingData
@@ -28,8 +27,6 @@ from rankinite.objectives.constructions import (
 )
 from rankinite.objectives.lambdas import Lambdas
 from rankinite.objectives.objective import Objective
-
-Floats = NDArray[np.float64]
 
 CONSTRUCTIONS: Mapping[str, Any] = {
     "RankNetWeightPairs": Lambdas,
@@ -97,7 +94,7 @@ def _trained(
 
 
 def _sheet(title: str, found: Mapping[str, Mapping[str, Any]]) -> Sheet:
-    order = sorted(found, key=lambda name: -float(np.nanmean(found[name]["valid"])))
+    order = sorted(found, key=lambda name: -float(np.nanmean(found[name]["test"])))
     rows = tuple(
         (
             name,
@@ -132,13 +129,13 @@ def _numbers(one: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _note(where: str, found: Mapping[str, Any]) -> str:
-    """Say where RankNetWeightPairs, the best in the paper, stands on validation data."""
-    mine = found[BEST]["valid"]["mean"]
-    others = {name: one["valid"] for name, one in found.items() if name != BEST}
+    """Say where RankNetWeightPairs, the best in the paper, stands on test data."""
+    mine = found[BEST]["test"]["mean"]
+    others = {name: one["test"] for name, one in found.items() if name != BEST}
     better = [name for name, one in others.items() if one["mean"] > mine]
     clearly = [name for name in better if others[name]["p_value"] <= LEVEL]
     beaten = [n for n, one in others.items() if one["mean"] < mine and one["p_value"] <= LEVEL]
     return (
-        f"{where}: {BEST} is number {len(better) + 1} of {len(found)}; significantly below "
-        f"{len(clearly)} and significantly above {len(beaten)} of the others."
+        f"{where}: {BEST} is number {len(better) + 1} of {len(found)} on test data, significantly "
+        f"below {len(clearly)} and above {len(beaten)} of the others."
     )

@@ -48,7 +48,7 @@ def optimality(setting: Setting) -> Findings:
             panels.append(panel_of(tested, f"{layers}, trained for {short(measure)}"))
             values[f"{layers} {short(measure)}"] = tested.directions.as_json()
         figures[f"figure-{number}"] = tuple(panels)
-    random = _after(setting, "NDCG", 0, train, 1, learning_rate=1e-12)
+    random = setting.random_net("NDCG", 0, train)
     tested = _check(setting, random, train, "NDCG", testing)
     rows.append(("linear", "random weights", "NDCG", *_row(tested)))
     figures["figure-6"] = (panel_of(tested, "linear, random weights"),)
@@ -80,10 +80,10 @@ def _check(
 
 
 def _after(
-    setting: Setting, measure: str, hidden: int, train: RankingData, n_epochs: int, **more: Any
+    setting: Setting, measure: str, hidden: int, train: RankingData, n_epochs: int
 ) -> LambdaRank:
     """Return a net whose training was stopped after so many epochs."""
-    model = setting.net(measure, hidden, **{**AT_REST, **more})
+    model = setting.net(measure, hidden, **AT_REST)
     return model.fit(train, callbacks=[lambda done: done.number >= n_epochs])
 
 

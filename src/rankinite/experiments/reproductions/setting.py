@@ -13,6 +13,7 @@ from rankinite.core.params import Real, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.simulators.challenge import challenge
+from rankinite.data.simulators.markets import MARKETS
 from rankinite.data.simulators.polynomials import polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.rankers.lambdarank import LambdaRank
@@ -56,8 +57,12 @@ class Setting:
         return polynomials(self.queries(n), part=part, seed=self.seed)
 
     def challenge(self, n: int, part: str) -> RankingData:
-        """Simulate so many queries, times the scale, of the challenge's Set 1."""
-        return challenge(self.queries(n), part=part, seed=self.seed)
+        """Simulate so many queries, times the scale, of the challenge's Set 1, or all it has."""
+        return challenge(min(self.queries(n), MARKETS[1].queries[part]), part=part, seed=self.seed)
+
+    def random_net(self, measure: Any, hidden: int, data: RankingData) -> LambdaRank:
+        """Return a net with random weights: its only epoch moves them next to nothing."""
+        return self.net(measure, hidden, n_epochs=1, learning_rate=1e-12).fit(data)
 
     def net(self, measure: Any, hidden: int, **parameters: Any) -> LambdaRank:
         """Return a net that is not taught yet."""
