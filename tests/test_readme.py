@@ -66,7 +66,8 @@ def test_transcripts_and_the_python_example():
     assert re.match(
         r"0\.\d+ \[[0-9. ]+\]\n\d+ \['\d+', '\d+', '\d+'\]\nNDCG@10 0\.\d+\n"
         r"Means over 20 queries\n.*\nb  LambdaMART +0\.\d+\*ᵃ\n.*\n"
-        r"<RankingData: 20 queries, 1,000 documents, 50 features, top grade 4>\n$",
+        r"<RankingData: 20 queries, 1,000 documents, 50 features, top grade 4>\n"
+        r"\d+ NDCG@10 0\.\d+\n.*\d+ directions .*\n$",
         done.stdout,
         re.DOTALL,
     )
