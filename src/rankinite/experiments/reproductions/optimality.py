@@ -44,13 +44,20 @@ def optimality(setting: Setting) -> Findings:
             model = setting.net(measure, hidden, **AT_REST)
             taught[layers, measure] = model.fit(train, progress=setting.progress)
             tested = _check(setting, model, train, measure, testing)
-            rows.append((layers, f"trained for {short(measure)}", short(measure), *_row(tested)))
+            rows.append(
+                (
+                    layers,
+                    f"trained for {short(measure)}",
+                    short(measure),
+                    *row_of(tested.directions),
+                )
+            )
             panels.append(panel_of(tested, f"{layers}, trained for {short(measure)}"))
             values[f"{layers} {short(measure)}"] = tested.directions.as_json()
         figures[f"figure-{number}"] = tuple(panels)
     random = setting.random_net("NDCG", 0, train)
     tested = _check(setting, random, train, "NDCG", testing)
-    rows.append(("linear", "random weights", "NDCG", *_row(tested)))
+    rows.append(("linear", "random weights", "NDCG", *row_of(tested.directions)))
     figures["figure-6"] = (panel_of(tested, "linear, random weights"),)
     values["linear random"] = tested.directions.as_json()
     lines = []
@@ -58,7 +65,7 @@ def optimality(setting: Setting) -> Findings:
     starts[f"trained for {short(OTHER)}"] = taught["two-layer", OTHER]
     for name, start in starts.items():
         tested = _check(setting, start, train, TARGET, testing)
-        rows.append(("two-layer", name, TARGET, *_row(tested)))
+        rows.append(("two-layer", name, TARGET, *row_of(tested.directions)))
         values[f"two-layer {name}"] = tested.directions.as_json()
         lines.append(_going_on(setting, name, start, train, tested))
     figures["section-8"] = (
@@ -67,10 +74,6 @@ def optimality(setting: Setting) -> Findings:
     title = f"Weights moved in random directions, {train.n_queries:,} queries of polynomials"
     sheet = Sheet(title, ("Net", "Weights", "Measure", *COLUMNS), tuple(rows))
     return Findings("optimality", (sheet,), tuple(_notes(lines)), figures, values)
-
-
-def _row(tested: Tested) -> tuple[str, ...]:
-    return row_of(tested.directions)
 
 
 def _check(
@@ -82,7 +85,7 @@ def _check(
 def _after(
     setting: Setting, measure: str, hidden: int, train: RankingData, n_epochs: int
 ) -> LambdaRank:
-    """Return a net whose training was stopped after so many epochs."""
+    """Return a net whose training was stopped after so many epochs, at its best until then."""
     model = setting.net(measure, hidden, **AT_REST)
     return model.fit(train, callbacks=[lambda done: done.number >= n_epochs])
 
@@ -91,7 +94,7 @@ def _going_on(
     setting: Setting, name: str, start: LambdaRank, train: RankingData, tested: Tested
 ) -> Line:
     """Go on learning from these weights; return the training measure by epoch."""
-    model = setting.net(TARGET, LAYERS["two-layer"], n_epochs=MORE_EPOCHS, patience=None)
+    model = setting.net(TARGET, LAYERS["two-layer"], **{**AT_REST, "n_epochs": MORE_EPOCHS})
     model.fit(train, begin_with=start)
     values = [tested.directions.start, *model.history_["train"][TARGET]]
     return Line(f"from {name}", range(len(values)), values)
