@@ -1,0 +1,134 @@
+"""All queries along lines of scores: what happens in buckets of t, and where exactly in some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.kernels import frozen
+from rankinite.measures.along.kernels import N_BLOCKS, NEAR, NEAR_START, follow_all
+from rankinite.measures.along.parts import Lines, Taken, Tally, Worth
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+MOST_BUCKETS = 4096
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Where a measure changes: single points, and stretches inside of which it is not known."""
+
+    begins: Floats
+    ends: Floats
+    changes: Integers
+    peaks: Integers
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """A tally over all queries, the changes in opened buckets, and the measure just after 0."""
+
+    changes: Integers
+    rises: Integers
+    peaks: Integers
+    counts: Integers
+    firsts: Floats
+    lasts: Floats
+    by_block: Integers
+    taken: Taken
+    wanted: Integers
+    start: int
+
+    def which_can_win(self, end: float) -> Mask:
+        """Tell which buckets may have a better value inside than the best between them."""
+        some = self.counts > 0
+        before = self.start + np.cumsum(self.changes) - self.changes
+        edges = np.append(0.0, self.lasts[some]), np.append(self.firsts[some], end)
+        wide = edges[1] - edges[0] > nearness(edges[1], end)
+        known = np.append(before[some], self.start + self.changes.sum())[wide]
+        least = known.max() if len(known) else np.iinfo(np.int64).min
+        rising = (self.rises > 0) & (before + self.rises >= least)
+        peaked = (self.peaks > 0) & (before + self.rises + self.peaks > least)
+        return np.asarray(rising | peaked)
+
+    def finer(self, edges: Floats, opened: Mask) -> Floats:
+        """Return edges that cut the opened buckets, between their first and last changes."""
+        parts = max(2, MOST_BUCKETS // int(opened.sum()))
+        spans = zip(self.firsts[opened], self.lasts[opened], strict=True)
+        cuts = [np.linspace(first, last, parts + 1) for first, last in spans]
+        return np.unique(np.concatenate([edges, *cuts]))
+
+    def steps(self, opened: Mask) -> Steps:
+        """Return the changes of opened buckets one by one, and those of others as one each."""
+        others = (self.counts > 0) & ~opened
+        begins = np.concatenate([self.taken.times, self.firsts[others]])
+        order = np.argsort(begins, kind="stable")
+        return Steps(
+            begins[order],
+            np.concatenate([self.taken.times, self.lasts[others]])[order],
+            np.concatenate([self.taken.changes, self.changes[others]])[order],
+            np.concatenate([self.taken.peaks, np.zeros(others.sum(), np.int64)])[order],
+            not others.any(),
+        )
+
+
+class Walk:
+    """A way along lines, in buckets."""
+
+    def __init__(self, lines: Lines, worth: Worth, edges: Floats, *, with_peaks: bool) -> None:
+        self._lines = lines
+        self._worth = worth
+        self._edges = edges
+        self._with_peaks = with_peaks
+
+    def follow(self, opened: Mask, room: Integers) -> Buckets:
+        """Go along; each block of queries has room for so many changes in opened buckets."""
+        shape = (N_BLOCKS, len(opened))
+        tally = Tally(
+            changes=np.zeros(shape, np.int64),
+            rises=np.zeros(shape, np.int64),
+            peaks=np.zeros(shape, np.int64),
+            counts=np.zeros(shape, np.int64),
+            firsts=np.full(shape, np.inf),
+            lasts=np.full(shape, -np.inf),
+        )
+        places = np.append(0, np.cumsum(room))
+        n = int(places[-1])
+        taken = Taken(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
+        starts, wanted = np.zeros(N_BLOCKS, np.int64), np.zeros(N_BLOCKS, np.int64)
+        follow_all(
+            self._lines,
+            self._worth,
+            self._with_peaks,
+            frozen(self._edges),
+            opened,
+            places,
+            starts,
+            wanted,
+            tally,
+            taken,
+        )
+        used = np.minimum(wanted, room)
+        parts = [slice(place, place + n) for place, n in zip(places, used, strict=False)]
+        return Buckets(
+            tally.changes.sum(axis=0),
+            tally.rises.sum(axis=0),
+            tally.peaks.sum(axis=0),
+            tally.counts.sum(axis=0),
+            tally.firsts.min(axis=0),
+            tally.lasts.max(axis=0),
+            tally.counts,
+            Taken(*(np.concatenate([column[part] for part in parts]) for column in taken)),
+            wanted,
+            int(starts.sum()),
+        )
+
+
+def nearness(t: Floats, end: float) -> Floats:
+    """Return how wide an interval before t must be to be one."""
+    return np.asarray(NEAR * t + NEAR_START * end)
