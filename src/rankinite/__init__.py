@@ -9,6 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankinite.combine.average import Average as Average
+    from rankinite.combine.best_mix import BestMix as BestMix
+    from rankinite.combine.interpolation import Interpolation as Interpolation
+    from rankinite.combine.mix import Mix as Mix
+    from rankinite.combine.mix import best_mix as best_mix
+    from rankinite.combine.stacked import Stacked as Stacked
+    from rankinite.combine.subsets import SubsetSearch as SubsetSearch
+    from rankinite.combine.subsets import best_subset as best_subset
     from rankinite.core.errors import DataError as DataError
     from rankinite.core.errors import FileFormatError as FileFormatError
     from rankinite.core.errors import MissingExtraError as MissingExtraError
@@ -68,6 +76,12 @@ __version__ = "0.1.0"
 _HOME_OF = {
     name: home
     for home, names in {
+        "combine.average": "Average",
+        "combine.best_mix": "BestMix",
+        "combine.interpolation": "Interpolation",
+        "combine.mix": "Mix best_mix",
+        "combine.stacked": "Stacked",
+        "combine.subsets": "SubsetSearch best_subset",
         "core.errors": (
             "DataError FileFormatError MissingExtraError ModelFileError RankiniteError UsageError"
         ),

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rankinite.combine.average import Average
+from rankinite.combine.best_mix import BestMix
+from rankinite.combine.combination import INNER, MEMBERS, Combination
+from rankinite.combine.interpolation import Interpolation
+from rankinite.combine.stacked import Stacked
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
@@ -19,6 +24,9 @@ from rankinite.rankers.ranker import Ranker
 
 RANKERS: Mapping[str, type[Learner]] = {
     ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank, LambdaRank)
+}
+COMBINATIONS: Mapping[str, type[Combination]] = {
+    combination.__name__: combination for combination in (Average, BestMix, Interpolation, Stacked)
 }
 BASE = "base"
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
@@ -49,26 +57,48 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         )
     if kind == NORMALISER:
         raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
-    if kind not in RANKERS or depth > DEEPEST:
+    if kind not in {**RANKERS, **COMBINATIONS} or depth > DEEPEST:
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
-            + ", ".join(RANKERS)
+            + ", ".join([*RANKERS, *COMBINATIONS])
         )
     base = None
     if BASE in content.manifest:
-        base = _ranker_of(_inner(content), depth + 1)
-    own = {name: a for name, a in content.arrays.items() if not name.startswith(f"{BASE}.")}
-    return RANKERS[kind]._from_content(Content(content.manifest, own), base)
+        base = _ranker_of(_inner(content, BASE, content.manifest[BASE]), depth + 1)
+    if kind in COMBINATIONS:
+        own = _without(content, (f"{MEMBERS}.", f"{INNER}."))
+        return COMBINATIONS[kind]._from_content(own, base, _parts(content, depth))
+    return RANKERS[kind]._from_content(_without(content, (f"{BASE}.",)), base)
 
 
-def _inner(content: Content) -> Content:
-    manifest: Any = content.manifest[BASE]
+def _parts(content: Content, depth: int) -> dict[str, Ranker]:
+    """Return the rankers within a combination, by the prefix of their arrays."""
+    members = content.manifest.get(MEMBERS)
+    if not isinstance(members, list):
+        raise ModelFileError("the manifest of the file is not understood: it lists no members")
+    manifests = {f"{MEMBERS}.{k}": member for k, member in enumerate(members)}
+    if INNER in content.manifest:
+        manifests[INNER] = content.manifest[INNER]
+    return {
+        prefix: _ranker_of(_inner(content, prefix, manifest), depth + 1)
+        for prefix, manifest in manifests.items()
+    }
+
+
+def _inner(content: Content, part: str, manifest: Any) -> Content:
+    """Return the content of a ranker within another, whose arrays have a prefix."""
     if not isinstance(manifest, dict):
-        raise ModelFileError("the manifest of the file is not understood: its base is no ranker")
-    prefix = f"{BASE}."
+        raise ModelFileError(f"the manifest of the file is not understood: its {part} is no ranker")
+    prefix = f"{part}."
     arrays = {
         name.removeprefix(prefix): array
         for name, array in content.arrays.items()
         if name.startswith(prefix)
     }
     return Content(manifest, arrays)
+
+
+def _without(content: Content, prefixes: tuple[str, ...]) -> Content:
+    """Return the content without the arrays of rankers inside."""
+    own = {name: a for name, a in content.arrays.items() if not name.startswith(prefixes)}
+    return Content(content.manifest, own)

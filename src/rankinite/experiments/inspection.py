@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from rankinite.combine.combination import Combination
+from rankinite.combine.members import fitted_members
 from rankinite.core.figures import panels, save_figure
 from rankinite.experiments.configuration import defaults_of
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.learner import Learner
+from rankinite.rankers.manifest import plain
 from rankinite.rankers.tree_ranker import TreeRanker
 
 
@@ -70,6 +74,39 @@ class Layers:
 
 
 @dataclass(frozen=True)
+class Member:
+    """One of the rankers in a combination.
+
+    Attributes
+    ----------
+    name
+        What it is called there.
+    weight
+        What its scores, on one scale with the others', are multiplied by; None if a ranker on top
+        learned from them.
+    mean, scale
+        What brings its scores to that scale.
+    found
+        What is in it; None if only its scores were known.
+    """
+
+    name: str
+    weight: float | None
+    mean: float
+    scale: float
+    found: Inspection | None
+
+    def __str__(self) -> str:
+        kind = "scores" if self.found is None else self.found.kind
+        return kind if self.weight is None else f"{kind}, weight {self.weight:.4g}"
+
+    def as_json(self, top: int | None) -> dict[str, Any]:
+        """Return plain values, with so many importances."""
+        own = {"name": self.name, "weight": self.weight, "mean": self.mean, "scale": self.scale}
+        return {**own, "model": None if self.found is None else self.found.as_json(top)}
+
+
+@dataclass(frozen=True)
 class Inspection:
     """What is in a ranker.
 
@@ -78,13 +115,14 @@ class Inspection:
     kind
         The name of its class.
     parameters, defaults
-        Its parameters but the base, and what they are if nobody says.
+        Its parameters but the base, and what they are if nobody says. Of a combination, every
+        member is a parameter, in words.
     rounds
         What a round of its training is called, of which there are several.
     kept, done
         After how many rounds it was kept, and how many were done in training.
     trees, net
-        What it consists of; one of them is None.
+        What it consists of; one of them is None, and both of a combination.
     features
         The names of the features that it was fitted to.
     importances
@@ -93,6 +131,10 @@ class Inspection:
         The learning curves; empty if nothing was measured.
     base
         What training started from: another ranker, ``"scores"`` or nothing.
+    members
+        The rankers that a combination consists of.
+    on_top
+        The ranker that learned from the members' scores, if there is one.
     """
 
     kind: str
@@ -108,19 +150,26 @@ class Inspection:
     importances: tuple[Importance, ...]
     curves: tuple[Curve, ...]
     base: Inspection | str | None
+    members: tuple[Member, ...] = ()
+    on_top: Inspection | None = None
 
     def as_json(self, top: int | None = None) -> dict[str, Any]:
         """Return plain values, with so many importances."""
         base = self.base.as_json(top) if isinstance(self.base, Inspection) else self.base
         own: dict[str, Any] = {}
+        if not self.members:
+            own = dict(_rounds(self.rounds, self.kept, self.done))
         if self.trees is not None:
-            own = {"trees_a_round": self.trees.a_round, "leaves": self.trees.n_leaves}
+            own |= {"trees_a_round": self.trees.a_round, "leaves": self.trees.n_leaves}
         if self.net is not None:
-            own = {"layers": [*self.net.sizes, 1], "weights": self.net.n_weights}
+            own |= {"layers": [*self.net.sizes, 1], "weights": self.net.n_weights}
+        if self.members:
+            own["members"] = [one.as_json(top) for one in self.members]
+        if self.on_top is not None:
+            own["ranker"] = self.on_top.as_json(top)
         return {
             "class": self.kind,
             "parameters": dict(self.parameters),
-            **_rounds(self.rounds, self.kept, self.done),
             **own,
             "features": list(self.features),
             "top_grade": self.top_grade,
@@ -142,11 +191,13 @@ def _rounds(word: str, kept: int, done: int) -> dict[str, int]:
     return {word: kept, f"{word}_{'grown' if word == 'trees' else 'done'}": done}
 
 
-def inspect_ranker(ranker: Learner) -> Inspection:
-    """Look into a fitted ranker, and into its base."""
+def inspect_ranker(ranker: Learner | Combination) -> Inspection:
+    """Look into a fitted ranker, and into its base or members."""
+    if isinstance(ranker, Combination):
+        return _inspect_combination(ranker)
     own_base = getattr(ranker, "base", None)
     base: Inspection | str | None = None
-    if isinstance(own_base, Learner):
+    if isinstance(own_base, (Learner, Combination)):
         base = inspect_ranker(own_base)
     elif own_base is not None:
         base = "scores"
@@ -171,6 +222,55 @@ def inspect_ranker(ranker: Learner) -> Inspection:
             for measure, values in measures.items()
         ),
         base=base,
+    )
+
+
+def _inspect_combination(ranker: Combination) -> Inspection:
+    """Look into a combination, and into its members."""
+    members = _members_of(ranker)
+    defaults = {
+        name: given.default
+        for name, given in inspect.signature(type(ranker)).parameters.items()
+        if name != "members"
+    }
+    parameters = ranker.get_params(deep=False)
+    on_top = getattr(ranker, "ranker_", None)
+    in_words = {f"member {member.name}": str(member) for member in members}
+    return Inspection(
+        kind=type(ranker).__name__,
+        parameters={name: _in_one_line(parameters[name]) for name in defaults} | in_words,
+        defaults=defaults | in_words,
+        rounds=ranker.rounds,
+        kept=len(members),
+        done=len(members),
+        trees=None,
+        net=None,
+        features=ranker.feature_names_,
+        top_grade=ranker.top_grade_,
+        importances=(),
+        curves=(),
+        base=None,
+        members=members,
+        on_top=None if on_top is None else inspect_ranker(on_top),
+    )
+
+
+def _in_one_line(value: Any) -> Any:
+    """Return a parameter as a file can hold it; a ranker is its text."""
+    found = plain(value)
+    return " ".join(found.split()) if isinstance(found, str) else found
+
+
+def _members_of(ranker: Combination) -> tuple[Member, ...]:
+    found: list[Inspection | None] = [None] * len(ranker.member_names_)
+    if ranker.members is not None:
+        inside = fitted_members(type(ranker).__name__, ranker.members).values()
+        found = [inspect_ranker(cast("Learner | Combination", member)) for member in inside]
+    weights = getattr(ranker, "weights_", [None] * len(found))
+    rows = zip(ranker.member_names_, weights, ranker.means_, ranker.scales_, found, strict=True)
+    return tuple(
+        Member(name, None if weight is None else float(weight), float(mean), float(scale), inner)
+        for name, weight, mean, scale, inner in rows
     )
 
 

@@ -1,0 +1,1 @@
+"""Many rankers as one: averages, mixes, interpolation, stacking, and which of them to take."""

@@ -1,0 +1,142 @@
+"""Interpolation: weights of the members by Powell's search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+
+from rankinite.combine.combination import LinearCombination, read_numbers
+from rankinite.combine.judge import Judge, one_measure
+from rankinite.combine.scaling import weighted_sum
+from rankinite.core.container import Content
+from rankinite.core.params import Constraint, Whole
+from rankinite.rankers.ranker import Ranker
+
+Floats = NDArray[np.float64]
+
+
+class Interpolation(LinearCombination):
+    """Rankers with the weights that Powell's search finds best for a measure.
+
+    This is the interpolation that LambdaSMART, Sec. 5.5, compares model adaptation with. The search
+    starts from equal weights and looks along one weight after the other, then along what helped.
+    It is kept to weights of at least 0. What it ends with is never worse, on the data it is fitted
+    to, than equal weights or the best member alone. All scores are first scaled, as in `Average`.
+
+    Parameters
+    ----------
+    members
+        Fitted rankers, as a list or by name. None if their scores are given to fit and predict.
+    measure
+        What the weights should be best for.
+    most_evaluations
+        How often the search may measure.
+
+    Attributes
+    ----------
+    value_ : float
+        The measure on the data that the combination was fitted to.
+    n_evaluations_ : int
+        How often the search measured.
+    member_names_ : tuple of str
+        The names of the members.
+    means_, scales_, weights_ : arrays
+        A document's score is the sum over members of weight * (score - mean) / scale; the weights
+        add up to 1.
+
+    Examples
+    --------
+    >>> import rankinite as rk
+    >>> data = rk.RankingData([[0.0], [1.0], [2.0]], [0, 1, 2], [1, 1, 1])
+    >>> scores = {"good": [0, 1, 2], "bad": [3, 2, 1]}
+    >>> rk.Interpolation(measure="NDCG").fit(data, member_scores=scores).value_
+    1.0
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {"most_evaluations": Whole(1)}
+
+    value_: float
+    n_evaluations_: int
+
+    def __init__(
+        self, members: Any = None, *, measure: Any = "NDCG@10", most_evaluations: int = 5000
+    ) -> None:
+        self.members = members
+        self.measure = measure
+        self.most_evaluations = most_evaluations
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_measure(self._name, self.measure)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        member_scores: Any = None,
+    ) -> Self:
+        """Search for the best weights.
+
+        Parameters
+        ----------
+        X, y, qid, member_scores
+            As in `Average.fit`.
+        """
+        gathered = self._gather(X, y, qid, member_scores)
+        judge = Judge(self._name, gathered.data, [one_measure(self._name, self.measure)])
+        search = _Search(judge, gathered.scaled)
+        search.run(int(self.most_evaluations))
+        self.weights_, self.value_ = search.best, search.value
+        self.n_evaluations_ = search.n_evaluations
+        self._take(gathered)
+        return self
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        numbers = np.array([self.value_, self.n_evaluations_], np.float64)
+        return {**super()._arrays(), "search": numbers}
+
+    def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
+        super()._set_arrays(content, inner)
+        self.value_, n_evaluations = read_numbers(content, "search", 2).tolist()
+        self.n_evaluations_ = int(n_evaluations)
+
+
+class _Search:
+    """A search for weights, which remembers the best that it has seen."""
+
+    def __init__(self, judge: Judge, scaled: Floats) -> None:
+        self._judge = judge
+        self._scaled = scaled
+        self.n_evaluations = 0
+        self.best = np.zeros(len(scaled))
+        self.value = -np.inf
+
+    def run(self, most_evaluations: int) -> None:
+        """Try equal weights, every member alone, and where Powell's search leads from the first."""
+        n = len(self._scaled)
+        equal = np.full(n, 1.0 / n)
+        for weights in (equal, *np.eye(n)):
+            self._loss(weights)
+        left = most_evaluations - self.n_evaluations
+        if n > 1 and left > 0:
+            # Only proportions matter: weights up to 1 can have any.
+            limits = {"maxfev": left, "maxiter": left}
+            minimize(self._loss, equal, method="Powell", bounds=[(0, 1)] * n, options=limits)
+
+    def _loss(self, weights: Floats) -> float:
+        """Return minus the measure of weights, brought to sum 1."""
+        self.n_evaluations += 1
+        total = float(weights.sum())
+        if total <= 0.0:
+            return 0.0  # no ranking at all; none is worth less
+        shares = weights / total
+        value = self._judge.mean(weighted_sum(self._scaled, shares))
+        if value > self.value:
+            self.best, self.value = shares, value
+        return -value

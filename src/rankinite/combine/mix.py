@@ -1,0 +1,177 @@
+"""The exact best mix of two rankers, as a function and as a value that can be drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankinite.combine.judge import one_measure
+from rankinite.core.errors import DataError, UsageError
+from rankinite.core.figures import panels, save_figure
+from rankinite.core.params import OneOf, Real, check
+from rankinite.data import checks
+from rankinite.data.ranking_data import RankingData
+from rankinite.measures.along import Along, Following, mixed
+from rankinite.measures.text import MeasureLike
+from rankinite.rankers.base import given_scores, is_model, model_scores
+
+Floats = NDArray[np.float64]
+
+CONVEX, ADDITIVE = "convex", "additive"
+BOUNDS = (0.0, 100.0)
+
+
+@dataclass(frozen=True)
+class Mix(Along):
+    """The best mix of two rankers; see `Along` for what it holds.
+
+    Attributes
+    ----------
+    measure
+        The measure that is best, as a text.
+    form
+        ``"convex"`` for (1 - alpha) a + alpha b, ``"additive"`` for a + alpha b.
+    """
+
+    measure: str
+    form: str
+
+    def scores(self, a: ArrayLike, b: ArrayLike) -> Floats:
+        """Return the mix of other scores of the same two rankers.
+
+        Parameters
+        ----------
+        a, b
+            Their scores, one a document.
+        """
+        one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        if one.shape != other.shape:
+            raise DataError(
+                f"Mix: a has the shape {one.shape}, b {other.shape}; expected the scores of the "
+                "same documents"
+            )
+        if self.form == CONVEX:
+            return mixed(one, other, self.alpha)
+        return np.asarray(one + self.alpha * other)
+
+    def draw(self, path: str | Path, names: tuple[str, str] = ("a", "b")) -> None:
+        """Draw the measure against alpha.
+
+        Parameters
+        ----------
+        path
+            The PNG file to write.
+        names
+            What the two rankers are called.
+        """
+        figure, (axes,) = panels()
+        course = self.course
+        alphas = np.stack([course.begins, course.ends], axis=1).ravel()
+        axes.plot(alphas, np.repeat(course.values, 2), linewidth=1)
+        axes.plot([self.alpha], [self.value], "o", color="C1")
+        axes.annotate(
+            f"{self.value:.4f} at {self.alpha:.4g}",
+            (self.alpha, self.value),
+            textcoords="offset points",
+            xytext=(0, 8),
+            ha="center",
+        )
+        axes.margins(y=0.12)
+        way = "(1 - alpha) a + alpha b" if self.form == CONVEX else "a + alpha b"
+        axes.set_xlabel(f"alpha in {way}; a is {names[0]}, b is {names[1]}")
+        axes.set_ylabel(self.measure)
+        save_figure(figure, path)
+
+
+def best_mix(
+    a: Any,
+    b: Any,
+    data: RankingData,
+    measure: MeasureLike = "NDCG@10",
+    *,
+    form: str = CONVEX,
+    bounds: tuple[float, float] | None = None,
+    whole_course: bool = False,
+) -> Mix:
+    """Find the exact best mix of two rankers (LambdaSMART, Sec. 4).
+
+    Every point at which two documents of a query cross is followed. The best value is taken over
+    the open intervals between such points, and the two ends.
+
+    Parameters
+    ----------
+    a, b
+        Fitted rankers, or one score a document.
+    data
+        Queries with labels that neither ranker was trained on.
+    measure
+        What shall be best: any measure.
+    form
+        ``"convex"``: (1 - alpha) a + alpha b, with alpha from 0 to 1. ``"additive"``: a + alpha b,
+        with alpha within the bounds.
+    bounds
+        The least and the largest alpha of the additive form; 0 and 100 if not given.
+    whole_course
+        Give every interval of the course, also if there are millions.
+
+    Examples
+    --------
+    >>> data = RankingData(X=[[0.0]] * 3, y=[0, 2, 1], qid=[1, 1, 1])
+    >>> mix = best_mix([3.0, 2.0, 1.0], [0.0, 2.0, 1.0], data, "NDCG")
+    >>> mix.alpha, mix.value, mix.interval
+    (0.8333333333333333, 1.0, (0.6666666666666666, 1.0))
+    """
+    owner = "best_mix"
+    checks.data_set(owner, data)
+    check(owner, "form", form, OneOf([CONVEX, ADDITIVE]))
+    chosen = one_measure(owner, measure)
+    low, high = checked_bounds(owner, form, bounds)
+    one, other = _scores(owner, "a", a, data), _scores(owner, "b", b, data)
+    labels = dict([(None, data.y), *data.labels.items()])
+    following = Following(chosen, labels, data.offsets, data.top_grade)
+    if np.isnan(following.measure(one)):
+        raise DataError(
+            f"{owner}: no query of the data counts for {chosen}: none has a relevant document; "
+            "give others, or another measure"
+        )
+    if form == CONVEX:
+        found = following.best_mix(one, other, whole=whole_course)
+    else:
+        found = following.best_step(one, other, low, high, whole=whole_course)
+    return Mix(**vars(found), measure=str(chosen), form=form)
+
+
+def checked_bounds(
+    owner: str, form: str, bounds: tuple[float, float] | None
+) -> tuple[float, float]:
+    """Return the bounds of alpha, or say what is wrong with them."""
+    if bounds is None:
+        return BOUNDS
+    if form == CONVEX:
+        raise UsageError(
+            f"{owner}: bounds are for the additive form; in the convex one alpha lies between 0 "
+            "and 1"
+        )
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"{owner}: bounds is {bounds!r}; expected two numbers, the least and the largest alpha"
+        ) from None
+    for value in (low, high):
+        check(owner, "bounds", value, Real())
+    if low >= high:
+        raise UsageError(
+            f"{owner}: bounds is {bounds!r}; expected the least alpha first and a larger one second"
+        )
+    return float(low), float(high)
+
+
+def _scores(owner: str, name: str, given: Any, data: RankingData) -> Floats:
+    if is_model(given):
+        return model_scores(owner, given, data, None, data.n_docs)
+    return given_scores(owner, name, given, data.n_docs)
