@@ -109,6 +109,7 @@ CASES = {
         rk.LambdaMART, {"truncation": 3, "normalise": "distance", "queries_per_tree": 0.7}
     ),
     "NDCG-newton": Case(rk.LambdaMART, {"criterion": "newton", "max_depth": 2}),
+    "NDCG-line-search": Case(rk.LambdaMART, {"step": "line-search"}),
     "ERR": Case(rk.LambdaMART, {"measure": "ERR"}),
     "MAP": Case(rk.LambdaMART, {"measure": rk.MAP(relevant=2)}),
     "MRR": Case(rk.LambdaMART, {"measure": "MRR@5"}),

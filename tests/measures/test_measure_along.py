@@ -234,3 +234,20 @@ def test_a_long_query():
     tried = [follow.measure(mixed(first, second, alpha)) for alpha in np.linspace(0, 1, 200)]
     assert found.value >= max(tried)
     assert found.value == follow.measure(mixed(first, second, found.alpha))
+
+
+@pytest.mark.parametrize("text", ["NDCG", "ERR@3", "NDCG(empty=1)"])
+def test_weights_of_queries_are_repeated_queries(text):
+    rng = np.random.default_rng(8)
+    queries = [(*rng.normal(size=(2, 6)), rng.integers(0, 3, 6)) for _ in range(20)]
+    queries[3][2][:] = 0
+    times = rng.integers(0, 4, 20)
+    copies = [query for query, n in zip(queries, times, strict=True) for _ in range(n)]
+    whole = following(copies, text).best_mix(*arrays(copies))
+    labels = np.concatenate([query[2] for query in queries]).astype(float)
+    offsets = np.arange(0, 121, 6)
+    weighted = Following(parse_measure(text), {None: labels}, offsets, TOP, times.astype(float))
+    found = weighted.best_mix(*arrays(queries))
+    assert found.alpha == pytest.approx(whole.alpha, abs=1e-12)
+    assert found.value == pytest.approx(whole.value, abs=1e-12)
+    assert found.course.values == pytest.approx(whole.course.values, abs=1e-12)

@@ -35,6 +35,14 @@ def _wholes(text: str) -> int | list[int] | str:
     return wholes[0] if len(wholes) == 1 else wholes
 
 
+def _numbers(text: str) -> list[float] | str:
+    """Return numbers that commas separate; what else it may be, the ranker knows."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        return text
+
+
 def _whole_or_none(**settings: Any) -> Any:
     return _option(parser=_whole, metavar="<int|none>", **settings)
 
@@ -76,7 +84,22 @@ class Parameters:
         str | None, _option(help="Trees: how splits are chosen, mse or newton.")
     ] = None
     step: Annotated[
-        str | None, _option(help="Trees: what the value of a leaf is, newton or gradient.")
+        str | None,
+        _option(
+            help="Trees: what the value of a leaf is, newton or gradient; LambdaMART: line-search."
+        ),
+    ] = None
+    alpha_bounds: Annotated[
+        Any,
+        _option(
+            parser=_numbers,
+            metavar="<float,float>",
+            help="LambdaMART, line-search: the least and the largest weight of a tree.",
+        ),
+    ] = None
+    line_search_on: Annotated[
+        str | None,
+        _option(help="LambdaMART, line-search: where weights are best, train or valid."),
     ] = None
     most_bins: Annotated[
         int | None, _option(help="Trees: how many bins a feature has at most.")

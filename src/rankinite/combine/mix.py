@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.combine.judge import one_measure
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.figures import panels, save_figure
-from rankinite.core.params import OneOf, Real, check
+from rankinite.core.params import Bounds, OneOf, check
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.measures.along import Along, Following, mixed
+from rankinite.measures.along import Along, mixed
 from rankinite.measures.text import MeasureLike
 from rankinite.rankers.base import given_scores, is_model, model_scores
+from rankinite.rankers.line_search import following
 
 Floats = NDArray[np.float64]
 
@@ -129,26 +130,22 @@ def best_mix(
     checks.data_set(owner, data)
     check(owner, "form", form, OneOf([CONVEX, ADDITIVE]))
     chosen = one_measure(owner, measure)
-    low, high = checked_bounds(owner, form, bounds)
+    low, high = _bounds(owner, form, bounds)
     one, other = _scores(owner, "a", a, data), _scores(owner, "b", b, data)
-    labels = dict([(None, data.y), *data.labels.items()])
-    following = Following(chosen, labels, data.offsets, data.top_grade)
-    if np.isnan(following.measure(one)):
+    measure_of = following(chosen, data)
+    if np.isnan(measure_of.measure(one)):
         raise DataError(
             f"{owner}: no query of the data counts for {chosen}: none has a relevant document; "
             "give others, or another measure"
         )
     if form == CONVEX:
-        found = following.best_mix(one, other, whole=whole_course)
+        found = measure_of.best_mix(one, other, whole=whole_course)
     else:
-        found = following.best_step(one, other, low, high, whole=whole_course)
+        found = measure_of.best_step(one, other, low, high, whole=whole_course)
     return Mix(**vars(found), measure=str(chosen), form=form)
 
 
-def checked_bounds(
-    owner: str, form: str, bounds: tuple[float, float] | None
-) -> tuple[float, float]:
-    """Return the bounds of alpha, or say what is wrong with them."""
+def _bounds(owner: str, form: str, bounds: tuple[float, float] | None) -> tuple[float, float]:
     if bounds is None:
         return BOUNDS
     if form == CONVEX:
@@ -156,18 +153,8 @@ def checked_bounds(
             f"{owner}: bounds are for the additive form; in the convex one alpha lies between 0 "
             "and 1"
         )
-    try:
-        low, high = bounds
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"{owner}: bounds is {bounds!r}; expected two numbers, the least and the largest alpha"
-        ) from None
-    for value in (low, high):
-        check(owner, "bounds", value, Real())
-    if low >= high:
-        raise UsageError(
-            f"{owner}: bounds is {bounds!r}; expected the least alpha first and a larger one second"
-        )
+    check(owner, "bounds", bounds, Bounds())
+    low, high = bounds
     return float(low), float(high)
 
 

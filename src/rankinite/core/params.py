@@ -86,6 +86,24 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """Two finite numbers of at least ``low``, the smaller first."""
+
+    low: float = -math.inf
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is two such numbers."""
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            return False
+        number = Real(self.low)
+        return number.allows(value[0]) and number.allows(value[1]) and value[0] < value[1]
+
+    def __str__(self) -> str:
+        least = f" of at least {self.low:g}" if math.isfinite(self.low) else ""
+        return f"two finite numbers{least}, the smaller first"
+
+
+@dataclass(frozen=True)
 class SourceName:
     """The name of a label source, such as a measure's text can hold."""
 

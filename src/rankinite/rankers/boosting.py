@@ -7,8 +7,9 @@ their order. So a fit that goes on from a checkpoint gives the bytes of one that
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError
 from rankinite.objectives.objective import Gradients, GradientsOfSome
+from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.manifest import read_history, write_history
 from rankinite.rankers.rounds import History, Round, Stopping, Watched
 from rankinite.rankers.sampling import Sampler, Sampling
@@ -34,6 +36,7 @@ Mask = NDArray[np.bool_]
 IDLE_ROUNDS = 10
 # Scores that reach this have run away; the squares of larger ones would overflow.
 LARGEST_VALUE = 1e100
+ALPHAS = "alphas"
 
 
 class Placed:
@@ -48,7 +51,11 @@ class Placed:
 
     def add(self, grower: Grower, tree: Tree, output: int) -> None:
         """Add a tree to the scores."""
-        self.leaves = grower.add_elsewhere(tree, self.columns, self.leaves, self.scores[output])
+        self.add_to(self.scores[output], grower, tree)
+
+    def add_to(self, scores: Floats, grower: Grower, tree: Tree) -> None:
+        """Add a tree to any scores of the set's documents."""
+        self.leaves = grower.add_elsewhere(tree, self.columns, self.leaves, scores)
 
 
 class Boosting:
@@ -77,6 +84,8 @@ class Boosting:
     doc_weight
         What a document counts when splits are chosen: 2 counts like two documents, 0 like none.
         All count 1 if None.
+    search
+        How trees get their weights; all have 1 if None.
     """
 
     def __init__(
@@ -94,6 +103,7 @@ class Boosting:
         watched: Mapping[str, Watched],
         ranking: Callable[[Floats], Floats],
         doc_weight: Floats | None,
+        search: LineSearch | None,
     ) -> None:
         self.gradients = gradients
         self.grower = Grower(binned, rows, growth)
@@ -106,7 +116,9 @@ class Boosting:
         self.sampler = Sampler(sampling, offsets, origins, self._n_features, taking_part, seed)
         self.by_weight = growth.criterion == "newton"
         self.has_run_away = False
+        self.search = search
         self.trees: list[Tree] = []
+        self.alphas: list[float] = []
         self.history = History({name: {} for name in watched})
         self._lambdas = np.zeros_like(scores)
         self._weights = np.zeros_like(scores)
@@ -132,7 +144,7 @@ class Boosting:
         """Return the trees of the rounds that are done, and their history."""
         forest = Forest(tuple(self.trees), np.zeros(len(self.scores)), self._n_features)
         history = write_history(self.history.first(self.n_rounds).values)
-        return Content({"history": history}, forest.to_arrays())
+        return Content({"history": history}, forest.to_arrays() | alphas_to_arrays(self.alphas))
 
     def go_on_from(self, content: Content, stopping: Stopping) -> int:
         """Go on behind the trees that a checkpoint kept, as if they had just been grown.
@@ -151,6 +163,8 @@ class Boosting:
         for number, tree in enumerate(trees):
             self._add(tree, number % len(self.scores), grown=False)
         self.trees = list(trees)
+        if self.search is not None:
+            self.alphas = alphas_of(content.arrays, n_rounds)[:reach]
         self.history = history.first(reach)
         return n_rounds
 
@@ -189,7 +203,22 @@ class Boosting:
             chosen=self.sampler.docs(number, output, queries),
             features=self.sampler.features(number, output),
         )
+        if self.search is not None:
+            del self.alphas[number:]  # of a round that an interrupt cut short
+            self.alphas.append(self._alpha(tree, self.search))
+            tree = replace(tree, value=tree.value * self.alphas[-1])
         return replace(tree, value=self._in_reach(tree.value, number))
+
+    def _alpha(self, tree: Tree, search: LineSearch) -> float:
+        """Return the best weight of the tree just grown."""
+        placed = None if search.on is None else self.placed[search.on]
+        scores = self.scores[0] if placed is None else placed.scores[0]
+        values = np.zeros(len(scores))
+        if placed is None:
+            self.grower.add(tree, values)
+        else:
+            placed.add_to(values, self.grower, tree)
+        return search.alpha(scores, values)
 
     def _in_reach(self, step: Floats, number: int) -> Floats:
         """Return the values of leaves; a Newton step can be as large as its weights are small."""
@@ -212,6 +241,19 @@ class Boosting:
             self.grower.add_again(tree, self.scores[output])
         for placed in self.placed.values():
             placed.add(self.grower, tree, output)
+
+
+def alphas_to_arrays(alphas: Sequence[float]) -> dict[str, Floats]:
+    """Return the weights of trees as a file holds them; nothing if there are none."""
+    return {ALPHAS: np.array(alphas)} if alphas else {}
+
+
+def alphas_of(arrays: Mapping[str, NDArray[Any]], n_rounds: int) -> list[float]:
+    """Check the weights of trees that a file holds, one a round."""
+    found = arrays.get(ALPHAS, np.zeros(0))
+    if found.shape != (n_rounds,) or found.dtype != np.float64 or not np.isfinite(found).all():
+        raise ModelFileError("the weights of trees in the file are not one finite number a round")
+    return [float(alpha) for alpha in found]
 
 
 def _parts_and_masses(doc_weight: Floats | None) -> tuple[Mask, Floats | None]:

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.params import Constraint, Either, OneOf, Whole
-from rankinite.core.progress import Progress
+from rankinite.core.container import Content
+from rankinite.core.errors import UsageError
+from rankinite.core.params import Bounds, Constraint, Either, OneOf, Whole, check
+from rankinite.core.progress import Progress, Silent
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import parse_measures
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
-from rankinite.rankers.inputs import Valid, refuse_unknown
+from rankinite.rankers.backfitting import Backfitting
+from rankinite.rankers.boosting import Boosting, alphas_of, alphas_to_arrays
+from rankinite.rankers.inputs import Valid, refuse_unknown, training_data
+from rankinite.rankers.learner import Beginning
+from rankinite.rankers.line_search import LineSearch, following
+from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binned_data import BinnedData
+from rankinite.trees.forest import Forest
+from rankinite.trees.grower import Growth
+from rankinite.trees.tree import Tree
+
+log = logging.getLogger("rankinite")
+
+Floats = NDArray[np.float64]
 
 DEFAULT_MEASURE = "NDCG@10"
+LINE_SEARCH = "line-search"
 
 
 class LambdaMART(TreeRanker):
@@ -46,8 +64,14 @@ class LambdaMART(TreeRanker):
     criterion
         How splits are chosen: ``"mse"``, by the papers, or ``"newton"``.
     step
-        The value of a leaf: a ``"newton"`` step, or the mean ``"gradient"`` (Objectives,
-        Sec. 5.3).
+        The value of a leaf: a ``"newton"`` step; the mean ``"gradient"`` (Objectives, Sec. 5.3);
+        or with ``"line-search"`` the mean gradient times the exact best weight of the tree
+        (LambdaSMART, Sec. 5.6). All are multiplied by the learning rate.
+    alpha_bounds
+        The least and the largest weight of a tree, with a line search.
+    line_search_on
+        Where weights are best: on the training data, ``"train"``, for the measure of training; or
+        on the first validation set, ``"valid"``, for its first measure.
     truncation
         Only pairs count that have a document among the first so many ranks; all if None.
     normalise
@@ -66,6 +90,11 @@ class LambdaMART(TreeRanker):
     random_state
         The seed; None for another one every time.
 
+    Attributes
+    ----------
+    alphas_ : list of float
+        The weight that a line search gave the tree of each round; empty without one.
+
     Examples
     --------
     >>> import rankinite as rk
@@ -79,6 +108,9 @@ class LambdaMART(TreeRanker):
         **TreeRanker.constraints,
         "truncation": Either(Whole(1), OneOf([None])),
         "normalise": OneOf(["none", "deviation", "distance"]),
+        "step": OneOf(["newton", "gradient", LINE_SEARCH]),
+        "alpha_bounds": Bounds(0),
+        "line_search_on": OneOf(["train", "valid"]),
     }
 
     def __init__(
@@ -96,6 +128,8 @@ class LambdaMART(TreeRanker):
         features_per_tree: float = 1.0,
         criterion: str = "mse",
         step: str = "newton",
+        alpha_bounds: tuple[float, float] = (0.1, 100.0),
+        line_search_on: str = "train",
         truncation: int | None = 30,
         normalise: str = "deviation",
         most_bins: int = 255,
@@ -117,6 +151,8 @@ class LambdaMART(TreeRanker):
         self.features_per_tree = features_per_tree
         self.criterion = criterion
         self.step = step
+        self.alpha_bounds = alpha_bounds
+        self.line_search_on = line_search_on
         self.truncation = truncation
         self.normalise = normalise
         self.most_bins = most_bins
@@ -185,3 +221,98 @@ class LambdaMART(TreeRanker):
     def _default_measures(self) -> Sequence[Measure]:
         objective = self._objective()
         return parse_measures(getattr(objective, "measure", DEFAULT_MEASURE))
+
+    def _growth(self) -> Growth:
+        growth = super()._growth()
+        return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
+
+    def _search(self, beginning: Beginning) -> LineSearch | None:
+        if self.step != LINE_SEARCH:
+            return None
+        measure, data, name = self._default_measures()[0], beginning.data, None
+        weights = beginning.targets.query_weight
+        if self.line_search_on == "valid":
+            name = next(iter(beginning.watched), None)
+            if name is None:
+                raise UsageError(
+                    f"{self._name}: line_search_on is 'valid', and there is no validation set; "
+                    "give one as valid, or search on 'train'"
+                )
+            measure, data, weights = self._measures()[0], beginning.watched[name].data, None
+        return LineSearch(name, following(measure, data, weights), self.alpha_bounds)
+
+    def _keep(self, fit: Boosting, start: Floats, best: int) -> None:
+        super()._keep(fit, start, best)
+        self.alphas_ = fit.alphas[: fit.n_rounds]
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return super()._arrays() | alphas_to_arrays(self.alphas_)
+
+    def _set_arrays(self, content: Content, manifest: Manifest) -> None:
+        super()._set_arrays(content, manifest)
+        searched = self.step == LINE_SEARCH
+        self.alphas_ = alphas_of(content.arrays, manifest.n_rounds) if searched else []
+
+    def backfit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        measure: Any = None,
+        sweeps: int = 1,
+        bounds: tuple[float, float] = (0.0, 10.0),
+        base_scores: ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Find the weight of every tree anew, one after the other (LambdaSMART, end of Sec. 4).
+
+        Each gets the exact best weight while all others stay as they are, if that is better than
+        what it has: the measure never falls on these data. It may on others.
+
+        Parameters
+        ----------
+        X, y, qid
+            The data, as in `fit`.
+        measure
+            What shall be best; the measure of training if None.
+        sweeps
+            How often to go through all trees, at most; it ends when nothing is gained.
+        bounds
+            The least and the largest weight, where 1 leaves a tree as it is.
+        base_scores
+            The scores of the base, for a ranker whose base was given as scores.
+        progress
+            Who wants to know how far it is.
+        """
+        owner = f"{self._name}.backfit"
+        self._check_fitted()
+        check(owner, "sweeps", sweeps, Whole(1))
+        check(owner, "bounds", bounds, Bounds(0))
+        chosen = self._default_measures() if measure is None else parse_measures(measure)
+        given = training_data(owner, X, y, qid, None)
+        base = None if base_scores is None else given.arrange(np.asarray(base_scores, np.float64))
+        matrix, rows = self._features_of(given.data)
+        before = self._scores_before(given.data, None, given.data.n_docs, base)
+
+        def sum_of(trees: tuple[Tree, ...]) -> Floats:
+            forest = Forest(trees, np.zeros(1), self.n_features_in_)
+            total: Floats = forest.add_to(before.copy(), matrix, rows)[0]
+            return total
+
+        def value_of(tree: Tree) -> Floats:
+            values: Floats = Forest((tree,), np.zeros(1), self.n_features_in_).scores(matrix, rows)[
+                0
+            ]
+            return values
+
+        measured = following(chosen[0], given.data, given.data.query_weight)
+        fitting = Backfitting(measured, sum_of, value_of, bounds)
+        with (progress or Silent()).start("backfitting", sweeps * self.n_trees_, "trees") as task:
+            for _ in range(sweeps):
+                trees, old, new = fitting.sweep(self.forest_.trees, task)
+                self.forest_ = replace(self.forest_, trees=trees)
+                log.info("%s: %s from %.6f to %.6f", owner, chosen[0], old, new)
+                if new <= old:
+                    break
+        return self

@@ -17,6 +17,7 @@ from rankinite.objectives.objective import Targets
 from rankinite.rankers.boosting import Boosting
 from rankinite.rankers.inputs import check_features
 from rankinite.rankers.learner import Beginning, Learner
+from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Stopping, Watched
 from rankinite.rankers.sampling import Sampling
@@ -114,7 +115,12 @@ class TreeRanker(Learner):
             watched=beginning.watched,
             ranking=self._ranking,
             doc_weight=weights,
+            search=self._search(beginning),
         )
+
+    def _search(self, _beginning: Beginning) -> LineSearch | None:
+        """Return how trees get their weights; None if all have 1."""
+        return None
 
     def _growth(self) -> Growth:
         return Growth(

@@ -120,6 +120,8 @@ class Following:
         What to follow.
     labels, offsets, top_grade
         As in `Measuring`.
+    query_weight
+        What each query counts in a mean; all count 1 if None.
     """
 
     def __init__(
@@ -128,7 +130,9 @@ class Following:
         labels: Mapping[str | None, Floats],
         offsets: Integers,
         top_grade: float,
+        query_weight: Floats | None = None,
     ) -> None:
+        self._counts = np.ones(len(offsets) - 1) if query_weight is None else query_weight
         self._measuring = Measuring([measure], labels, offsets, top_grade)
         own = np.nan_to_num(labels[measure.source], nan=0.0)
         values = np.ascontiguousarray(measure.document_values(own, top_grade))
@@ -138,7 +142,10 @@ class Following:
         if measure.form in BY_RANK:
             weights[:-1] /= np.arange(1, longest + 1)
         norms = _norms(measure, offsets, values, weights, sizes)
-        bound = _largest_value(measure, offsets, values, weights)
+        bound = _largest_value(measure, offsets, values, weights) * max(self._counts.max(), 1.0)
+        # What a query counts and what its measure is divided by are one number for the kernels.
+        some = self._counts > 0.0
+        norms = np.divide(norms, self._counts, out=np.zeros(len(sizes)), where=some)
         self._worth = Worth(
             frozen(offsets),
             frozen(values),
@@ -157,8 +164,10 @@ class Following:
     def measure(self, scores: Floats) -> float:
         """Return the mean of the measure over the queries that count; NaN if none does."""
         values = self._measuring.measure(scores, again=True)[0]
-        counted = values[~np.isnan(values)]
-        return float(counted.mean()) if len(counted) else float("nan")
+        counted = ~np.isnan(values) & (self._counts > 0.0)
+        if not counted.any():
+            return float("nan")
+        return float(np.average(values[counted], weights=self._counts[counted]))
 
     def best_mix(self, one: Floats, other: Floats, *, whole: bool = False) -> Along:
         """Find the best (1 - alpha) one + alpha other, with alpha from 0 to 1.
@@ -236,11 +245,13 @@ class Following:
         """Return means over the queries that count, from sums over those that change."""
         empty = self._measuring.measures[0].empty
         sums = totals / self._worth.scale
-        counted = len(self._worth.norms)
-        constant = int((self._worth.norms == 0.0).sum())
+        constant = self._counts[self._worth.norms == 0.0].sum()
+        counted = self._counts.sum()
         if empty == "skip":
-            return np.asarray(sums / max(counted - constant, 1))
-        return np.asarray((sums + constant * float(empty)) / counted)
+            counted -= constant
+        else:
+            sums = sums + constant * float(empty)
+        return np.asarray(sums / counted if counted > 0.0 else np.full(len(sums), np.nan))
 
     def _steps(self, lines: Lines, *, whole: bool, with_peaks: bool) -> tuple[Steps, int]:
         """Return where the measure changes, as closely as the best place needs; and its start."""

@@ -1,0 +1,177 @@
+"""Boosting with the exact best weight of each tree, and weights that are found once more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankinite as rk
+from ranker_cases import TRAIN, VALID
+from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.progress import Task
+from rankinite.rankers.backfitting import Backfitting
+from rankinite.rankers.line_search import following
+from rankinite.trees.forest import Forest
+
+PARAMS = {"n_trees": 8, "n_leaves": 4, "min_docs_in_leaf": 2, "queries_per_tree": 1.0}
+PARAMS |= {"step": "line-search", "learning_rate": 1.0, "measure": "NDCG@5"}
+
+
+def ndcg(scores: np.ndarray, data: rk.RankingData) -> float:
+    return rk.evaluate(scores, data, "NDCG@5").mean["NDCG@5"]
+
+
+@pytest.mark.parametrize("on", ["train", "valid"])
+def test_no_other_weight_of_a_tree_is_better(on):
+    model = rk.LambdaMART(**PARAMS, line_search_on=on).fit(TRAIN, valid=VALID)
+    data = {"train": TRAIN, "valid": VALID}[on]
+    assert len(model.alphas_) == model.n_rounds_
+    before = np.zeros(data.n_docs)
+    for number, alpha in enumerate(model.alphas_[: model.n_trees_]):
+        own = Forest((model.forest_.trees[number],), np.zeros(1), 4).scores(data.X)[0]
+        best = ndcg(before + own, data)
+        for factor in (0.11 / alpha, 0.3, 0.8, 0.97, 1.02, 1.3, 3.0, 90 / alpha):
+            if 0.1 <= factor * alpha <= 100:
+                assert ndcg(before + factor * own, data) <= best + 1e-12
+        before += own
+
+
+def test_leaves_are_mean_lambdas_times_the_weight():
+    searched = rk.LambdaMART(**PARAMS | {"n_trees": 1}).fit(TRAIN)
+    plain = rk.LambdaMART(**PARAMS | {"n_trees": 1, "step": "gradient"}).fit(TRAIN)
+    (alpha,) = searched.alphas_
+    assert searched.forest_.trees[0].value == pytest.approx(alpha * plain.forest_.trees[0].value)
+    assert plain.alphas_ == []
+
+
+def test_shrinkage_comes_on_top_of_the_weight():
+    one = rk.LambdaMART(**PARAMS | {"n_trees": 1}).fit(TRAIN)
+    tenth = rk.LambdaMART(**PARAMS | {"n_trees": 1, "learning_rate": 0.1}).fit(TRAIN)
+    assert tenth.alphas_ == one.alphas_
+    assert tenth.forest_.trees[0].value == pytest.approx(0.1 * one.forest_.trees[0].value)
+
+
+def test_weights_stay_within_their_bounds():
+    model = rk.LambdaMART(**PARAMS, alpha_bounds=(0.5, 2)).fit(TRAIN)
+    assert min(model.alphas_) >= 0.5
+    assert max(model.alphas_) <= 2
+
+
+def test_training_never_falls_without_shrinkage_and_with_a_weight_of_nearly_zero():
+    model = rk.LambdaMART(**PARAMS, alpha_bounds=(1e-9, 100)).fit(TRAIN)
+    values = [ndcg(scores, TRAIN) for scores in model.staged_predict(TRAIN)]
+    # A weight of nearly zero leaves the order as it is, but for documents that tied before.
+    untied = values[2:]
+    assert all(b >= a - 1e-12 for a, b in pairwise(untied))
+
+
+def test_a_checkpoint_keeps_weights(tmp_path):
+    whole = rk.LambdaMART(**PARAMS).fit(TRAIN)
+    path = tmp_path / "half.ckpt"
+    rk.LambdaMART(**PARAMS | {"n_trees": 4}).fit(TRAIN, checkpoint=path)
+    resumed = rk.LambdaMART(**PARAMS).fit(TRAIN, checkpoint=path)
+    assert resumed.alphas_ == whole.alphas_
+    assert (resumed.predict(VALID) == whole.predict(VALID)).all()
+
+
+def test_a_model_file_keeps_weights(tmp_path):
+    model = rk.LambdaMART(**PARAMS).fit(TRAIN, valid=VALID)
+    model.save(tmp_path / "model.rk")
+    assert rk.load_model(tmp_path / "model.rk").alphas_ == model.alphas_
+
+
+def test_a_file_without_its_weights_is_refused(tmp_path):
+    model = rk.LambdaMART(**PARAMS).fit(TRAIN)
+    model.alphas_ = model.alphas_[:-1]
+    model.save(tmp_path / "model.rk")
+    with pytest.raises(ModelFileError, match="weights of trees"):
+        rk.load_model(tmp_path / "model.rk")
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"alpha_bounds": (5, 1)}, "the smaller first; got \\(5, 1\\)"),
+        ({"alpha_bounds": (-1, 1)}, "at least 0"),
+        ({"alpha_bounds": 3}, "two finite numbers"),
+        ({"alpha_bounds": (0.1, float("nan"))}, "two finite numbers"),
+        ({"line_search_on": "test"}, "'train', 'valid'"),
+        ({"line_search_on": "valid"}, "no validation set"),
+    ],
+)
+def test_wrong_parameters_are_refused(bad, words):
+    with pytest.raises(UsageError, match=words):
+        rk.LambdaMART(**PARAMS | bad).fit(TRAIN)
+
+
+def test_only_lambdamart_searches():
+    with pytest.raises(UsageError, match="step must be one of 'newton', 'gradient'"):
+        rk.MART(step="line-search").fit(TRAIN)
+
+
+@pytest.mark.parametrize("step", ["newton", "line-search"])
+def test_backfitting_never_loses_on_its_data(step):
+    model = rk.LambdaMART(**PARAMS | {"step": step, "learning_rate": 0.3}).fit(TRAIN)
+    values = [ndcg(model.predict(TRAIN), TRAIN)]
+    for _ in range(4):
+        model.backfit(TRAIN)
+        values.append(ndcg(model.predict(TRAIN), TRAIN))
+    assert values == sorted(values)
+    assert values[-1] > values[0]
+
+
+def test_backfitting_ends_when_nothing_is_gained():
+    model = rk.LambdaMART(**PARAMS).fit(TRAIN).backfit(TRAIN, sweeps=50)
+    again = [tree.value.copy() for tree in model.forest_.trees]
+    model.backfit(TRAIN)
+    assert all((a == tree.value).all() for a, tree in zip(again, model.forest_.trees, strict=True))
+
+
+def test_backfitting_takes_arrays_and_a_base():
+    base = rk.MART(n_trees=2, n_leaves=3, min_docs_in_leaf=2).fit(VALID)
+    model = rk.LambdaMART(**PARAMS, base=base).fit(TRAIN)
+    twin = rk.LambdaMART(**PARAMS, base=base.predict(TRAIN)).fit(TRAIN)
+    model.backfit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    twin.backfit(TRAIN, base_scores=base.predict(TRAIN))
+    zero = twin.predict(VALID, base_scores=base.predict(VALID))
+    assert model.predict(VALID) == pytest.approx(zero)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [({"sweeps": 0}, "sweeps"), ({"bounds": (2, 1)}, "smaller first"), ({"measure": "X"}, "X")],
+)
+def test_backfitting_refuses_what_makes_no_sense(bad, words):
+    model = rk.LambdaMART(**PARAMS).fit(TRAIN)
+    with pytest.raises(UsageError, match=words):
+        model.backfit(TRAIN, **bad)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 6))
+def test_sweeps_never_lose_whatever_the_trees(seed, n_trees):
+    """Trees of random values, on random data: the measure of the new trees is no lower."""
+    rng = np.random.default_rng(seed)
+    trees = rk.LambdaMART(**PARAMS | {"n_trees": n_trees, "random_state": seed}).fit(TRAIN).forest_
+    drawn = tuple(
+        replace(tree, value=np.round(rng.normal(size=tree.n_leaves), 1)) for tree in trees.trees
+    )
+
+    def sum_of(several):
+        return Forest(several, np.zeros(1), 4).scores(TRAIN.X)[0]
+
+    fitting = Backfitting(
+        following(rk.parse_measure("NDCG@5"), TRAIN), sum_of, lambda one: sum_of((one,)), (0.0, 5.0)
+    )
+    before = ndcg(sum_of(drawn), TRAIN)
+    for _ in range(2):
+        drawn, old, new = fitting.sweep(drawn, Task())
+        assert old == before
+        assert new == ndcg(sum_of(drawn), TRAIN)
+        assert new >= old
+        before = new
