@@ -16,21 +16,11 @@ infinitely many documents, where the challenge has them among its own.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-import numpy as np
-
-from rankinite.core.kernels import n_threads
 from rankinite.core.params import OneOf, Whole, check
-from rankinite.core.progress import Progress, Silent
-from rankinite.core.seeds import generator
+from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.simulators.layout import N_FEATURES, layout_of
-from rankinite.data.simulators.markets import MARKETS, Market
-
-PARTS = tuple(MARKETS[1].queries)
-TOP_GRADE = 4
-QUERIES_A_BLOCK = 200
+from rankinite.data.simulators.drawing import first_qid, simulate
+from rankinite.data.simulators.markets import MARKETS, PARTS
 
 
 def challenge(
@@ -66,56 +56,5 @@ def challenge(
     check("challenge", "market", market, Whole(1, len(MARKETS)))
     check("challenge", "part", part, OneOf(PARTS))
     here = MARKETS[int(market)]
-    if n_queries is None:
-        n_queries = here.queries[part]
-    check("challenge", "n_queries", n_queries, Whole(1, here.queries[part]))
-    drawing = _Drawing(here, part, seed, n_queries)
-    blocks = range(0, n_queries, QUERIES_A_BLOCK)
-    name = f"Simulating {part} of Set {market}"
-    with (
-        (progress or Silent()).start(name, n_queries, "queries") as task,
-        ThreadPoolExecutor(n_threads()) as pool,
-    ):
-        for done in pool.map(drawing.fill, blocks):
-            task.advance(done)
-    first = _first_qid(market, part)
-    qid = np.repeat(np.arange(first, first + n_queries), drawing.sizes[:n_queries])
-    return RankingData(drawing.X, drawing.y, qid, top_grade=TOP_GRADE)
-
-
-class _Drawing:
-    """A part that is being drawn, block by block, in any order."""
-
-    def __init__(self, market: Market, part: str, seed: int, n_queries: int) -> None:
-        self.market = market
-        self.name = ("challenge", market.number, part)
-        self.seed = seed
-        self.layout = layout_of(market.number)
-        self.sizes = market.sizes(part, seed)
-        self.ends = np.cumsum(self.sizes)
-        self.n_queries = n_queries
-        self.X = np.empty((self.ends[n_queries - 1], N_FEATURES), np.float32)
-        self.y = np.empty(len(self.X))
-
-    def fill(self, first: int) -> int:
-        """Draw a whole block, keep the queries that are asked for, and return how many."""
-        rng = generator(self.seed, *self.name, first)
-        latents = self.market.draw(rng, self.sizes[first : first + QUERIES_A_BLOCK])
-        start, end = self.ends[first] - self.sizes[first], len(self.X)
-        grades = self.market.grades(rng, latents)
-        features = self.layout.draw(rng, latents)
-        kept = min(len(grades), end - start)
-        self.y[start : start + kept] = grades[:kept]
-        self.X[start : start + kept] = features[:, :kept].T
-        return min(QUERIES_A_BLOCK, self.n_queries - first)
-
-
-def _first_qid(market: int, part: str) -> int:
-    """Return where a part's query ids begin: those of all parts of both sets are different."""
-    before = [
-        MARKETS[number].queries[name]
-        for number in MARKETS
-        for name in PARTS
-        if (number, PARTS.index(name)) < (market, PARTS.index(part))
-    ]
-    return 1 + sum(before)
+    first = first_qid(here, part, MARKETS.values())
+    return simulate("challenge", here, n_queries, part, seed, first, progress)

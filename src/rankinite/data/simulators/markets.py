@@ -1,4 +1,4 @@
-"""The two markets of `challenge`: what queries and documents are like, and which are relevant.
+"""Markets: what queries and documents are like, and which are relevant; the two of `challenge`.
 
 Queries and documents are described by latent quantities, each standard normal, that nobody sees;
 features are noisy views of them, and relevance is a function of them that differs by market.
@@ -32,6 +32,7 @@ SPREAD_OF_SIZES = 0.58
 DIFFICULT_SIZES = 0.3  # the correlation between a query's difficulty and its number of documents
 MOST_DOCS = 139
 SAMPLE_QUERIES = 5_000
+PARTS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,25 @@ class Latents:
         return row
 
 
-@dataclass(frozen=True)
+# Markets are compared by identity: each of them is one of a table.
+@dataclass(frozen=True, eq=False)
 class Market:
-    """One of the two markets: its sizes, its grades, and what makes a document relevant there.
+    """A market: its sizes, its grades, and what makes a document relevant there.
 
     Attributes
     ----------
+    number
+        What its random numbers depend on; no two markets have the same.
     queries, docs
         How many there are, by part (Challenge, Table 2).
     grade_shares
         The share of grade 0, 1, ... (Challenge, Table 3).
     weights
         What relevance is made of; see `relevance`.
+    layout
+        The market whose features it has.
+    name
+        What people call it.
     """
 
     number: int
@@ -76,6 +84,11 @@ class Market:
     docs: Mapping[str, int]
     grade_shares: tuple[float, ...]
     weights: Mapping[str, float]
+    layout: int = 1
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.name or f"Set {self.number}"
 
     @property
     def docs_per_query(self) -> float:
@@ -107,7 +120,7 @@ class Market:
     def grades(self, rng: np.random.Generator, latents: Latents) -> NDArray[np.float64]:
         """Let editors judge: by relevance and their own noise; a destination is always perfect."""
         judged = self._judged(rng, latents)
-        grades = np.searchsorted(_bounds(self.number), judged, side="right").astype(np.float64)
+        grades = np.searchsorted(_bounds(self), judged, side="right").astype(np.float64)
         grades[latents.destination] = len(self.grade_shares) - 1
         return grades
 
@@ -169,10 +182,9 @@ def _some_sizes(rng: np.random.Generator, n_queries: int, mean: float) -> Intege
 
 
 @cache
-def _bounds(number: int) -> NDArray[np.float64]:
+def _bounds(market: Market) -> NDArray[np.float64]:
     """Return the bounds between grades, from a sample of its own: the same for every data set."""
-    market = MARKETS[number]
-    rng = generator(0, "challenge", number, "bounds")
+    rng = generator(0, "challenge", market.number, "bounds")
     latents = market.draw(rng, _some_sizes(rng, SAMPLE_QUERIES, market.docs_per_query))
     judged = market._judged(rng, latents)[~latents.destination]
     below = np.cumsum(market.grade_shares[:-1])
@@ -222,5 +234,6 @@ MARKETS = {
             "quality": 0.6,
             "editors": 1.05,
         },
+        layout=2,
     ),
 }
