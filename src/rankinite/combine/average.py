@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rankinite.combine.combination import LinearCombination
+from rankinite.combine.combination import Gathered, LinearCombination
 from rankinite.core.params import Constraint
 
 
@@ -47,25 +46,5 @@ class Average(LinearCombination):
     def __init__(self, members: Any = None) -> None:
         self.members = members
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        member_scores: Any = None,
-    ) -> Self:
-        """Learn the scales of the members' scores.
-
-        Parameters
-        ----------
-        X, y, qid
-            Documents that the members were not fitted to: a `RankingData`, or arrays.
-        member_scores
-            With ``members=None``: the scores of every member for these documents, by name, or one
-            row a member.
-        """
-        gathered = self._gather(X, y, qid, member_scores)
+    def _learn(self, gathered: Gathered) -> None:
         self.weights_ = np.ones(len(gathered.names))
-        self._take(gathered)
-        return self

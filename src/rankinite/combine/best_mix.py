@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rankinite.combine.combination import Gathered, LinearCombination, read_numbers
+from rankinite.combine.combination import Gathered, MeasuredCombination, read_numbers
 from rankinite.combine.judge import Judge, one_measure
 from rankinite.combine.mix import best_mix
 from rankinite.combine.mix_tree import MixTree, neighbours, parse_mix_tree
@@ -54,7 +54,7 @@ class MixNode:
     value: float
 
 
-class BestMix(LinearCombination):
+class BestMix(MeasuredCombination):
     """Rankers joined two by two, each two in the best proportion for a measure.
 
     The proportion is exact: no other gives a larger mean of the measure on the data it is fitted
@@ -102,33 +102,12 @@ class BestMix(LinearCombination):
         self.tree = tree
         self.measure = measure
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_measure(self._name, self.measure)
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        member_scores: Any = None,
-    ) -> Self:
-        """Find the best proportion of every two parts, from the leaves to the root.
-
-        Parameters
-        ----------
-        X, y, qid, member_scores
-            As in `Average.fit`.
-        """
-        gathered = self._gather(X, y, qid, member_scores)
+    def _learn(self, gathered: Gathered) -> None:
         tree = self._tree(gathered.names)
         measure = one_measure(self._name, self.measure)
         Judge(self._name, gathered.data, [measure])  # refuses data that say nothing
         self.nodes_ = _join(gathered, tree, measure)
         self.weights_ = _weights(tree, [node.alpha for node in self.nodes_])
-        self._take(gathered)
-        return self
 
     def _tree(self, names: tuple[str, ...]) -> MixTree:
         return neighbours(names) if self.tree is None else parse_mix_tree(self.tree, names)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from rankinite.combine.judge import one_measure
 from rankinite.combine.members import fitted_members, in_order, scores_by_name
 from rankinite.combine.scaling import LARGEST, Scaling, weighted_sum
 from rankinite.core.container import Content
@@ -276,6 +277,33 @@ class LinearCombination(Combination):
 
     weights_: Floats
 
+    @abstractmethod
+    def _learn(self, gathered: Gathered) -> None:
+        """Learn the weights, and what else there is to learn of scaled scores."""
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        member_scores: Any = None,
+    ) -> Self:
+        """Learn the scales of the members' scores, and their weights.
+
+        Parameters
+        ----------
+        X, y, qid
+            Documents that the members were not fitted to: a `RankingData`, or arrays.
+        member_scores
+            With ``members=None``: the scores of every member for these documents, by name, or one
+            row a member.
+        """
+        gathered = self._gather(X, y, qid, member_scores)
+        self._learn(gathered)
+        self._take(gathered)
+        return self
+
     def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
         return weighted_sum(scaled, self.weights_)
 
@@ -286,6 +314,16 @@ class LinearCombination(Combination):
         if inner is not None:
             raise ModelFileError("the file has a ranker inside that does not belong there")
         self.weights_ = read_numbers(content, "weights", len(self.member_names_))
+
+
+class MeasuredCombination(LinearCombination):
+    """A weighted sum that is best for a measure on the data it is fitted to."""
+
+    measure: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_measure(self._name, self.measure)
 
 
 def _n_docs(X: Any) -> int | None:

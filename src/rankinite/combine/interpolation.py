@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from rankinite.combine.combination import LinearCombination, read_numbers
+from rankinite.combine.combination import Gathered, MeasuredCombination, read_numbers
 from rankinite.combine.judge import Judge, one_measure
 from rankinite.combine.scaling import weighted_sum
 from rankinite.core.container import Content
@@ -19,7 +19,7 @@ from rankinite.rankers.ranker import Ranker
 Floats = NDArray[np.float64]
 
 
-class Interpolation(LinearCombination):
+class Interpolation(MeasuredCombination):
     """Rankers with the weights that Powell's search finds best for a measure.
 
     This is the interpolation that LambdaSMART, Sec. 5.5, compares model adaptation with. The search
@@ -69,33 +69,12 @@ class Interpolation(LinearCombination):
         self.measure = measure
         self.most_evaluations = most_evaluations
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_measure(self._name, self.measure)
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        member_scores: Any = None,
-    ) -> Self:
-        """Search for the best weights.
-
-        Parameters
-        ----------
-        X, y, qid, member_scores
-            As in `Average.fit`.
-        """
-        gathered = self._gather(X, y, qid, member_scores)
+    def _learn(self, gathered: Gathered) -> None:
         judge = Judge(self._name, gathered.data, [one_measure(self._name, self.measure)])
         search = _Search(judge, gathered.scaled)
         search.run(int(self.most_evaluations))
         self.weights_, self.value_ = search.best, search.value
         self.n_evaluations_ = search.n_evaluations
-        self._take(gathered)
-        return self
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         numbers = np.array([self.value_, self.n_evaluations_], np.float64)

@@ -81,7 +81,8 @@ class Stacked(Combination):
         Parameters
         ----------
         X, y, qid, member_scores
-            As in `Average.fit`.
+            Documents that the members were not fitted to, and with ``members=None`` the scores
+            of every member for them, by name, or one row a member.
         valid
             One or several validation sets, as in `LambdaMART.fit`.
         valid_scores
