@@ -67,11 +67,12 @@ def test_transcripts_and_the_python_example():
         r"0\.\d+ \[[0-9. ]+\]\n\d+ \['\d+', '\d+', '\d+'\]\nNDCG@10 0\.\d+\n"
         r"Means over 20 queries\n.*\nb  LambdaMART +0\.\d+\*ᵃ\n.*\n"
         r"<RankingData: 20 queries, 1,000 documents, 50 features, top grade 4>\n"
-        r"\d+ NDCG@10 0\.\d+\n.*\d+ directions .*\n$",
+        r"\d+ NDCG@10 0\.\d+\n.*\d+ directions .*\n"
+        r"0\.\d+ 0\.\d+ \d+\nNDCG@10 0\.\d+\n$",
         done.stdout,
         re.DOTALL,
     )
-    assert {"test.parquet", "background.rk", "adapted.rk", "ranks.rk"} <= {
+    assert {"test.parquet", "background.rk", "adapted.rk", "ranks.rk", "both.rk"} <= {
         p.name for p in Path().iterdir()
     }
 

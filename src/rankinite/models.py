@@ -57,7 +57,9 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         )
     if kind == NORMALISER:
         raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
-    if kind not in {**RANKERS, **COMBINATIONS} or depth > DEEPEST:
+    if depth > DEEPEST:
+        raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
+    if kind not in {**RANKERS, **COMBINATIONS}:
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
             + ", ".join([*RANKERS, *COMBINATIONS])

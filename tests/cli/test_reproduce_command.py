@@ -1,12 +1,26 @@
 """The commands ``reproduce`` and ``optimality``, at a size that takes seconds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.stats import sem, t
 
 import rankinite as rk
-from rankinite.experiments.reproductions import constructions, linear, matching, optimality
+from rankinite.data.simulators import drawing
+from rankinite.experiments.reproductions import (
+    accuracy,
+    adaptation,
+    combiners,
+    constructions,
+    line_search,
+    linear,
+    matching,
+    ndcg,
+    optimality,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -18,9 +32,19 @@ FOUR = ("NDCG", "NDCG@10", "MAP", "MRR")
 @pytest.fixture(autouse=True)
 def few_epochs(monkeypatch):
     """Let nets learn next to nothing: what is tested are tables, not nets."""
-    for module in (constructions, linear, matching):
+    for module in (accuracy, adaptation, constructions, linear, matching):
         monkeypatch.setattr(module, "EPOCHS", 2)
-    monkeypatch.setattr(constructions, "RATES", (1e-3,))
+    for module in (accuracy, adaptation, constructions):
+        monkeypatch.setattr(module, "RATES", (1e-3,))
+    few = [replace(trial, n_rounds=2, n_trees=40) for trial in accuracy.TRIALS]
+    monkeypatch.setattr(accuracy, "TRIALS", few)
+    monkeypatch.setattr(drawing, "QUERIES_A_BLOCK", 20)
+    monkeypatch.setattr(adaptation, "TARGET", {**adaptation.TARGET, "train": 25_000})
+    monkeypatch.setattr(adaptation, "TREES", {**adaptation.TREES, "n_trees": 15})
+    monkeypatch.setattr(combiners, "EPOCHS", 2)
+    monkeypatch.setattr(combiners, "STACKED_EPOCHS", 2)
+    monkeypatch.setattr(combiners, "TREES", {**combiners.TREES, "n_trees": 3})
+    monkeypatch.setattr(line_search, "TREES", 12)
     monkeypatch.setattr(matching, "SIZES", (20, 40_000))
     monkeypatch.setattr(matching, "TEST_QUERIES", 20)
     monkeypatch.setattr(optimality, "AT_REST", {"n_epochs": 13, "patience": None})
@@ -68,6 +92,103 @@ def test_linear(call):
     curves = json.loads(found)["curves"]
     assert {len(values) for one in curves.values() for values in one.values()} == {2}
     assert "trained for ERR" in out
+
+
+def test_line_search(call):
+    out = call("reproduce", "line-search", *TINY)
+    _, found, *figures = files_of(
+        "line-search.md",
+        "line-search.json",
+        "line-search-polynomials.png",
+        "line-search-challenge.png",
+    )
+    assert all(figure.startswith(PNG) for figure in figures)
+    values = json.loads(found)
+    assert list(values) == ["polynomials", "challenge"]
+    for name, (low, high) in {"polynomials": (0.1, 100), "challenge": (0.1, 5)}.items():
+        for weights, one in values[name].items():
+            assert {len(curve["NDCG@10"]) for curve in one["curves"].values()} == {12}
+            assert len(one["alphas"]) == (12 if "line search" in weights else 0)
+            assert all(low <= alpha <= high for alpha in one["alphas"])
+    assert out.count("after sweep") == 2 * line_search.SWEEPS
+
+
+def test_trees_that_are_needed_for_what_all_reach():
+    """The better one begins with 0.5, and the best of the other is 0.6."""
+    slow, fast = np.array([0.4, 0.5, 0.6]), np.array([0.5, 0.7, 0.8])
+    levels = line_search.common_levels([slow, fast])
+    assert levels == pytest.approx([0.525, 0.55, 0.575, 0.6])
+    assert [line_search.trees_needed(slow, level) for level in (0.5, 0.525, 0.6)] == [2, 3, 3]
+    assert [line_search.trees_needed(fast, level) for level in (0.5, 0.525, 0.6)] == [1, 2, 2]
+
+
+def test_accuracy(call):
+    out = call("reproduce", "accuracy", *TINY)
+    _, found, figure = files_of("accuracy.md", "accuracy.json", "accuracy.png")
+    assert figure.startswith(PNG)
+    values = json.loads(found)
+    assert list(values) == ["polynomials", "challenge"]
+    for one in values.values():
+        assert set(one["test"]) == {"LambdaMART", "McRank", "LambdaRank"}
+        # McRank grows five trees a round, so that 40 trees are 8 rounds.
+        trees = {name: curve["trees"] for name, curve in one["curves"].items()}
+        assert trees == {"LambdaMART": [10, 20, 30, 40], "McRank": [10, 20, 30, 40]}
+    assert out.count("Trees of LambdaMART") == len(values)
+
+
+def test_trees_for_the_same_accuracy():
+    """Of McRank's values the best so far count; LambdaMART may never come there."""
+    curves = {
+        "LambdaMART": accuracy.Line("", [10, 20, 30, 40], [0.5, 0.7, 0.6, 0.7]),
+        "McRank": accuracy.Line("", [10, 20, 30, 40], [0.4, 0.6, 0.5, 0.8]),
+    }
+    assert accuracy._needed(curves) == [(0.4, 10, 10), (0.6, 20, 20), (0.8, None, 40)]
+
+
+def test_intervals_are_those_of_the_t_distribution():
+    values = np.array([0.1, 0.2, np.nan, 0.6])
+    low, high = t.interval(0.95, 2, 0.3, sem([0.1, 0.2, 0.6]))
+    assert ndcg.half_interval(values) == pytest.approx((high - low) / 2)
+    assert ndcg.with_interval(values) == f"0.3000 ({(high - low) / 2:.4f})"
+
+
+def test_adaptation(call):
+    out = call("reproduce", "adaptation", *TINY)
+    names = [f"adaptation{name}" for name in (".md", ".json", ".png", "-queries.png")]
+    _, found, *figures = files_of(*names)
+    assert all(figure.startswith(PNG) for figure in figures)
+    values = json.loads(found)
+    assert list(values) == ["long", "names", "small"]
+    smart = [f"LambdaSMART from {name}" for name in ("near", "middle", "far")]
+    assert list(values["small"]["tests"]) == smart
+    for one in values.values():
+        backgrounds = len(one["tests"])
+        assert len(one["test"]) == 2 * backgrounds + 3
+        assert len(one["weights"]) == backgrounds + 1
+        assert list(one["sizes"]) == ["20", "25"]
+        for name, rivals in one["tests"].items():
+            background = name.replace("LambdaSMART from", "background")
+            assert list(rivals)[:3] == [background, "in-domain", "interpolation"]
+            # Before its first tree a LambdaSMART is its background.
+            start = one["curves"][name]["NDCG@10"][0]
+            assert start == pytest.approx(one["test"][background]["NDCG@10"]["mean"], abs=1e-12)
+            end = one["curves"][name]["NDCG@10"][-1]
+            assert end == pytest.approx(one["test"][name]["NDCG@10"]["mean"], abs=1e-12)
+    assert out.count("Against ") == 3 * len(values)
+
+
+def test_combiners(call):
+    out = call("reproduce", "combiners", *TINY)
+    values = json.loads(files_of("combiners.json")[0])
+    assert list(values) == list(combiners.PAPER)
+    average = values["all 6, average"]
+    assert all(one == {**one, "gain": 0.0, "p_value": 1.0} for one in average.values())
+    for one in values.values():
+        for m in ("ERR", "NDCG@10"):
+            assert one[m]["gain"] == pytest.approx(one[m]["mean"] - average[m]["mean"], abs=1e-12)
+    # Of the paper's table: the least and the largest of six, minus 0.459 and 0.783.
+    assert "-0.002 to -0.001 ERR and +0.001 to +0.002 NDCG" in out
+    assert out.count("combinations that learn from labels") == 2
 
 
 def test_optimality_of_the_paper(call):

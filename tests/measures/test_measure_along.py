@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_along
+from rankinite.core.errors import DataError
 from rankinite.measures import parse_measure
 from rankinite.measures.along import Along, Following, mixed
 
@@ -71,11 +72,25 @@ def test_mixes_agree_with_trying_every_gap(queries, text):
     check_against_trying(found, queries, text, naive_along.mixed, 0, 1)
 
 
-@settings(max_examples=100, deadline=None)
-@given(some_queries(), st.sampled_from(TEXTS), st.sampled_from([(0, 1), (0, 4), (0.5, 8), (-2, 2)]))
+BOUNDS = [(0, 1), (0, 4), (0, 0.5), (0.5, 8), (-2, 2), (0, 1e15), (1e-15, 1)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(some_queries(), st.sampled_from(TEXTS), st.sampled_from(BOUNDS))
 def test_steps_agree_with_trying_every_gap(queries, text, bounds):
     found = following(queries, text).best_step(*arrays(queries), *bounds, whole=True)
     check_against_trying(found, queries, text, naive_along.added, *bounds)
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_queries(), st.sampled_from(TEXTS), st.sampled_from([(0, 1), (0, 4), (0, 0.5)]))
+def test_steps_without_peaks_are_as_good(queries, text, bounds):
+    follow = following(queries, text)
+    with_peaks, without = (
+        follow.best_step(*arrays(queries), *bounds, with_peaks=peaks) for peaks in (True, False)
+    )
+    assert without.value == pytest.approx(with_peaks.value, abs=1e-12)
+    assert without.peak is None
 
 
 @settings(max_examples=100, deadline=None)
@@ -183,6 +198,48 @@ def test_without_a_crossing_a_step_is_one():
     assert follow.best_mix(*arrays([query])).alpha == 0.5
 
 
+@pytest.mark.parametrize("bounds", [(0.2, 0.9), (0.3, 0.9), (0.7, 2.9)])
+def test_the_bounds_are_the_users(bounds):
+    """Both tie at the upper bound only, and nowhere is the second one above."""
+    low, high = bounds
+    query = ([high, 0], [0, 1], [0, 1])
+    found = following([query], "MRR").best_step(*arrays([query]), low, high)
+    assert (found.alpha, found.value, found.at_ends) == (high, 0.75, (0.5, 0.75))
+    assert (found.course.begins[0], found.course.ends[-1]) == bounds
+
+
+def test_without_a_crossing_a_bound_at_which_documents_tie_is_not_taken():
+    """At 0 the first query ties, at 1/2 the second; in between all is well."""
+    queries = [([0, 0], [1, 0], [1, 0]), ([1, 0], [0, 2], [1, 0])]
+    found = following(queries, "MRR").best_step(*arrays(queries), 0, 0.5)
+    assert (found.value, found.interval) == (1.0, (0.0, 0.5))
+    assert 0 < found.alpha < 0.5
+
+
+@pytest.mark.parametrize(
+    ("scale", "form"),
+    [(1.0, "mix"), (1e-14, "mix"), (1e9, "mix"), (1e-14, "step"), (1e-100, "step"), (1e14, "step")],
+)
+def test_scales_that_differ(scale, form):
+    """The first document is above the others for a between 0.5 and 0.7 only."""
+    first, second, labels = np.array([0, 1, -1.4]), np.array([2.0, 0, 4]), [1, 0, 0]
+    query = (scale * first, second, labels)
+    follow = following([query], "MRR")
+    if form == "step":
+        found = follow.best_step(*arrays([query]), 0, 1e15)
+        assert found.interval == pytest.approx((0.5 * scale, 0.7 * scale))
+    else:
+        found = follow.best_mix(*arrays([query]))
+    assert found.value == 1.0
+    assert found.peak is None
+
+
+def test_scores_that_are_too_large_are_refused():
+    query = ([1e300, 0], [0, 1], [0, 1])
+    with pytest.raises(DataError, match="they reach 1e\\+300"):
+        following([query], "MRR").best_mix(*arrays([query]))
+
+
 def test_an_end_wins_only_if_it_is_better():
     """All tie at 0, which is worth 3/4 in MRR; in between and at 1 the wrong one is first."""
     query = ([0, 0], [1, 0], [0, 1])
@@ -223,6 +280,31 @@ def test_buckets_that_do_not_fit_are_made_finer(scale, monkeypatch):
     assert (parts.alpha, parts.value) == (whole.alpha, whole.value)
 
 
+def test_buckets_that_cannot_be_made_fine_enough(monkeypatch):
+    monkeypatch.setattr("rankinite.measures.along.following.MOST_TAKEN", 64)
+    monkeypatch.setattr("rankinite.measures.along.following.MOST_ROUNDS", 1)
+    rng = np.random.default_rng(9)
+    queries = [(*rng.normal(size=(2, 30)), rng.integers(0, 5, 30)) for _ in range(50)]
+    parts = following(queries, "NDCG").best_mix(*arrays(queries))
+    monkeypatch.undo()
+    whole = following(queries, "NDCG").best_mix(*arrays(queries))
+    assert (parts.alpha, parts.value) == (whole.alpha, whole.value)
+
+
+@pytest.mark.parametrize("text", ["NDCG", "ERR", "MAP"])
+def test_a_long_query_with_ties(text):
+    rng = np.random.default_rng(10)
+    labels = rng.integers(0, 5, 1_500)
+    query = (*np.round(labels + rng.normal(0, 3, (2, 1_500)), 1), labels)
+    follow = following([query], text)
+    first, second = arrays([query])
+    found = follow.best_mix(first, second)
+    some = slice(None, None, 997)
+    middles = (found.course.begins[some] + found.course.ends[some]) / 2
+    measured = [follow.measure(mixed(first, second, alpha)) for alpha in middles]
+    assert found.course.values[some] == pytest.approx(measured, abs=1e-11)
+
+
 def test_a_long_query():
     """With 2,000 documents, a million crossings; all that is left is to see if it is right."""
     rng = np.random.default_rng(7)
@@ -246,7 +328,8 @@ def test_weights_of_queries_are_repeated_queries(text):
     whole = following(copies, text).best_mix(*arrays(copies))
     labels = np.concatenate([query[2] for query in queries]).astype(float)
     offsets = np.arange(0, 121, 6)
-    weighted = Following(parse_measure(text), {None: labels}, offsets, TOP, times.astype(float))
+    weights = times * 1e-15
+    weighted = Following(parse_measure(text), {None: labels}, offsets, TOP, weights)
     found = weighted.best_mix(*arrays(queries))
     assert found.alpha == pytest.approx(whole.alpha, abs=1e-12)
     assert found.value == pytest.approx(whole.value, abs=1e-12)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import rankinite as rk
 from ranker_cases import TRAIN, VALID
-from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.progress import Task
 from rankinite.rankers.backfitting import Backfitting
-from rankinite.rankers.line_search import following
+from rankinite.rankers.boosting import IDLE_ROUNDS, Boosting
+from rankinite.rankers.line_search import LineSearch, following
 from rankinite.trees.forest import Forest
 
 PARAMS = {"n_trees": 8, "n_leaves": 4, "min_docs_in_leaf": 2, "queries_per_tree": 1.0}
@@ -97,9 +98,9 @@ def test_a_file_without_its_weights_is_refused(tmp_path):
     ("bad", "words"),
     [
         ({"alpha_bounds": (5, 1)}, "the smaller first; got \\(5, 1\\)"),
-        ({"alpha_bounds": (-1, 1)}, "at least 0"),
-        ({"alpha_bounds": 3}, "two finite numbers"),
-        ({"alpha_bounds": (0.1, float("nan"))}, "two finite numbers"),
+        ({"alpha_bounds": (-1, 1)}, "from 0"),
+        ({"alpha_bounds": 3}, "two numbers from 0"),
+        ({"alpha_bounds": (0.1, float("nan"))}, "two numbers from 0"),
         ({"line_search_on": "test"}, "'train', 'valid'"),
         ({"line_search_on": "valid"}, "no validation set"),
     ],
@@ -144,7 +145,12 @@ def test_backfitting_takes_arrays_and_a_base():
 
 @pytest.mark.parametrize(
     ("bad", "words"),
-    [({"sweeps": 0}, "sweeps"), ({"bounds": (2, 1)}, "smaller first"), ({"measure": "X"}, "X")],
+    [
+        ({"sweeps": 0}, "sweeps"),
+        ({"bounds": (2, 1)}, "smaller first"),
+        ({"measure": "X"}, "X"),
+        ({"measure": "NDCG,ERR"}, "2 measures; give one"),
+    ],
 )
 def test_backfitting_refuses_what_makes_no_sense(bad, words):
     model = rk.LambdaMART(**PARAMS).fit(TRAIN)
@@ -162,16 +168,68 @@ def test_sweeps_never_lose_whatever_the_trees(seed, n_trees):
         replace(tree, value=np.round(rng.normal(size=tree.n_leaves), 1)) for tree in trees.trees
     )
 
-    def sum_of(several):
-        return Forest(several, np.zeros(1), 4).scores(TRAIN.X)[0]
-
-    fitting = Backfitting(
-        following(rk.parse_measure("NDCG@5"), TRAIN), sum_of, lambda one: sum_of((one,)), (0.0, 5.0)
-    )
-    before = ndcg(sum_of(drawn), TRAIN)
+    forest = Forest(drawn, np.zeros(1), 4)
+    measure = following(rk.parse_measure("NDCG@5"), TRAIN)
+    fitting = Backfitting(measure, TRAIN.X, None, np.zeros((1, TRAIN.n_docs)), (0.0, 5.0))
+    before = ndcg(forest.scores(TRAIN.X)[0], TRAIN)
     for _ in range(2):
-        drawn, old, new = fitting.sweep(drawn, Task())
+        forest, old, new = fitting.sweep(forest, Task())
         assert old == before
-        assert new == ndcg(sum_of(drawn), TRAIN)
+        assert new == ndcg(forest.scores(TRAIN.X)[0], TRAIN)
         assert new >= old
         before = new
+
+
+def test_an_interrupt_within_a_round_leaves_a_checkpoint_to_go_on_from(tmp_path, monkeypatch):
+    path = tmp_path / "half.ckpt"
+    added = Boosting._add
+    calls = []
+
+    def interrupted(self, tree, output, *, grown):
+        calls.append(tree)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        added(self, tree, output, grown=grown)
+
+    monkeypatch.setattr(Boosting, "_add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rk.LambdaMART(**PARAMS).fit(TRAIN, checkpoint=path)
+    monkeypatch.undo()
+    resumed = rk.LambdaMART(**PARAMS).fit(TRAIN, checkpoint=path)
+    whole = rk.LambdaMART(**PARAMS).fit(TRAIN)
+    assert resumed.alphas_ == whole.alphas_
+    assert (resumed.predict(VALID) == whole.predict(VALID)).all()
+
+
+def test_a_query_without_weight_does_not_count_in_the_search():
+    weights = np.ones(TRAIN.n_queries)
+    weights[3:] = 0.0
+    rng = np.random.default_rng(0)
+    scores, direction = rng.normal(size=(2, TRAIN.n_docs))
+    measure = rk.parse_measure("NDCG@5")
+    weighted = following(measure, TRAIN, weights).best_step(scores, direction, 0.1, 100)
+    alone = TRAIN[:3]
+    found = following(measure, alone).best_step(
+        scores[: alone.n_docs], direction[: alone.n_docs], 0.1, 100
+    )
+    assert (weighted.alpha, weighted.value) == (found.alpha, pytest.approx(found.value))
+
+
+def test_trees_of_weight_zero_are_the_last(monkeypatch):
+    """Every later tree would be the same: training ends."""
+    monkeypatch.setattr(LineSearch, "alpha", lambda *_scores: 0.0)
+    model = rk.LambdaMART(**PARAMS | {"n_trees": 60}).fit(TRAIN)
+    assert model.n_rounds_ == IDLE_ROUNDS
+
+
+@pytest.mark.parametrize("base_scores", [np.zeros(3), np.zeros(500), ["a"] * TRAIN.n_docs])
+def test_backfitting_refuses_scores_of_other_documents(base_scores):
+    model = rk.LambdaMART(**PARAMS, base=np.zeros(TRAIN.n_docs)).fit(TRAIN)
+    with pytest.raises((DataError, UsageError), match=r"LambdaMART\.backfit: base_scores"):
+        model.backfit(TRAIN, base_scores=base_scores)
+
+
+def test_backfitting_refuses_data_that_say_nothing():
+    model = rk.LambdaMART(**PARAMS).fit(TRAIN)
+    with pytest.raises(DataError, match=r"LambdaMART\.backfit: no query of the data counts"):
+        model.backfit(TRAIN.X, np.zeros(TRAIN.n_docs), qid=TRAIN.qid)

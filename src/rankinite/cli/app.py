@@ -9,18 +9,19 @@ import typer
 
 from rankinite import __version__
 from rankinite.cli.augment import augment
+from rankinite.cli.combine import combine
 from rankinite.cli.compare import compare
 from rankinite.cli.convert import convert
 from rankinite.cli.demo import demo
 from rankinite.cli.describe import describe
 from rankinite.cli.evaluate import evaluate
 from rankinite.cli.inspect import inspect
+from rankinite.cli.mix import mix
 from rankinite.cli.normalise import normalise
 from rankinite.cli.optimality import optimality
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
-from rankinite.cli.reproduce import constructions, linear, matching
-from rankinite.cli.reproduce import optimality as optimality_of_the_paper
+from rankinite.cli.reproduce import experiment
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.split import split
 from rankinite.cli.train import train
@@ -90,11 +91,29 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (app, inspect, "rankinite inspect model.rk --figures figures"),
     (app, evaluate, "rankinite evaluate test.txt scores.txt --measures NDCG@10,ERR"),
     (app, compare, "rankinite compare a.scores b.scores --data test.txt --measures NDCG@10,ERR"),
+    (app, mix, "rankinite mix a.scores b.scores --data valid.txt --measure NDCG@10"),
+    (app, combine, "rankinite combine a.rk b.rk c.rk --data valid.txt --out combined"),
     (app, optimality, "rankinite optimality net.rk train.txt --measures NDCG@10,MAP"),
-    (reproduce, matching, "rankinite reproduce matching --scale 0.5 --out matching"),
-    (reproduce, constructions, "rankinite reproduce constructions --out constructions"),
-    (reproduce, linear, "rankinite reproduce linear --out linear"),
-    (reproduce, optimality_of_the_paper, "rankinite reproduce optimality --out optimality"),
+    (reproduce, experiment("matching"), "rankinite reproduce matching --scale 0.5 --out matching"),
+    (
+        reproduce,
+        experiment("constructions"),
+        "rankinite reproduce constructions --out constructions",
+    ),
+    (reproduce, experiment("linear"), "rankinite reproduce linear --out linear"),
+    (reproduce, experiment("optimality"), "rankinite reproduce optimality --out optimality"),
+    (reproduce, experiment("accuracy"), "rankinite reproduce accuracy --out accuracy"),
+    (
+        reproduce,
+        experiment("adaptation"),
+        "rankinite reproduce adaptation --scale 0.5 --out adaptation",
+    ),
+    (
+        reproduce,
+        experiment("line_search"),
+        "rankinite reproduce line-search --scale 0.5 --out line-search",
+    ),
+    (reproduce, experiment("combiners"), "rankinite reproduce combiners --out combiners"),
     (app, demo, "rankinite demo --out demo"),
 ]
 for tree, function, example in COMMANDS:

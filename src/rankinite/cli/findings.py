@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 def show_findings(terminal: Terminal, findings: Findings, out: Path) -> None:
     """Print tables and sentences, and write them and the figures into a folder."""
-    written = findings.save(out)
+    show_written_findings(terminal, findings, findings.save(out))
+
+
+def show_written_findings(terminal: Terminal, findings: Findings, written: Sequence[Path]) -> None:
+    """Print tables and sentences, and which files were written."""
     if terminal.json:
         terminal.show_json({**findings.values, "wrote": [str(path) for path in written]})
         return

@@ -31,7 +31,10 @@ def inspect(
     *,
     terminal: Terminal,
 ) -> None:
-    """Show what is in a model: parameters, trees or layers, learning curve, importances, base."""
+    """Show what is in a model: parameters, trees or layers, learning curve, importances, base.
+
+    Of a combination: its members with their weights, and the ranker on top if there is one.
+    """
     from rankinite.experiments.inspection import draw_figures, inspect_ranker
 
     found = inspect_ranker(load_ranker(model))
@@ -47,8 +50,12 @@ def inspect(
 
 def _show(terminal: Terminal, name: str, found: Inspection, top: int) -> None:
     terminal.show_table(name, ["", found.kind], _summary(found))
-    terminal.say("")
-    terminal.show_table("Parameters", ["Parameter", "Value", "Default"], _parameters(found))
+    if found.members:
+        terminal.say("")
+        _show_members(terminal, found)
+    if found.parameters:
+        terminal.say("")
+        terminal.show_table("Parameters", ["Parameter", "Value", "Default"], _parameters(found))
     if found.curves:
         terminal.say("")
         _show_curves(terminal, found)
@@ -58,6 +65,11 @@ def _show(terminal: Terminal, name: str, found: Inspection, top: int) -> None:
     if not isinstance(found.base, str) and found.base is not None:
         terminal.say("")
         _show(terminal, f"The base of {name}", found.base, top)
+    if found.on_top is not None:
+        terminal.say("")
+        _show(
+            terminal, f"The ranker on top of {name}, whose features are members", found.on_top, top
+        )
 
 
 def _summary(found: Inspection) -> list[list[str]]:
@@ -66,11 +78,39 @@ def _summary(found: Inspection) -> list[list[str]]:
     return [
         *(_trees(found, found.trees) if found.trees is not None else []),
         *(_layers(found, found.net) if found.net is not None else []),
+        *([["Members", f"{len(found.members):,}"]] if found.members else []),
         ["Features", f"{len(found.features):,}"],
-        [f"  {used}", f"{len(found.importances):,}"],
+        *([] if found.members else [[f"  {used}", f"{len(found.importances):,}"]]),
         ["Top grade", plain_number(found.top_grade)],
-        ["Base", base],
+        *([] if found.members else [["Base", base]]),
     ]
+
+
+def _show_members(terminal: Terminal, found: Inspection) -> None:
+    """Print what a combination consists of, and what brings scores to one scale."""
+    weighted = found.members[0].weight is not None
+    columns = ["Member", "Kind", "Consists of", *(["Weight"] if weighted else []), "Mean", "Scale"]
+    rows = [
+        [
+            one.name if one.name == str(k) else f"{k}  {one.name}",
+            one.kind,
+            "" if one.found is None else _size(one.found),
+            *([f"{one.weight:.4g}"] if weighted else []),
+            f"{one.mean:.4g}",
+            f"{one.scale:.4g}",
+        ]
+        for k, one in enumerate(found.members, 1)
+    ]
+    formula = "weight * (score - mean) / scale" if weighted else "(score - mean) / scale"
+    terminal.show_table(f"Members, each as {formula}", columns, rows)
+
+
+def _size(found: Inspection) -> str:
+    """Return how many trees, units or members a ranker consists of."""
+    if found.net is not None:
+        hidden = found.net.sizes[1:]
+        return "linear" if not hidden else ", ".join(f"{n:,}" for n in hidden) + " units"
+    return f"{found.kept:,} {'members' if found.members else found.rounds}"
 
 
 def _trees(found: Inspection, trees: Trees) -> list[list[str]]:

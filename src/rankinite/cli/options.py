@@ -18,6 +18,7 @@ from rankinite.core.wording import some_of
 from rankinite.data.formats import Format, format_of
 
 if TYPE_CHECKING:
+    from rankinite.combine.combination import Combination
     from rankinite.data.ranking_data import RankingData
     from rankinite.rankers.learner import Learner
 
@@ -107,14 +108,14 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def load_ranker(path: Path) -> Learner:
+def load_ranker(path: Path) -> Learner | Combination:
     """Load a model."""
     from rankinite.models import load_model
 
     if not path.is_file():
         what = "this is a directory; expected a model file" if path.is_dir() else None
         raise FileFormatError(path, what or "there is no such file")
-    return cast("Learner", load_model(path))
+    return cast("Learner | Combination", load_model(path))
 
 
 def refuse_narrow_text(path: Path, found: RankingData, expected: Sequence[str]) -> None:

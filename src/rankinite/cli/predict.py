@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from rankinite.combine.combination import Combination
     from rankinite.data.ranking_data import RankingData
     from rankinite.rankers.learner import Learner
 
@@ -44,8 +45,6 @@ def predict(
     terminal: Terminal,
 ) -> None:
     """Score the documents of a data set with a model; larger is better. Labels do not matter."""
-    from rankinite.data.scores import save_scores
-
     terminal.expect_compiling()
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)
@@ -55,10 +54,7 @@ def predict(
     if out is None:
         _print(terminal, _in_file_order(scores, found))
         return
-    if out.name.removesuffix(".gz").endswith(RUN_ENDINGS):
-        save_scores(scores, found, out, run=_one_word(model))
-    else:
-        save_scores(_in_file_order(scores, found), found, out)
+    write_scores(scores, found, out, model.stem)
     if terminal.json:
         terminal.show_json(
             {"wrote": str(out), "queries": found.n_queries, "documents": found.n_docs}
@@ -67,7 +63,17 @@ def predict(
         terminal.say(f"wrote {out} ({found.n_queries:,} queries, {found.n_docs:,} documents)")
 
 
-def _first_trees(ranker: Learner, model: Path, n_trees: int | None) -> dict[str, int]:
+def write_scores(scores: NDArray[np.float64], found: RankingData, out: Path, run_name: str) -> None:
+    """Write scores to a file: a TREC run if its name says so, else in the order of the data."""
+    from rankinite.data.scores import save_scores
+
+    if out.name.removesuffix(".gz").endswith(RUN_ENDINGS):
+        save_scores(scores, found, out, run=_one_word(run_name))
+    else:
+        save_scores(_in_file_order(scores, found), found, out)
+
+
+def _first_trees(ranker: Learner | Combination, model: Path, n_trees: int | None) -> dict[str, int]:
     """Return what predict is to be told about trees, or refuse to tell it to other rankers."""
     if n_trees is None:
         return {}
@@ -88,9 +94,9 @@ def _in_file_order(scores: NDArray[np.float64], found: RankingData) -> NDArray[n
     return ordered
 
 
-def _one_word(model: Path) -> str:
-    """Return the name of a run: that of the model, without what a TREC file cannot hold."""
-    return "-".join(model.stem.split()) or "rankinite"
+def _one_word(name: str) -> str:
+    """Return the name of a run, without what a TREC file cannot hold."""
+    return "-".join(name.split()) or "rankinite"
 
 
 def _print(terminal: Terminal, scores: NDArray[np.float64]) -> None:

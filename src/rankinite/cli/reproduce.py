@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,46 +21,44 @@ if TYPE_CHECKING:
 Scale = Annotated[
     float, typer.Option(help="What the numbers of queries are multiplied by; 1 takes minutes.")
 ]
+# What each shows; it is a function in a module of its name, in `experiments.reproductions`.
+EXPERIMENTS = {
+    "matching": (
+        "Train on four measures, test by all four: Optimality, Tables 3 and 4 and Figure 5."
+    ),
+    "constructions": "Compare five constructions of a lambda gradient: Optimality, Tables 1 and 2.",
+    "linear": "Train linear nets for NDCG and for ERR, by epoch: Ensemble, Figure 1.",
+    "optimality": (
+        "Test whether learned weights are local optima: Optimality, Figures 1 to 4 and 6, Sec. 8."
+    ),
+    "combiners": "Combine six rankers in many ways: Ensemble, Table 1.",
+    "accuracy": "Compare LambdaMART, McRank and LambdaRank: LambdaSMART, Table 1 and Figure 2.",
+    "adaptation": "Adapt rankers to domains with few queries: LambdaSMART, Tables 2 to 4.",
+    "line_search": (
+        "Boost with Newton steps and with exact weights of trees: LambdaSMART, Figures 3 and 4."
+    ),
+}
+# A folder of its own, for `rankinite optimality` writes into one of this name.
+FOLDERS = {"optimality": "reproduced"}
 
 
-def matching(
-    out: Out = Path("matching"), scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
-) -> None:
-    """Train on four measures, test by all four: Optimality, Tables 3 and 4 and Figure 5."""
-    from rankinite.experiments.reproductions.matching import matching
+def experiment(name: str) -> Callable[..., None]:
+    """Return the command of an experiment."""
+    folder = Path(FOLDERS.get(name, name.replace("_", "-")))
 
-    _reproduce(matching, out, scale, seed, terminal)
+    def command(
+        out: Out = folder, scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
+    ) -> None:
+        module = importlib.import_module(f"rankinite.experiments.reproductions.{name}")
+        _reproduce(getattr(module, name), out, scale, seed, terminal)
 
-
-def constructions(
-    out: Out = Path("constructions"), scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
-) -> None:
-    """Compare five constructions of a lambda gradient: Optimality, Tables 1 and 2."""
-    from rankinite.experiments.reproductions.constructions import constructions
-
-    _reproduce(constructions, out, scale, seed, terminal)
-
-
-def linear(
-    out: Out = Path("linear"), scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
-) -> None:
-    """Train linear nets for NDCG and for ERR, by epoch: Ensemble, Figure 1."""
-    from rankinite.experiments.reproductions.linear import linear
-
-    _reproduce(linear, out, scale, seed, terminal)
-
-
-def optimality(
-    out: Out = Path("reproduced"), scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
-) -> None:
-    """Test whether learned weights are local optima: Optimality, Figures 1 to 4 and 6, Sec. 8."""
-    from rankinite.experiments.reproductions.optimality import optimality
-
-    _reproduce(optimality, out, scale, seed, terminal)
+    command.__name__ = name
+    command.__doc__ = EXPERIMENTS[name]
+    return command
 
 
 def _reproduce(
-    experiment: Callable[[Setting], Findings],
+    run: Callable[[Setting], Findings],
     out: Path,
     scale: float,
     seed: int,
@@ -71,4 +70,4 @@ def _reproduce(
     setting = Setting(scale, seed, terminal.progress())
     out.mkdir(parents=True, exist_ok=True)
     terminal.expect_compiling()
-    show_findings(terminal, experiment(setting), out)
+    show_findings(terminal, run(setting), out)

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.combine.combination import Gathered, MeasuredCombination, read_numbers
-from rankinite.combine.judge import Judge, one_measure
-from rankinite.combine.mix import best_mix
 from rankinite.combine.mix_tree import MixTree, neighbours, parse_mix_tree
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Constraint
-from rankinite.measures.along import mixed
-from rankinite.measures.measure import Measure
+from rankinite.measures.along import Following, mixed
+from rankinite.measures.text import one_measure
+from rankinite.rankers.line_search import following_some
 from rankinite.rankers.ranker import Ranker
 
 Floats = NDArray[np.float64]
@@ -105,8 +104,7 @@ class BestMix(MeasuredCombination):
     def _learn(self, gathered: Gathered) -> None:
         tree = self._tree(gathered.names)
         measure = one_measure(self._name, self.measure)
-        Judge(self._name, gathered.data, [measure])  # refuses data that say nothing
-        self.nodes_ = _join(gathered, tree, measure)
+        self.nodes_ = _join(gathered, tree, following_some(self._name, measure, gathered.data))
         self.weights_ = _weights(tree, [node.alpha for node in self.nodes_])
 
     def _tree(self, names: tuple[str, ...]) -> MixTree:
@@ -125,22 +123,23 @@ class BestMix(MeasuredCombination):
             raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
         n = len(tree.pairs)
         alphas, values = (read_numbers(content, name, n) for name in ("alphas", "values"))
+        if not ((alphas >= 0.0) & (alphas <= 1.0)).all():
+            raise ModelFileError("the file has shares of members that are not between 0 and 1")
         texts = tree.texts[len(self.member_names_) :]
         self.nodes_ = tuple(
             MixNode(*of) for of in zip(texts, alphas.tolist(), values.tolist(), strict=True)
         )
 
 
-def _join(gathered: Gathered, tree: MixTree, measure: Measure) -> tuple[MixNode, ...]:
+def _join(gathered: Gathered, tree: MixTree, measure: Following) -> tuple[MixNode, ...]:
     """Mix every two parts; a mix is a part for those above it."""
     parts = list(gathered.scaled)
     nodes = []
     texts = tree.texts[len(tree.names) :]
     for (left, right), text in zip(tree.pairs, texts, strict=True):
-        mix = best_mix(parts[left], parts[right], gathered.data, measure)
-        alpha = float(mix.alpha)
-        parts.append(mixed(parts[left], parts[right], alpha))
-        nodes.append(MixNode(text, alpha, float(mix.value)))
+        mix = measure.best_mix(parts[left], parts[right])
+        parts.append(mixed(parts[left], parts[right], mix.alpha))
+        nodes.append(MixNode(text, mix.alpha, mix.value))
     return tuple(nodes)
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from rankinite.combine.judge import one_measure
 from rankinite.combine.members import fitted_members, in_order, scores_by_name
 from rankinite.combine.scaling import LARGEST, Scaling, weighted_sum
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.data.ranking_data import RankingData
+from rankinite.measures.text import one_measure
 from rankinite.rankers.inputs import Given, check_features, training_data
 from rankinite.rankers.manifest import Manifest, plain
 from rankinite.rankers.ranker import Ranker
@@ -52,6 +52,8 @@ class Combination(Ranker):
 
     Attributes
     ----------
+    members_ : dict
+        The members that it was fitted with, by name; none if it was fitted to scores.
     member_names_ : tuple of str
         The names of the members: 1, 2, and so on, unless they were given by name.
     means_, scales_ : arrays
@@ -62,6 +64,7 @@ class Combination(Ranker):
     rounds: ClassVar[str] = MEMBERS
 
     members: Any
+    members_: dict[str, Ranker]
     member_names_: tuple[str, ...]
     means_: Floats
     scales_: Floats
@@ -114,7 +117,7 @@ class Combination(Ranker):
         return self._combine(scaled, None if qid is None else np.asarray(qid))
 
     def _scores_to_combine(self, X: Any, qid: ArrayLike | None, given: Any) -> Floats:
-        if self.members is None:
+        if not self.members_:
             if given is None:
                 raise UsageError(
                     f"{self._name}: was fitted to scores, not to rankers; give member_scores, the "
@@ -124,16 +127,7 @@ class Combination(Ranker):
             return in_order(self._name, rows, self.member_names_)
         self._refuse_scores(given)
         self._features_of(X)  # others are refused in the name of the combination
-        if tuple(fitted_members(self._name, self.members)) != self.member_names_:
-            raise UsageError(
-                f"{self._name}: the members are others than those it was fitted with; fit it again"
-            )
-        return self._ask(X, qid)
-
-    def _ask(self, X: Any, qid: ArrayLike | None) -> Floats:
-        """Return what the members predict, one row each."""
-        members = fitted_members(self._name, self.members).values()
-        return np.stack([member.predict(X, qid) for member in members])
+        return ask(self.members_, X, qid)
 
     def _refuse_scores(self, given: Any) -> None:
         if given is not None:
@@ -159,7 +153,7 @@ class Combination(Ranker):
             if isinstance(X, RankingData):
                 first = next(iter(members.values()))
                 check_features(self._name, X.feature_names, first.feature_names_)
-            rows = dict(zip(members, self._ask(X, qid), strict=True))
+            rows = dict(zip(members, ask(members, X, qid), strict=True))
         return {name: given.arrange(scores) for name, scores in rows.items()}
 
     def _gather(
@@ -179,17 +173,15 @@ class Combination(Ranker):
         self.member_names_ = gathered.names
         self.means_, self.scales_ = gathered.scaling.means, gathered.scaling.scales
         self._remember(gathered.data)
+        self.members_ = {}
         if self.members is not None:
+            self.members_ = fitted_members(self._name, self.members)
             # Fitted by name, they may have been given columns without names.
-            members = fitted_members(self._name, self.members)
-            self.feature_names_ = next(iter(members.values())).feature_names_
+            self.feature_names_ = next(iter(self.members_.values())).feature_names_
 
     def _parts(self) -> dict[str, Ranker]:
         """Return the rankers in this one, by the prefix of their arrays in a model file."""
-        if self.members is None:
-            return {}
-        members = fitted_members(self._name, self.members)
-        return {f"{MEMBERS}.{k}": member for k, member in enumerate(members.values())}
+        return {f"{MEMBERS}.{k}": member for k, member in enumerate(self.members_.values())}
 
     def to_content(self) -> Content:
         """Return the manifest and arrays of a model file."""
@@ -213,7 +205,7 @@ class Combination(Ranker):
                 for name, value in parameters.items()
                 if name not in (MEMBERS, INNER)
             },
-            "based_on_scores": self.members is None,
+            "based_on_scores": not self.members_,
             "member_names": list(self.member_names_),
             "feature_names": list(self.feature_names_),
             "top_grade": self.top_grade_,
@@ -263,7 +255,8 @@ class Combination(Ranker):
         if len(members) != expected or not alike:
             raise ModelFileError("the members in the file do not fit the ranker that contains them")
         self.member_names_ = names
-        self.members = dict(zip(names, members, strict=True)) if members else None
+        self.members_ = dict(zip(names, members, strict=True)) if members else {}
+        self.members = self.members_ or None
 
 
 class LinearCombination(Combination):
@@ -324,6 +317,11 @@ class MeasuredCombination(LinearCombination):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_measure(self._name, self.measure)
+
+
+def ask(members: Mapping[str, Ranker], X: Any, qid: ArrayLike | None) -> Floats:
+    """Return what members predict, one row each."""
+    return np.stack([member.predict(X, qid) for member in members.values()])
 
 
 def _n_docs(X: Any) -> int | None:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from rankinite.combine.combination import Gathered, MeasuredCombination, read_numbers
-from rankinite.combine.judge import Judge, one_measure
+from rankinite.combine.judge import Judge
 from rankinite.combine.scaling import weighted_sum
 from rankinite.core.container import Content
 from rankinite.core.params import Constraint, Whole
+from rankinite.measures.text import one_measure
 from rankinite.rankers.ranker import Ranker
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ class Interpolation(MeasuredCombination):
     measure
         What the weights should be best for.
     most_evaluations
-        How often the search may measure.
+        How often the search may measure, after equal weights and every member alone.
 
     Attributes
     ----------
@@ -102,10 +103,9 @@ class _Search:
         equal = np.full(n, 1.0 / n)
         for weights in (equal, *np.eye(n)):
             self._loss(weights)
-        left = most_evaluations - self.n_evaluations
-        if n > 1 and left > 0:
+        if n > 1:
             # Only proportions matter: weights up to 1 can have any.
-            limits = {"maxfev": left, "maxiter": left}
+            limits = {"maxfev": most_evaluations, "maxiter": most_evaluations}
             minimize(self._loss, equal, method="Powell", bounds=[(0, 1)] * n, options=limits)
 
     def _loss(self, weights: Floats) -> float:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import DataError, UsageError
+from rankinite.core.errors import DataError
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.compute import Measuring
 from rankinite.measures.measure import Measure
-from rankinite.measures.text import parse_measures
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +30,7 @@ class Judge:
     """
 
     def __init__(self, owner: str, data: RankingData, measures: Sequence[Measure]) -> None:
-        labels = dict([(None, data.y), *data.labels.items()])
+        labels = data.all_labels
         self._measuring = Measuring(measures, labels, data.offsets, data.top_grade)
         for measure, values in zip(measures, self.per_query(np.zeros(data.n_docs)), strict=True):
             if np.isnan(values).all():
@@ -48,11 +46,3 @@ class Judge:
     def mean(self, scores: Floats) -> float:
         """Return the mean of the first measure over the queries that count."""
         return mean_of_counted(self.per_query(scores)[0])
-
-
-def one_measure(owner: str, given: Any) -> Measure:
-    """Return the one measure that was given, as a text or a value."""
-    found = parse_measures(given)
-    if len(found) != 1:
-        raise UsageError(f"{owner}: {given!r} are {len(found)} measures; give one")
-    return found[0]

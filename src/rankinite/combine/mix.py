@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.combine.judge import one_measure
-from rankinite.core.errors import DataError, UsageError
+from rankinite.core.errors import UsageError
 from rankinite.core.figures import panels, save_figure
 from rankinite.core.params import Bounds, OneOf, check
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.measures.along import Along, mixed
-from rankinite.measures.text import MeasureLike
+from rankinite.measures.along import Along, Way
+from rankinite.measures.text import MeasureLike, one_measure
 from rankinite.rankers.base import given_scores, is_model, model_scores
-from rankinite.rankers.line_search import following
+from rankinite.rankers.line_search import following_some
 
 Floats = NDArray[np.float64]
 
@@ -49,15 +48,9 @@ class Mix(Along):
         a, b
             Their scores, one a document.
         """
-        one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        if one.shape != other.shape:
-            raise DataError(
-                f"Mix: a has the shape {one.shape}, b {other.shape}; expected the scores of the "
-                "same documents"
-            )
-        if self.form == CONVEX:
-            return mixed(one, other, self.alpha)
-        return np.asarray(one + self.alpha * other)
+        one = given_scores("Mix", "a", a, np.size(a))
+        other = given_scores("Mix", "b", b, len(one))
+        return Way(one, other, 0.0, 0.0, convex=self.form == CONVEX).scores(self.alpha)
 
     def draw(self, path: str | Path, names: tuple[str, str] = ("a", "b")) -> None:
         """Draw the measure against alpha.
@@ -132,12 +125,7 @@ def best_mix(
     chosen = one_measure(owner, measure)
     low, high = _bounds(owner, form, bounds)
     one, other = _scores(owner, "a", a, data), _scores(owner, "b", b, data)
-    measure_of = following(chosen, data)
-    if np.isnan(measure_of.measure(one)):
-        raise DataError(
-            f"{owner}: no query of the data counts for {chosen}: none has a relevant document; "
-            "give others, or another measure"
-        )
+    measure_of = following_some(owner, chosen, data)
     if form == CONVEX:
         found = measure_of.best_mix(one, other, whole=whole_course)
     else:
@@ -160,5 +148,5 @@ def _bounds(owner: str, form: str, bounds: tuple[float, float] | None) -> tuple[
 
 def _scores(owner: str, name: str, given: Any, data: RankingData) -> Floats:
     if is_model(given):
-        return model_scores(owner, given, data, None, data.n_docs)
+        return model_scores(owner, given, data, None, data.n_docs, called=name)
     return given_scores(owner, name, given, data.n_docs)

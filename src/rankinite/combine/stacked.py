@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from rankinite.combine.combination import INNER, Combination, Gathered
-from rankinite.combine.members import in_order, scores_by_name
+from rankinite.combine.combination import INNER, Combination, Gathered, ask
+from rankinite.combine.members import fitted_members, in_order, scores_by_name
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Constraint
@@ -94,6 +94,12 @@ class Stacked(Combination):
         inner = self._new_ranker()
         gathered = self._gather(X, y, qid, member_scores)
         sets = validation_sets(self._name, valid, gathered.data.feature_names)
+        if valid_scores is not None and (self.members is not None or not sets):
+            raise UsageError(
+                f"{self._name}: valid_scores were given, but "
+                + ("there is no validation set" if not sets else "the members are rankers")
+                + "; leave them out"
+            )
         watched = {
             name: self._watch(name, given, gathered, valid_scores) for name, given in sets.items()
         }
@@ -118,7 +124,7 @@ class Stacked(Combination):
         data = given.data
         if self.members is not None:
             # Without names, for those of the columns were checked already.
-            scores = self._ask(data.X, data.qid)
+            scores = ask(fitted_members(self._name, self.members), data.X, data.qid)
         else:
             rows = scores_by_name(self._name, self._scores_for(name, valid_scores), data.n_docs)
             scores = np.stack(

@@ -85,22 +85,26 @@ class OneOf:
         return "one of " + ", ".join(repr(value) for value in self.values)
 
 
+LARGEST_BOUND = 1e100
+
+
 @dataclass(frozen=True)
 class Bounds:
-    """Two finite numbers of at least ``low``, the smaller first."""
+    """Two numbers of at least ``low``, the smaller first."""
 
-    low: float = -math.inf
+    low: float = -LARGEST_BOUND
 
     def allows(self, value: Any) -> bool:
         """Tell whether the value is two such numbers."""
-        if not isinstance(value, (tuple, list)) or len(value) != 2:
+        try:
+            low, high = value
+        except (TypeError, ValueError):
             return False
-        number = Real(self.low)
-        return number.allows(value[0]) and number.allows(value[1]) and value[0] < value[1]
+        number = Real(self.low, LARGEST_BOUND)
+        return number.allows(low) and number.allows(high) and bool(low < high)
 
     def __str__(self) -> str:
-        least = f" of at least {self.low:g}" if math.isfinite(self.low) else ""
-        return f"two finite numbers{least}, the smaller first"
+        return f"two numbers from {self.low:g} to {LARGEST_BOUND:g}, the smaller first"
 
 
 @dataclass(frozen=True)

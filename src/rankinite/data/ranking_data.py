@@ -294,6 +294,11 @@ class RankingData:
         """Return the set with other query weights."""
         return self._with(query_weight=checks.weight_array(weights, self.n_queries))
 
+    @property
+    def all_labels(self) -> dict[str | None, Floats]:
+        """The labels of every source; the data set's own under None."""
+        return dict([(None, self.y), *self.labels.items()])
+
     def with_labels(self, labels: Mapping[str, ArrayLike]) -> RankingData:
         """Return the set with further label sources; one of the same name is replaced."""
         added = {

@@ -103,7 +103,7 @@ def evaluate_all(
         own = getattr(measure, "top_grade", None)
         if own is not None and own != data.top_grade:
             log.warning("%s: the top grade of the data set is %g", measure, data.top_grade)
-    labels = dict([(None, data.y), *data.labels.items()])
+    labels = data.all_labels
     measuring = Measuring(chosen, labels, data.offsets, data.top_grade)
     dropped = _single_label(chosen, labels, data.offsets) if drop_single_label else None
     found = []

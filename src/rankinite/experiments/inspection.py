@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 
 from rankinite.combine.combination import Combination
-from rankinite.combine.members import fitted_members
 from rankinite.core.figures import panels, save_figure
 from rankinite.experiments.configuration import defaults_of
 from rankinite.rankers.lambdarank import LambdaRank
@@ -96,9 +95,10 @@ class Member:
     scale: float
     found: Inspection | None
 
-    def __str__(self) -> str:
-        kind = "scores" if self.found is None else self.found.kind
-        return kind if self.weight is None else f"{kind}, weight {self.weight:.4g}"
+    @property
+    def kind(self) -> str:
+        """What it is: the name of its class, or scores."""
+        return "scores" if self.found is None else self.found.kind
 
     def as_json(self, top: int | None) -> dict[str, Any]:
         """Return plain values, with so many importances."""
@@ -115,8 +115,7 @@ class Inspection:
     kind
         The name of its class.
     parameters, defaults
-        Its parameters but the base, and what they are if nobody says. Of a combination, every
-        member is a parameter, in words.
+        Its parameters but the base or members, and what they are if nobody says.
     rounds
         What a round of its training is called, of which there are several.
     kept, done
@@ -235,11 +234,10 @@ def _inspect_combination(ranker: Combination) -> Inspection:
     }
     parameters = ranker.get_params(deep=False)
     on_top = getattr(ranker, "ranker_", None)
-    in_words = {f"member {member.name}": str(member) for member in members}
     return Inspection(
         kind=type(ranker).__name__,
-        parameters={name: _in_one_line(parameters[name]) for name in defaults} | in_words,
-        defaults=defaults | in_words,
+        parameters={name: _in_one_line(parameters[name]) for name in defaults},
+        defaults=defaults,
         rounds=ranker.rounds,
         kept=len(members),
         done=len(members),
@@ -263,8 +261,8 @@ def _in_one_line(value: Any) -> Any:
 
 def _members_of(ranker: Combination) -> tuple[Member, ...]:
     found: list[Inspection | None] = [None] * len(ranker.member_names_)
-    if ranker.members is not None:
-        inside = fitted_members(type(ranker).__name__, ranker.members).values()
+    if ranker.members_:
+        inside = ranker.members_.values()
         found = [inspect_ranker(cast("Learner | Combination", member)) for member in inside]
     weights = getattr(ranker, "weights_", [None] * len(found))
     rows = zip(ranker.member_names_, weights, ranker.means_, ranker.scales_, found, strict=True)

@@ -59,6 +59,14 @@ def parse_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measur
     return list(dict.fromkeys(found))
 
 
+def one_measure(owner: str, given: MeasureLike | Iterable[MeasureLike]) -> Measure:
+    """Return the one measure that was given, as a text or a value."""
+    found = parse_measures(given)
+    if len(found) != 1:
+        raise UsageError(f"{owner}: {given!r} are {len(found)} measures; give one")
+    return found[0]
+
+
 def _values(item: MeasureLike) -> list[Measure | GradedMeasure]:
     if isinstance(item, str):
         return [parse_measure(text) for text in re.split(r",(?![^(]*\))", item)]

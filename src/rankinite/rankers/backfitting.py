@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from rankinite.core.progress import Task
 from rankinite.measures.along import Following
-from rankinite.trees.tree import Tree
+from rankinite.trees.forest import Forest
 
 Floats = NDArray[np.float64]
-Trees = tuple[Tree, ...]
 
-# A value that is not larger than this may be rounding.
+# A gain that is not larger than this may be rounding.
 SMALLEST_GAIN = 1e-12
 
 
@@ -27,36 +26,45 @@ class Backfitting:
     ----------
     measure
         What shall be best.
-    sum_of
-        From trees to the sum of their values, one a document, and of what they start from.
-    value_of
-        From a tree to its values, one a document.
+    X, rows
+        The features, and the row of every document if they are indexed.
+    before
+        The scores before the first tree, in one row.
     bounds
         The least and the largest weight, where 1 is the present one.
     """
 
     measure: Following
-    sum_of: Callable[[Trees], Floats]
-    value_of: Callable[[Tree], Floats]
+    X: NDArray[np.float32]
+    rows: NDArray[np.int64] | None
+    before: Floats
     bounds: Sequence[float]
 
-    def sweep(self, trees: Trees, task: Task) -> tuple[Trees, float, float]:
+    def sweep(self, forest: Forest, task: Task) -> tuple[Forest, float, float]:
         """Go through all trees once; return them, and the measure before and after.
 
         The measure never falls: sums of trees with new weights round in another way than the sums
         that were followed, and if that costs more than was gained, the trees stay as they were.
         """
-        scores = self.sum_of(trees)
+        low, high = self.bounds
+        scores = self._scores(forest)
         before = value = self.measure.measure(scores)
-        new = list(trees)
-        for number, tree in enumerate(trees):
+        trees = list(forest.trees)
+        nothing = np.zeros(1)
+        for number, tree in enumerate(forest.trees):
             task.advance(1)
-            own = self.value_of(tree)
+            alone = Forest((tree,), nothing, forest.n_features)
+            own: Floats = alone.scores(self.X, self.rows)[0]
             rest = scores - own
-            found = self.measure.best_step(rest, own, *self.bounds, with_peaks=False)
+            found = self.measure.best_step(rest, own, low, high, with_peaks=False)
             if found.value > value + SMALLEST_GAIN:
-                new[number] = replace(tree, value=tree.value * found.alpha)
+                trees[number] = replace(tree, value=tree.value * found.alpha)
                 scores = rest + found.alpha * own
                 value = found.value
-        after = self.measure.measure(self.sum_of(tuple(new)))
-        return (tuple(new), before, after) if after > before else (trees, before, before)
+        new = replace(forest, trees=tuple(trees))
+        after = self.measure.measure(self._scores(new))
+        return (new, before, after) if after > before else (forest, before, before)
+
+    def _scores(self, forest: Forest) -> Floats:
+        scores: Floats = forest.add_to(self.before.copy(), self.X, self.rows)[0]
+        return scores

@@ -16,17 +16,25 @@ Floats = NDArray[np.float64]
 
 def is_model(base: Any) -> bool:
     """Tell whether a base can be asked for scores, or is scores itself."""
-    return hasattr(base, "predict")
+    return hasattr(base, "predict") and not isinstance(base, type)
 
 
-def model_scores(owner: str, base: Any, X: Any, qid: ArrayLike | None, n_docs: int) -> Floats:
+def model_scores(
+    owner: str,
+    base: Any,
+    X: Any,
+    qid: ArrayLike | None,
+    n_docs: int,
+    called: str = "the base",
+) -> Floats:
     """Ask a base for scores; rankers take all that we take, other models arrays and frames."""
+    kind = type(base).__name__
     if isinstance(base, Ranker):
         if not base.is_fitted:
-            raise UsageError(f"{owner}: the base, a {base._name}, is not fitted yet; fit it first")
+            raise UsageError(f"{owner}: {called}, a {kind}, is not fitted yet; fit it first")
         return base.predict(X, qid)
     found = base.predict(X.X if isinstance(X, RankingData) else X)
-    return given_scores(owner, f"what the base, a {type(base).__name__}, predicts", found, n_docs)
+    return given_scores(owner, f"what {called}, a {kind}, predicts", found, n_docs)
 
 
 def given_scores(owner: str, name: str, given: ArrayLike, n_docs: int) -> Floats:

@@ -138,13 +138,15 @@ class Boosting:
         """Whether nothing is left to learn: no tree of the last rounds did anything."""
         last = self.trees[-IDLE_ROUNDS * len(self.scores) :]
         enough = self.n_rounds >= IDLE_ROUNDS
-        return enough and all(tree.n_leaves == 1 and not tree.value.any() for tree in last)
+        return enough and not any(tree.value.any() for tree in last)
 
     def to_content(self) -> Content:
         """Return the trees of the rounds that are done, and their history."""
         forest = Forest(tuple(self.trees), np.zeros(len(self.scores)), self._n_features)
         history = write_history(self.history.first(self.n_rounds).values)
-        return Content({"history": history}, forest.to_arrays() | alphas_to_arrays(self.alphas))
+        # An interrupt may have come between a tree's weight and the round's end.
+        alphas = alphas_to_arrays(self.alphas[: self.n_rounds])
+        return Content({"history": history}, forest.to_arrays() | alphas)
 
     def go_on_from(self, content: Content, stopping: Stopping) -> int:
         """Go on behind the trees that a checkpoint kept, as if they had just been grown.
@@ -204,7 +206,7 @@ class Boosting:
             features=self.sampler.features(number, output),
         )
         if self.search is not None:
-            del self.alphas[number:]  # of a round that an interrupt cut short
+            del self.alphas[number:]
             self.alphas.append(self._alpha(tree, self.search))
             tree = replace(tree, value=tree.value * self.alphas[-1])
         return replace(tree, value=self._in_reach(tree.value, number))

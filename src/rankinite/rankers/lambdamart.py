@@ -16,21 +16,20 @@ from rankinite.core.errors import UsageError
 from rankinite.core.params import Bounds, Constraint, Either, OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.measures.measure import Measure
-from rankinite.measures.text import parse_measures
+from rankinite.measures.text import one_measure, parse_measures
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.backfitting import Backfitting
+from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import Boosting, alphas_of, alphas_to_arrays
 from rankinite.rankers.inputs import Valid, refuse_unknown, training_data
 from rankinite.rankers.learner import Beginning
-from rankinite.rankers.line_search import LineSearch, following
+from rankinite.rankers.line_search import LineSearch, following, following_some
 from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binned_data import BinnedData
-from rankinite.trees.forest import Forest
 from rankinite.trees.grower import Growth
-from rankinite.trees.tree import Tree
 
 log = logging.getLogger("rankinite")
 
@@ -70,8 +69,8 @@ class LambdaMART(TreeRanker):
     alpha_bounds
         The least and the largest weight of a tree, with a line search.
     line_search_on
-        Where weights are best: on the training data, ``"train"``, for the measure of training; or
-        on the first validation set, ``"valid"``, for its first measure.
+        Where weights are best: on the training data, ``"train"``, for the measure of training, with
+        query weights; or on the first validation set, ``"valid"``, for its first measure.
     truncation
         Only pairs count that have a document among the first so many ranks; all if None.
     normalise
@@ -222,6 +221,13 @@ class LambdaMART(TreeRanker):
         objective = self._objective()
         return parse_measures(getattr(objective, "measure", DEFAULT_MEASURE))
 
+    @classmethod
+    def _with_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        bounds = parameters.get("alpha_bounds")
+        if isinstance(bounds, list):  # as a file holds what was a tuple
+            parameters = {**parameters, "alpha_bounds": tuple(bounds)}
+        return super()._with_parameters(parameters)
+
     def _growth(self) -> Growth:
         growth = super()._growth()
         return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
@@ -268,7 +274,8 @@ class LambdaMART(TreeRanker):
         """Find the weight of every tree anew, one after the other (LambdaSMART, end of Sec. 4).
 
         Each gets the exact best weight while all others stay as they are, if that is better than
-        what it has: the measure never falls on these data. It may on others.
+        what it has. So the mean of the measure, in which queries count by their weights, never
+        falls on these data. It may on others. ``alphas_`` and ``history_`` stay those of `fit`.
 
         Parameters
         ----------
@@ -289,30 +296,23 @@ class LambdaMART(TreeRanker):
         self._check_fitted()
         check(owner, "sweeps", sweeps, Whole(1))
         check(owner, "bounds", bounds, Bounds(0))
-        chosen = self._default_measures() if measure is None else parse_measures(measure)
+        chosen = one_measure(owner, self._default_measures()[:1] if measure is None else measure)
         given = training_data(owner, X, y, qid, None)
-        base = None if base_scores is None else given.arrange(np.asarray(base_scores, np.float64))
-        matrix, rows = self._features_of(given.data)
-        before = self._scores_before(given.data, None, given.data.n_docs, base)
-
-        def sum_of(trees: tuple[Tree, ...]) -> Floats:
-            forest = Forest(trees, np.zeros(1), self.n_features_in_)
-            total: Floats = forest.add_to(before.copy(), matrix, rows)[0]
-            return total
-
-        def value_of(tree: Tree) -> Floats:
-            values: Floats = Forest((tree,), np.zeros(1), self.n_features_in_).scores(matrix, rows)[
-                0
-            ]
-            return values
-
-        measured = following(chosen[0], given.data, given.data.query_weight)
-        fitting = Backfitting(measured, sum_of, value_of, bounds)
+        data = given.data
+        if base_scores is not None:
+            base_scores = given.arrange(
+                given_scores(owner, "base_scores", base_scores, data.n_docs)
+            )
+        fitting = Backfitting(
+            following_some(owner, chosen, data, data.query_weight),
+            *self._features_of(data),
+            self._scores_before(data, None, data.n_docs, base_scores),
+            bounds,
+        )
         with (progress or Silent()).start("backfitting", sweeps * self.n_trees_, "trees") as task:
             for _ in range(sweeps):
-                trees, old, new = fitting.sweep(self.forest_.trees, task)
-                self.forest_ = replace(self.forest_, trees=trees)
-                log.info("%s: %s from %.6f to %.6f", owner, chosen[0], old, new)
+                self.forest_, old, new = fitting.sweep(self.forest_, task)
+                log.info("%s: %s from %.6f to %.6f", owner, chosen, old, new)
                 if new <= old:
                     break
         return self

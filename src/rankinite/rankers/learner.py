@@ -383,7 +383,7 @@ class Learner(Ranker):
 
 def _targets(data: RankingData, doc_weight: Floats | None, seed: int) -> Targets:
     return Targets(
-        dict([(None, data.y), *data.labels.items()]),
+        data.all_labels,
         data.offsets,
         data.top_grade,
         data.query_weight,

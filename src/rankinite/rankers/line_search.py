@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.errors import DataError
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.along import Following
 from rankinite.measures.measure import Measure
@@ -17,8 +18,20 @@ Floats = NDArray[np.float64]
 
 def following(measure: Measure, data: RankingData, query_weight: Floats | None = None) -> Following:
     """Return a measure of a data set, to be followed along lines of scores."""
-    labels = dict([(None, data.y), *data.labels.items()])
-    return Following(measure, labels, data.offsets, data.top_grade, query_weight)
+    return Following(measure, data.all_labels, data.offsets, data.top_grade, query_weight)
+
+
+def following_some(
+    owner: str, measure: Measure, data: RankingData, query_weight: Floats | None = None
+) -> Following:
+    """Return the same, or refuse data in which no query counts."""
+    found = following(measure, data, query_weight)
+    if np.isnan(found.measure(np.zeros(data.n_docs))):
+        raise DataError(
+            f"{owner}: no query of the data counts for {measure}: none has a relevant document; "
+            "give others, or another measure"
+        )
+    return found
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ class Watched:
         self.data = data
         self.measures = measures
         self.start = start
-        labels = dict([(None, data.y), *data.labels.items()])
+        labels = data.all_labels
         self._measuring = Measuring(measures, labels, data.offsets, data.top_grade)
 
     def measure(self, scores: Floats) -> dict[str, float]:

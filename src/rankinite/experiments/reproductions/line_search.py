@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from rankinite.core.progress import Task
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.experiments.findings import Findings, Line, Panel, Sheet
+from rankinite.experiments.reproductions.ndcg import p_text
 from rankinite.experiments.reproductions.setting import Setting, p_value, with_error
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.rounds import Round
@@ -24,6 +26,8 @@ MEASURE = "NDCG@10"
 QUERIES = {"train": 2_000, "valid": 1_000, "test": 2_000}
 TREES = 250
 SWEEPS = 2
+PARTS_OF_THE_WAY = (0.25, 0.5, 0.75, 1.0)
+ROUNDING = 1e-12
 SEARCH = "line-search"
 NEWTON = "Newton step"
 ON_VALID = "line search on validation data"
@@ -75,7 +79,11 @@ def line_search(setting: Setting) -> Findings:
             sets = {part: getattr(setting, trial.name)(n, part) for part, n in QUERIES.items()}
             fits = {name: _fit(setting, trial, how, sets, task)
                     for name, how in trial.rankers.items()}  # fmt: skip
-            sheets += [_sheet(trial, fits, sets), _backfitted(trial, fits, sets)]
+            sheets += [
+                _sheet(trial, fits, sets),
+                _needed(trial, fits),
+                _backfitted(trial, fits, sets),
+            ]
             figures[f"line-search-{trial.name}"] = _figure(trial, fits)
             found[trial.name] = {
                 name: {"curves": model.history_, "alphas": model.alphas_}
@@ -107,21 +115,18 @@ def _fit(
 
 
 def _sheet(trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]) -> Sheet:
-    """Return what each comes to, and how many trees it needs for what all of them reach."""
+    """Return what each comes to, compared with the first."""
     per_query = {
         name: evaluate(model.predict(sets["test"]), sets["test"], MEASURE).per_query[MEASURE]
         for name, model in fits.items()
     }
     first, *_ = per_query.values()
-    curves = {name: _curve(model, "test") for name, model in fits.items()}
-    common, needed = trees_needed(curves)
     rows = tuple(
         (
             name,
             with_error(per_query[name]),
-            "" if per_query[name] is first else f"{p_value(per_query[name], first):.2g}",
+            "" if per_query[name] is first else p_text(p_value(per_query[name], first)),
             f"{model.n_trees_}",
-            f"{needed[name]}",
             f"{np.median(model.alphas_):.2f}" if model.alphas_ else "",
         )
         for name, model in fits.items()
@@ -130,14 +135,31 @@ def _sheet(trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, Rank
         f"{trial.name.capitalize()}, {sets['train'].n_queries:,} queries, {TREES} trees of "
         f"{trial.common['n_leaves']} leaves: test {MEASURE}, number of trees chosen by validation"
     )
-    columns = ("Weights", MEASURE, "p to first", "Best", f"Trees for {common:.4f}", "Median alpha")
-    return Sheet(title, columns, rows)
+    return Sheet(title, ("Weights", MEASURE, "p to first", "Trees", "Median alpha"), rows)
 
 
-def trees_needed(curves: Mapping[str, Floats]) -> tuple[float, dict[str, int]]:
-    """Return the best value that all of them reach, and after how many trees each does."""
-    common = min(float(curve.max()) for curve in curves.values())
-    return common, {name: int(np.argmax(curve >= common)) + 1 for name, curve in curves.items()}
+def _needed(trial: Trial, fits: Mapping[str, LambdaMART]) -> Sheet:
+    """Return how many trees each needs for accuracies that all of them reach."""
+    curves = {name: _curve(model, "test") for name, model in fits.items()}
+    levels = common_levels(curves.values())
+    rows = tuple(
+        (name, *(str(trees_needed(curve, level)) for level in levels))
+        for name, curve in curves.items()
+    )
+    title = f"{trial.name.capitalize()}: trees until test {MEASURE} is"
+    return Sheet(title, ("Weights", *(f"{level:.4f}" for level in levels)), rows)
+
+
+def common_levels(curves: Collection[Floats]) -> list[float]:
+    """Return parts of the way from the best first value to the largest that all curves reach."""
+    start = max(float(curve[0]) for curve in curves)
+    end = min(float(curve.max()) for curve in curves)
+    return [start + share * (end - start) for share in PARTS_OF_THE_WAY]
+
+
+def trees_needed(curve: Floats, level: float) -> int:
+    """Return after how many trees a curve reaches a level."""
+    return int(np.argmax(curve >= level - ROUNDING)) + 1
 
 
 def _backfitted(
@@ -145,7 +167,7 @@ def _backfitted(
 ) -> Sheet:
     """Return what it brings to find all weights of a line search once more."""
     name = ON_VALID
-    model = fits[name]
+    model = copy(fits[name])  # what is fitted once more are trees of its own
     rows = [("as boosted", *_values(model, sets))]
     for sweep in range(1, SWEEPS + 1):
         model.backfit(sets["train"], measure=MEASURE)

@@ -11,22 +11,22 @@ Sums are of whole numbers, so that neither threads nor buckets change the answer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.errors import DataError
 from rankinite.core.kernels import frozen
-from rankinite.measures.along.kernels import (
+from rankinite.measures.along.kernels.worth import (
     AVERAGE_PRECISION,
     CASCADE,
     CUMULATED,
-    N_BLOCKS,
     best_of_all,
 )
-from rankinite.measures.along.parts import Lines, Worth
-from rankinite.measures.along.walk import MOST_BUCKETS, Steps, Walk, nearness
+from rankinite.measures.along.parts import N_BLOCKS, Lines, Worth
+from rankinite.measures.along.walk import MOST_BUCKETS, Steps, Walk, is_wide
 from rankinite.measures.compute import Measuring
 from rankinite.measures.measure import Form, Measure
 
@@ -47,11 +47,17 @@ BY_RANK = (Form.RECIPROCAL_RANK, Form.AVERAGE_PRECISION)
 PAIRS_SAMPLED = 1 << 17
 # So many changes are sorted at once at most; a course with more of them is not given whole.
 MOST_TAKEN = 1 << 21
-MOST_ROUNDS = 8
+MOST_ROUNDS = 16
 # A query's measure is rounded to so many bits at most; what lies below is rounding itself.
 MOST_BITS = 48
-# Values that differ by less are equal but for rounding.
+# Values that differ by less are equal but for rounding; means of whole numbers round more.
 ROUNDING = 1e-12
+AS_GOOD = 1e-9
+# Where to try an interval, in parts of its width.
+SHARES = (0.5, 0.382, 0.618, 0.1, 0.9)
+# Of scores: what rounding may do to them, and how large they may be.
+NEAR_START = 1e-15
+LARGEST_SCORE = 1e150
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Along:
     alpha
         The middle of the best interval; or an end, if that is better than all intervals.
     interval
-        The best interval: all alphas in it rank alike.
+        The best interval: all alphas in it are worth the same.
     value
         The mean of the measure over the queries that count, at alpha.
     at_ends
@@ -132,7 +138,9 @@ class Following:
         top_grade: float,
         query_weight: Floats | None = None,
     ) -> None:
-        self._counts = np.ones(len(offsets) - 1) if query_weight is None else query_weight
+        counts = np.ones(len(offsets) - 1) if query_weight is None else query_weight
+        # Only proportions matter: the largest is 1.
+        self._counts = counts / counts.max() if counts.any() else counts
         self._measuring = Measuring([measure], labels, offsets, top_grade)
         own = np.nan_to_num(labels[measure.source], nan=0.0)
         values = np.ascontiguousarray(measure.document_values(own, top_grade))
@@ -142,7 +150,7 @@ class Following:
         if measure.form in BY_RANK:
             weights[:-1] /= np.arange(1, longest + 1)
         norms = _norms(measure, offsets, values, weights, sizes)
-        bound = _largest_value(measure, offsets, values, weights) * max(self._counts.max(), 1.0)
+        bound = _largest_value(measure, offsets, values, weights)
         # What a query counts and what its measure is divided by are one number for the kernels.
         some = self._counts > 0.0
         norms = np.divide(norms, self._counts, out=np.zeros(len(sizes)), where=some)
@@ -179,8 +187,8 @@ class Following:
         whole
             Give the whole course, however many intervals it has.
         """
-        lines = _lines(one, other, convex=True, end=1.0)
-        return self._best(lines, one, other, 0.0, whole=whole, with_peaks=True)
+        way = Way(one, other, 0.0, 1.0, convex=True)
+        return self._best(way, [], whole=whole, with_peaks=True)
 
     def best_step(
         self,
@@ -194,7 +202,8 @@ class Following:
     ) -> Along:
         """Find the best scores + alpha direction, with alpha from low to high.
 
-        If no alpha changes the measure, it is 1, or as near to it as the bounds allow.
+        If no alpha between the bounds changes the measure, alpha is 1, or the bound that is nearest
+        to 1 unless documents tie there to no good.
 
         Parameters
         ----------
@@ -207,39 +216,53 @@ class Following:
         with_peaks
             Look for single points that beat their neighbours.
         """
-        lines = _lines(scores + low * direction, direction, convex=False, end=high - low)
-        return self._best(lines, scores, direction, low, whole=whole, with_peaks=with_peaks)
+        way = Way(scores, direction, float(low), float(high), convex=False)
+        return self._best(way, [min(max(1.0, low), high)], whole=whole, with_peaks=with_peaks)
 
     def _best(
-        self, lines: Lines, one: Floats, other: Floats, low: float, *, whole: bool, with_peaks: bool
+        self, way: Way, without_steps: Sequence[float], *, whole: bool, with_peaks: bool
     ) -> Along:
+        """Find the best; ``without_steps`` is what is tried first if the measure never changes."""
+        lines = way.lines()
         steps, start = self._steps(lines, whole=whole, with_peaks=with_peaks)
         totals = start + np.append(0, np.cumsum(steps.changes))
         begins, ends = np.append(0.0, steps.ends), np.append(steps.begins, lines.end)
-        wide = ends - begins > nearness(ends, lines.end)
+        wide = is_wide(begins, ends, lines.near)
         best = _best_interval(totals, ends - begins, wide)
-        low_end, high_end = low, low + lines.end
-
-        def at(alpha: float) -> float:
-            return self.measure(_at(lines, one, other, alpha))
-
-        interval = (low + float(begins[best]), low + float(ends[best]))
-        alpha = interval[0] + (interval[1] - interval[0]) / 2
-        if not lines.convex and not len(steps.changes):
-            alpha = min(max(1.0, low_end), high_end)
-        value, at_ends = at(alpha), (at(low_end), at(high_end))
-        for end, worth in zip((low_end, high_end), at_ends, strict=True):
+        means = self._mean(totals)
+        interval = (float(way.alphas(begins[best])), float(way.alphas(ends[best])))
+        tried = [] if len(steps.changes) else list(without_steps)
+        tried += [interval[0] + share * (interval[1] - interval[0]) for share in SHARES]
+        alpha, value = self._first_as_good(way, tried, means[best])
+        at_ends = (self.measure(way.scores(way.low)), self.measure(way.scores(way.high)))
+        for end, worth in zip((way.low, way.high), at_ends, strict=True):
             if worth > value + ROUNDING:
                 alpha, interval, value = end, (end, end), worth
-        exact = self._mean(totals)
-        # All of it is as far off as the value that was measured: sums of whole numbers round.
-        course = Course(low + begins[wide], low + ends[wide], exact[wide], steps.is_whole)
-        peak = _peak(steps, totals, lines.end)
-        found = None
-        if peak is not None:
-            found = Peak(low + peak[0], float(self._mean(np.array([peak[1]]))[0]))
-            found = found if found.value > value + ROUNDING else None
-        return Along(alpha, interval, value, at_ends, course, found)
+        course = _course(way, begins[wide], ends[wide], means[wide], is_whole=steps.is_whole)
+        peak = self._peak(way, steps, totals, lines)
+        return Along(
+            alpha,
+            interval,
+            value,
+            at_ends,
+            course,
+            peak if peak is not None and peak.value > value + ROUNDING else None,
+        )
+
+    def _first_as_good(
+        self, way: Way, alphas: Sequence[float], expected: float
+    ) -> tuple[float, float]:
+        """Return the first alpha at which the measure is as expected, or the best; and its value.
+
+        An interval may have single points in it at which documents tie and the measure is lower.
+        """
+        found = []
+        for alpha in alphas:
+            found.append((self.measure(way.scores(alpha)), alpha))
+            if not found[-1][0] < expected - AS_GOOD:
+                return alpha, found[-1][0]
+        value, alpha = max(found, key=lambda one: one[0])
+        return alpha, value
 
     def _mean(self, totals: Floats | Integers) -> Floats:
         """Return means over the queries that count, from sums over those that change."""
@@ -263,14 +286,86 @@ class Following:
         if (found.wanted <= room).all():
             return found.steps(everything), found.start
         for _ in range(MOST_ROUNDS):
-            opened = found.counts > 0 if whole else found.which_can_win(lines.end)
+            opened = found.counts > 0 if whole else found.which_can_win(lines)
             if whole or found.counts[opened].sum() <= MOST_TAKEN:
                 break
             edges = found.finer(edges, opened)
             walk = Walk(lines, self._worth, edges, with_peaks=with_peaks)
             found = walk.follow(np.zeros(len(edges) - 1, np.bool_), np.zeros(N_BLOCKS, np.int64))
+        else:
+            opened = found.which_can_win(lines)  # exact all the same, at the cost of room
         found = walk.follow(opened, found.by_block[:, opened].sum(axis=1))
         return found.steps(opened), found.start
+
+    def _peak(self, way: Way, steps: Steps, totals: Integers, lines: Lines) -> Peak | None:
+        """Return the best point that beats both of its sides; None if none does."""
+        if not steps.peaks.any():
+            return None
+        first = np.append(
+            0, 1 + np.flatnonzero(is_wide(steps.ends[:-1], steps.begins[1:], lines.near))
+        )
+        last = np.append(first[1:], len(steps.peaks)) - 1
+        left, right = totals[first], totals[last + 1]
+        values = (left + right) / 2 + np.add.reduceat(steps.peaks, first)
+        beats = values > np.maximum(left, right)
+        if not beats.any():
+            return None
+        best = int(np.argmax(np.where(beats, values, -np.inf)))
+        alpha = float(way.alphas(steps.begins[first[best]]))
+        return Peak(alpha, float(self._mean(values[[best]])[0]))
+
+
+@dataclass(frozen=True)
+class Way:
+    """How scores depend on alpha.
+
+    Attributes
+    ----------
+    one, other
+        Two scores of each document; or with ``convex`` False a score and its slope.
+    low, high
+        The bounds of alpha.
+    convex
+        Whether scores are (1 - alpha) one + alpha other, or one + alpha other.
+    """
+
+    one: Floats
+    other: Floats
+    low: float
+    high: float
+    convex: bool
+
+    def scores(self, alpha: float) -> Floats:
+        """Return the scores at alpha."""
+        if self.convex:
+            return mixed(self.one, self.other, alpha)
+        return np.asarray(self.one + alpha * self.other)
+
+    def alphas(self, t: Floats | float) -> Floats:
+        """Return the alphas at places along the lines; the last is the bound itself."""
+        inside = np.minimum(self.low + t, self.high)
+        return np.asarray(np.where(t >= self.high - self.low, self.high, inside))
+
+    def lines(self) -> Lines:
+        """Return the lines of all documents, from low on."""
+        first = np.ascontiguousarray(self.scores(self.low), np.float64)
+        second = np.ascontiguousarray(self.other, np.float64)
+        largest, of_second = np.abs(first).max(), np.abs(second).max()
+        for size in (largest, of_second, np.abs(self.scores(self.high)).max()):
+            if not size <= LARGEST_SCORE:
+                raise DataError(
+                    f"scores: they reach {size:g} within the bounds of alpha; expected at most "
+                    f"{LARGEST_SCORE:g}"
+                )
+        rise = of_second + self.convex * largest
+        near = NEAR_START * float(largest / rise) if rise > 0.0 else 0.0
+        end = self.high - self.low
+        return Lines(frozen(first), frozen(second), float(self.convex), end, near)
+
+
+def mixed(one: Floats, other: Floats, alpha: float) -> Floats:
+    """Return (1 - alpha) one + alpha other."""
+    return np.asarray((1.0 - alpha) * one + alpha * other)
 
 
 def _edges(lines: Lines, offsets: Integers, n_pairs: int) -> Floats:
@@ -294,42 +389,19 @@ def _edges(lines: Lines, offsets: Integers, n_pairs: int) -> Floats:
     return np.unique(np.concatenate([ends, cuts]))
 
 
-def _lines(first: Floats, second: Floats, *, convex: bool, end: float) -> Lines:
-    one, other = np.ascontiguousarray(first), np.ascontiguousarray(second)
-    return Lines(frozen(one), frozen(other), float(convex), float(end))
-
-
-def _at(lines: Lines, one: Floats, other: Floats, alpha: float) -> Floats:
-    if lines.convex:
-        return mixed(one, other, alpha)
-    return np.asarray(one + alpha * other)
-
-
-def mixed(one: Floats, other: Floats, alpha: float) -> Floats:
-    """Return (1 - alpha) one + alpha other."""
-    return np.asarray((1.0 - alpha) * one + alpha * other)
-
-
 def _best_interval(totals: Integers, widths: Floats, wide: Mask) -> int:
     """Return the best interval; of several the widest, of those the first."""
     best = np.flatnonzero(wide & (totals == totals[wide].max()))
     return int(best[np.argmax(widths[best])])
 
 
-def _peak(steps: Steps, totals: Integers, end: float) -> tuple[float, float] | None:
-    """Return the best point that beats both of its sides, and its value; None if none does."""
-    if not steps.peaks.any():
-        return None
-    apart = np.append(True, steps.begins[1:] - steps.ends[:-1] > nearness(steps.begins[1:], end))
-    first = np.flatnonzero(apart)
-    last = np.append(first[1:], len(apart)) - 1
-    left, right = totals[first], totals[last + 1]
-    values = (left + right) / 2 + np.add.reduceat(steps.peaks, first)
-    beats = values > np.maximum(left, right)
-    if not beats.any():
-        return None
-    best = int(np.argmax(np.where(beats, values, -np.inf)))
-    return float(steps.begins[first[best]]), float(values[best])
+def _course(way: Way, begins: Floats, ends: Floats, means: Floats, *, is_whole: bool) -> Course:
+    """Return the course; of what rounding has torn apart no gaps are left in a whole one."""
+    starts, stops = way.alphas(begins), way.alphas(ends)
+    if is_whole:
+        starts = np.append(way.low, stops[:-1])
+        stops[-1] = way.high
+    return Course(starts, stops, means, is_whole)
 
 
 def _norms(

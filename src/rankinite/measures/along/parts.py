@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# Queries are followed in so many blocks, whatever the number of threads.
+N_BLOCKS = 64
+# Crossings that are nearer than this, relative to t, are one point: rounding tears apart what
+# crosses in one.
+NEAR = 1e-12
+
 
 class Worth(NamedTuple):
     """What documents and ranks are worth; the same for all scores.
@@ -54,12 +60,16 @@ class Lines(NamedTuple):
         1.0 for (1 - t) first + t second, 0.0 for first + t second.
     end
         How far t goes.
+    near
+        How near crossings must be, besides `NEAR`, to be one point: what rounding of the scores
+        does to the place of a crossing.
     """
 
     first: Floats
     second: Floats
     convex: float
     end: float
+    near: float
 
 
 class Tally(NamedTuple):
@@ -116,6 +126,10 @@ class Room(NamedTuple):
     values, survival
         The values of documents, line by line; the chances to go on past some of a line's
         documents, for every line that has several.
+    ranked, chances, ends
+        Documents that tie at a point, for the kernels of measures.
+    order, inner, keys, spare, scores
+        For putting documents in order.
     """
 
     first: Floats

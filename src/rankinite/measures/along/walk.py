@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.kernels import frozen
-from rankinite.measures.along.kernels import N_BLOCKS, NEAR, NEAR_START, follow_all
-from rankinite.measures.along.parts import Lines, Taken, Tally, Worth
+from rankinite.measures.along.kernels.follow import follow_all
+from rankinite.measures.along.parts import N_BLOCKS, NEAR, Lines, Taken, Tally, Worth
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,15 +44,16 @@ class Buckets:
     wanted: Integers
     start: int
 
-    def which_can_win(self, end: float) -> Mask:
+    def which_can_win(self, lines: Lines) -> Mask:
         """Tell which buckets may have a better value inside than the best between them."""
         some = self.counts > 0
         before = self.start + np.cumsum(self.changes) - self.changes
-        edges = np.append(0.0, self.lasts[some]), np.append(self.firsts[some], end)
-        wide = edges[1] - edges[0] > nearness(edges[1], end)
+        edges = np.append(0.0, self.lasts[some]), np.append(self.firsts[some], lines.end)
+        wide = is_wide(*edges, lines.near)
         known = np.append(before[some], self.start + self.changes.sum())[wide]
         least = known.max() if len(known) else np.iinfo(np.int64).min
-        rising = (self.rises > 0) & (before + self.rises >= least)
+        inside = is_wide(self.firsts, self.lasts, lines.near)
+        rising = inside & (self.rises > 0) & (before + self.rises >= least)
         peaked = (self.peaks > 0) & (before + self.rises + self.peaks > least)
         return np.asarray(rising | peaked)
 
@@ -129,6 +130,6 @@ class Walk:
         )
 
 
-def nearness(t: Floats, end: float) -> Floats:
-    """Return how wide an interval before t must be to be one."""
-    return np.asarray(NEAR * t + NEAR_START * end)
+def is_wide(begins: Floats, ends: Floats, near: float) -> Mask:
+    """Tell which intervals are more than what rounding has torn apart."""
+    return np.asarray(ends - begins > NEAR * ends + near)

@@ -1,0 +1,85 @@
+"""Rankers that a command is given as files: models, or their scores of one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankinite.cli.names import short_names
+from rankinite.cli.options import load_ranker, refuse_narrow_text
+from rankinite.core.errors import DataError, FileFormatError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rankinite.combine.combination import Combination
+    from rankinite.data.ranking_data import RankingData
+    from rankinite.rankers.learner import Learner
+
+MODEL_ENDING = ".rk"
+MODEL_BEGIN = b"PK\x03\x04"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A ranker that was given as a file.
+
+    Attributes
+    ----------
+    name
+        What it is called: the file without its ending.
+    path
+        The file.
+    ranker
+        What is in it; None if it holds scores.
+    """
+
+    name: str
+    path: Path
+    ranker: Learner | Combination | None
+
+    def scores(self, data: RankingData, source: Path, missing: str) -> NDArray[np.float64]:
+        """Return its scores of a data set, which was loaded from a file."""
+        if self.ranker is not None:
+            refuse_narrow_text(source, data, self.ranker.feature_names_)
+            return self.ranker.predict(data)
+        from rankinite.data.scores import load_scores
+
+        return load_scores(self.path, data, missing=missing, order=data.rows)
+
+
+def load_members(command: str, files: Sequence[Path]) -> list[Member]:
+    """Load models, and see that files of scores are there; each file is a member once."""
+    for k, path in enumerate(files):
+        if path.resolve() in [other.resolve() for other in files[:k]]:
+            raise UsageError(f"{command}: {path} was given twice; give each member once")
+    return [
+        Member(name, path, load_ranker(path) if _is_model(path) else None)
+        for name, path in zip(short_names(files), files, strict=True)
+    ]
+
+
+def _is_model(path: Path) -> bool:
+    if not path.exists():
+        raise FileFormatError(path, "there is no such file")
+    if path.is_dir():
+        raise FileFormatError(path, "this is a directory; expected a model file or scores")
+    if path.suffix == MODEL_ENDING or not path.is_file():  # what is read of a pipe is gone
+        return path.suffix == MODEL_ENDING
+    with path.open("rb") as file:
+        return file.read(len(MODEL_BEGIN)) == MODEL_BEGIN
+
+
+def refuse_samples(command: str, data: RankingData) -> None:
+    """Refuse samples of queries: they share documents, and tests take queries for independent."""
+    from rankinite.data.origins import first_sample
+
+    sample = first_sample(data.qids)
+    if sample is not None:
+        raise DataError(
+            f"{command}: the data hold samples, such as {sample!r}, which p-values would take for "
+            "independent queries; leave them out (rankinite data convert --originals)"
+        )

@@ -1,0 +1,1 @@
+"""The kernels of `along`, one file a stage."""
