@@ -152,3 +152,8 @@ def test_members_by_name():
     by_number = rk.BestMix(members(), tree="((1 3)2)").fit(VALID)
     np.testing.assert_array_equal(by_name.predict(TEST), by_number.predict(TEST))
     assert by_name.nodes_[0].text == "(err net)"
+
+
+def test_names_that_cannot_be_written_are_numbers():
+    assert str(neighbours(["a b", "c", "(d)"])) == "((1 2)3)"
+    assert str(parse_mix_tree("((1 2)3)", ["a b", "c", "(d)"])) == "((1 2)3)"

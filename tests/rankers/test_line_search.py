@@ -98,9 +98,9 @@ def test_a_file_without_its_weights_is_refused(tmp_path):
     ("bad", "words"),
     [
         ({"alpha_bounds": (5, 1)}, "the smaller first; got \\(5, 1\\)"),
-        ({"alpha_bounds": (-1, 1)}, "from 0"),
-        ({"alpha_bounds": 3}, "two numbers from 0"),
-        ({"alpha_bounds": (0.1, float("nan"))}, "two numbers from 0"),
+        ({"alpha_bounds": (-1, 1)}, "of at least 0"),
+        ({"alpha_bounds": 3}, "two numbers of at least 0"),
+        ({"alpha_bounds": (0.1, float("nan"))}, "two numbers of at least 0"),
         ({"line_search_on": "test"}, "'train', 'valid'"),
         ({"line_search_on": "valid"}, "no validation set"),
     ],

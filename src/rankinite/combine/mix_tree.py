@@ -31,8 +31,9 @@ class MixTree:
 
     @property
     def texts(self) -> list[str]:
-        """Every part as it is written."""
-        found = list(self.names)
+        """Every part as it is written: by names, or by numbers where a name cannot be written."""
+        plain = all(TOKEN.fullmatch(name) and name not in "()" for name in self.names)
+        found = list(self.names) if plain else [str(k + 1) for k in range(len(self.names))]
         for left, right in self.pairs:
             space = "" if found[left].endswith(")") or found[right].startswith("(") else " "
             found.append(f"({found[left]}{space}{found[right]})")

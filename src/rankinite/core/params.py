@@ -104,7 +104,8 @@ class Bounds:
         return number.allows(low) and number.allows(high) and bool(low < high)
 
     def __str__(self) -> str:
-        return f"two numbers from {self.low:g} to {LARGEST_BOUND:g}, the smaller first"
+        least = f" of at least {self.low:g}" if self.low > -LARGEST_BOUND else ""
+        return f"two numbers{least}, the smaller first"
 
 
 @dataclass(frozen=True)

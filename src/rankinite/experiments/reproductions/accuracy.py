@@ -230,7 +230,8 @@ def _trees_table(trial: Trial, needed: Sequence[tuple[float, int | None, int]]) 
         for level, mine, other in needed
     )
     columns = (f"Test {FIRST}", "Trees of McRank", "Trees of LambdaMART", "Ratio")
-    title = f"{trial.simulator}: trees of 20 leaves, at rate 0.15, for the same accuracy"
+    leaves, rate = OF_FIGURE["n_leaves"], OF_FIGURE["learning_rate"]
+    title = f"{trial.simulator}: trees of {leaves} leaves, at rate {rate}, for the same accuracy"
     return Sheet(title, columns, rows)
 
 

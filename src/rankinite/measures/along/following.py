@@ -12,13 +12,12 @@ Sums are of whole numbers, so that neither threads nor buckets change the answer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import DataError
 from rankinite.core.kernels import frozen
+from rankinite.measures.along.found import Along, Course, Peak
 from rankinite.measures.along.kernels.worth import (
     AVERAGE_PRECISION,
     CASCADE,
@@ -27,6 +26,7 @@ from rankinite.measures.along.kernels.worth import (
 )
 from rankinite.measures.along.parts import N_BLOCKS, Lines, Worth
 from rankinite.measures.along.walk import MOST_BUCKETS, Steps, Walk, is_wide
+from rankinite.measures.along.way import Way
 from rankinite.measures.compute import Measuring
 from rankinite.measures.measure import Form, Measure
 
@@ -55,66 +55,6 @@ ROUNDING = 1e-12
 AS_GOOD = 1e-9
 # Where to try an interval, in parts of its width.
 SHARES = (0.5, 0.382, 0.618, 0.1, 0.9)
-# Of scores: what rounding may do to them, and how large they may be.
-NEAR_START = 1e-15
-LARGEST_SCORE = 1e150
-
-
-@dataclass(frozen=True)
-class Course:
-    """A measure against alpha: constant on intervals.
-
-    Attributes
-    ----------
-    begins, ends
-        The intervals, in order; each ends where the next begins, unless the course is not whole.
-    values
-        The measure on each.
-    is_whole
-        Whether all intervals are there; of very many, some stretches are left out.
-    """
-
-    begins: Floats
-    ends: Floats
-    values: Floats
-    is_whole: bool
-
-
-@dataclass(frozen=True)
-class Peak:
-    """A single alpha, where documents tie, that is worth more than what is next to it."""
-
-    alpha: float
-    value: float
-
-
-@dataclass(frozen=True)
-class Along:
-    """The best of a measure along alpha.
-
-    Attributes
-    ----------
-    alpha
-        The middle of the best interval; or an end, if that is better than all intervals.
-    interval
-        The best interval: all alphas in it are worth the same.
-    value
-        The mean of the measure over the queries that count, at alpha.
-    at_ends
-        The same at the two ends of alpha's range.
-    course
-        The measure against alpha.
-    peak
-        The best single point that beats its neighbours and the best interval, if there is one: an
-        expectation over the order of documents that tie there and nowhere else.
-    """
-
-    alpha: float
-    interval: tuple[float, float]
-    value: float
-    at_ends: tuple[float, float]
-    course: Course
-    peak: Peak | None
 
 
 class Following:
@@ -313,59 +253,6 @@ class Following:
         best = int(np.argmax(np.where(beats, values, -np.inf)))
         alpha = float(way.alphas(steps.begins[first[best]]))
         return Peak(alpha, float(self._mean(values[[best]])[0]))
-
-
-@dataclass(frozen=True)
-class Way:
-    """How scores depend on alpha.
-
-    Attributes
-    ----------
-    one, other
-        Two scores of each document; or with ``convex`` False a score and its slope.
-    low, high
-        The bounds of alpha.
-    convex
-        Whether scores are (1 - alpha) one + alpha other, or one + alpha other.
-    """
-
-    one: Floats
-    other: Floats
-    low: float
-    high: float
-    convex: bool
-
-    def scores(self, alpha: float) -> Floats:
-        """Return the scores at alpha."""
-        if self.convex:
-            return mixed(self.one, self.other, alpha)
-        return np.asarray(self.one + alpha * self.other)
-
-    def alphas(self, t: Floats | float) -> Floats:
-        """Return the alphas at places along the lines; the last is the bound itself."""
-        inside = np.minimum(self.low + t, self.high)
-        return np.asarray(np.where(t >= self.high - self.low, self.high, inside))
-
-    def lines(self) -> Lines:
-        """Return the lines of all documents, from low on."""
-        first = np.ascontiguousarray(self.scores(self.low), np.float64)
-        second = np.ascontiguousarray(self.other, np.float64)
-        largest, of_second = np.abs(first).max(), np.abs(second).max()
-        for size in (largest, of_second, np.abs(self.scores(self.high)).max()):
-            if not size <= LARGEST_SCORE:
-                raise DataError(
-                    f"scores: they reach {size:g} within the bounds of alpha; expected at most "
-                    f"{LARGEST_SCORE:g}"
-                )
-        rise = of_second + self.convex * largest
-        near = NEAR_START * float(largest / rise) if rise > 0.0 else 0.0
-        end = self.high - self.low
-        return Lines(frozen(first), frozen(second), float(self.convex), end, near)
-
-
-def mixed(one: Floats, other: Floats, alpha: float) -> Floats:
-    """Return (1 - alpha) one + alpha other."""
-    return np.asarray((1.0 - alpha) * one + alpha * other)
 
 
 def _edges(lines: Lines, offsets: Integers, n_pairs: int) -> Floats:
