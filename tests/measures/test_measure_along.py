@@ -234,6 +234,12 @@ def test_scales_that_differ(scale, form):
     assert found.peak is None
 
 
+def test_a_direction_that_is_lost_in_rounding():
+    query = ([1e100, 0], [0, 1], [1, 0])
+    found = following([query], "MRR").best_step(*arrays([query]), 0.1, 5)
+    assert (found.alpha, found.value, found.interval) == (1.0, 1.0, (0.1, 5.0))
+
+
 def test_scores_that_are_too_large_are_refused():
     query = ([1e300, 0], [0, 1], [0, 1])
     with pytest.raises(DataError, match="they reach 1e\\+300"):

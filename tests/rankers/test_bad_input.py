@@ -64,7 +64,7 @@ OF_TREES = [
     ({"queries_per_tree": 0}, "queries_per_tree must be a finite number, above 0 and at most 1"),
     ({"features_per_tree": -1}, "features_per_tree must be a finite number, above 0 and at most"),
     ({"criterion": "gini"}, "criterion must be one of 'mse', 'newton'; got 'gini'"),
-    ({"step": "leap"}, "step must be one of 'newton', 'gradient'; got 'leap'"),
+    ({"step": "leap"}, "step must be one of 'newton', 'gradient'"),
     ({"max_depth": 0}, "max_depth must be a whole number of at least 1, or one of None; got 0"),
     ({"min_docs_in_leaf": 0}, "min_docs_in_leaf must be a whole number of at least 1; got 0"),
     ({"min_gain": -1.0}, "min_gain must be a finite number, at least 0; got -1.0"),

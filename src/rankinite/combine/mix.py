@@ -94,7 +94,8 @@ def best_mix(
     """Find the exact best mix of two rankers (LambdaSMART, Sec. 4).
 
     Every point at which two documents of a query cross is followed. The best value is taken over
-    the open intervals between such points, and the two ends.
+    the open intervals between such points, and the two ends. Points that differ by a part in 10^12
+    or less are one; so the scales of the two rankers should not differ by nearly as much.
 
     Parameters
     ----------

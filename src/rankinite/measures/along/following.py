@@ -168,6 +168,8 @@ class Following:
         totals = start + np.append(0, np.cumsum(steps.changes))
         begins, ends = np.append(0.0, steps.ends), np.append(steps.begins, lines.end)
         wide = is_wide(begins, ends, lines.near)
+        if not wide.any():  # all of it is rounding of far larger scores
+            wide = ends - begins == (ends - begins).max()
         best = _best_interval(totals, ends - begins, wide)
         means = self._mean(totals)
         interval = (float(way.alphas(begins[best])), float(way.alphas(ends[best])))
