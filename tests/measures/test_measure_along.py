@@ -72,7 +72,7 @@ def test_mixes_agree_with_trying_every_gap(queries, text):
     check_against_trying(found, queries, text, naive_along.mixed, 0, 1)
 
 
-BOUNDS = [(0, 1), (0, 4), (0, 0.5), (0.5, 8), (-2, 2), (0, 1e15), (1e-15, 1)]
+BOUNDS = [(0, 1), (0, 4), (0, 0.5), (0.5, 8), (-2, 2), (0, 1e15), (0.125, 1)]
 
 
 @settings(max_examples=200, deadline=None)

@@ -68,7 +68,7 @@ class Buckets:
         """Return the changes of opened buckets one by one, and those of others as one each."""
         others = (self.counts > 0) & ~opened
         begins = np.concatenate([self.taken.times, self.firsts[others]])
-        order = np.argsort(begins, kind="stable")
+        order = np.argsort(begins)
         return Steps(
             begins[order],
             np.concatenate([self.taken.times, self.lasts[others]])[order],

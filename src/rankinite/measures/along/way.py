@@ -14,7 +14,7 @@ from rankinite.measures.along.parts import Lines
 Floats = NDArray[np.float64]
 
 # Of scores: what rounding may do to them, and how large they may be.
-NEAR_START = 1e-15
+NEAR_START = 4e-15
 LARGEST_SCORE = 1e150
 
 

@@ -99,9 +99,10 @@ def meeting(first: Floats, second: Floats, at: np.uint64, lines: Lines, now: flo
     """Return when the line at a position meets the next: not before now, or never."""
     ahead = first[at] - first[at + ONE]
     rise = ahead * lines.convex - (second[at] - second[at + ONE])
-    t = ahead / rise if rise > 0.0 else np.inf
+    # Whether they ever meet is as good as random: nothing here is left to a branch.
+    t = ahead / (rise if rise > 0.0 else 1.0)
     t = t if t > now else now
-    return t if t < lines.end else np.inf
+    return t if (rise > 0.0) & (t < lines.end) else np.inf
 
 
 @kernel
