@@ -20,8 +20,7 @@ from rankinite.data.splits import split_queries
 from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.rankers.ranker import Ranker
-from rankinite.stats.differences import mean_differences
-from rankinite.stats.t_test import t_test
+from rankinite.stats.t_test import gain_and_p
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -155,8 +154,8 @@ def best_subset(
     search = (_every if method == EVERY else _greedy)(found, progress or Silent())
     best = search(0)
     held_out = _held_out(found, search)
-    gain, p_value = _compared(held_out, found.per_query(found.full))
-    naive_gain, naive_p_value = _compared(found.per_query(best), found.per_query(found.full))
+    gain, p_value = gain_and_p(held_out, found.per_query(found.full))
+    naive_gain, naive_p_value = gain_and_p(found.per_query(best), found.per_query(found.full))
     better = best if p_value < level and gain > 0 else found.full
     return SubsetSearch(
         chosen=found.subset(better).members,
@@ -180,13 +179,6 @@ def _held_out(found: _Values, search: Search) -> Floats:
         chosen = [found.per_query(search(part)) for part in (1, 2)]
         values[second], values[first] = chosen[0][second], chosen[1][first]
     return values
-
-
-def _compared(values: Floats, others: Floats) -> tuple[float, float]:
-    """Return the mean difference over the queries that count, and the p-value of the t-test."""
-    counted = ~np.isnan(others)
-    both = np.stack([values[counted], others[counted]])
-    return float(mean_differences(both)[0, 1]), float(t_test(both)[0, 1])
 
 
 def _table(found: _Values) -> tuple[Subset, ...]:

@@ -21,10 +21,10 @@ from rankinite.core.params import OneOf, Real, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.experiments.mixing import gain_and_p
 from rankinite.measures.measure import Measure
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.ranker import Ranker
+from rankinite.stats.t_test import gain_and_p
 
 Floats = NDArray[np.float64]
 

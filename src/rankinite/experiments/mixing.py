@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from rankinite.combine.mix import BOUNDS, CONVEX, Mix, best_mix
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import evaluate_all, mean_of_counted
+from rankinite.evaluation.evaluate import evaluate_all
 from rankinite.measures.measure import Measure
-from rankinite.stats.t_test import t_test
+from rankinite.stats.t_test import gain_and_p
 
 Floats = NDArray[np.float64]
 
@@ -100,10 +100,3 @@ def mix_scores(
     gain, p_value = gain_and_p(*values)
     n_queries = int((~np.isnan(values[0])).sum())
     return Mixing((first, second), found, limits, mixed, n_queries, better, gain, p_value)
-
-
-def gain_and_p(values: Floats, others: Floats) -> tuple[float, float]:
-    """Return how much better values are than others, and the p-value of the paired t-test."""
-    both = np.stack([values, others])
-    counted = both[:, ~np.isnan(both).any(axis=0)]
-    return mean_of_counted(values - others), float(t_test(counted)[0, 1])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from rankinite.stats.differences import Differences
+from rankinite.stats.differences import Differences, mean_differences
 from rankinite.stats.units import Floats, Units
 
 SMALLEST_P = float(np.finfo(np.float64).tiny)
@@ -37,6 +37,26 @@ def t_test(values: Floats) -> Floats:
         found = Differences.between(values[..., i + 1 :, :], values[..., i : i + 1, :])
         p[..., i, i + 1 :] = p[..., i + 1 :, i] = _p_values(found)
     return p
+
+
+def gain_and_p(values: Floats, others: Floats) -> tuple[float, float]:
+    """Return how much better values are than others, and the p-value of the paired t-test.
+
+    Parameters
+    ----------
+    values, others
+        One value a query; NaN where the query does not count.
+
+    Examples
+    --------
+    >>> gain, p = gain_and_p(np.array([2.0, np.nan, 4.0, 6.0]), np.array([1.0, np.nan, 2.0, 3.0]))
+    >>> gain, round(p, 4)
+    (2.0, 0.0742)
+    """
+    both = np.stack([values, others])
+    both = both[:, ~np.isnan(both).any(axis=0)]
+    gain = float(mean_differences(both)[0, 1]) if both.size else float("nan")
+    return gain, float(t_test(both)[0, 1])
 
 
 def _p_values(differences: Differences) -> Floats:

@@ -14,9 +14,9 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.experiments.combining import HIDDEN
 from rankinite.experiments.findings import Findings, Sheet
-from rankinite.experiments.mixing import gain_and_p
 from rankinite.experiments.reproductions.setting import Floats, Setting, with_error
 from rankinite.rankers.lambdamart import LambdaMART
+from rankinite.stats.t_test import gain_and_p
 
 MEASURES = ("ERR", "NDCG@10")
 TARGETS = ("ERR", "NDCG")

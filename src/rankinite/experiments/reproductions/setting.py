@@ -17,7 +17,7 @@ from rankinite.data.simulators.markets import MARKETS
 from rankinite.data.simulators.polynomials import polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.stats.t_test import t_test
+from rankinite.stats.t_test import gain_and_p
 
 Floats = NDArray[np.float64]
 
@@ -90,8 +90,7 @@ def standard_error(values: Floats) -> float:
 
 def p_value(one: Floats, other: Floats) -> float:
     """Return the two-sided p-value of the paired t-test."""
-    both = np.stack([one, other])
-    return float(t_test(both[:, ~np.isnan(both).any(axis=0)])[0, 1])
+    return gain_and_p(one, other)[1]
 
 
 def short(measure: str) -> str:
