@@ -82,7 +82,7 @@ def test_a_plan_gives_the_bits_of_gradients(objective):
 def test_a_plan_cannot_be_written(objective):
     plan = objective.prepare(some_targets([5, 6])[0]).plan
     arrays = [field for field in plan if isinstance(field, np.ndarray)]
-    assert len(arrays) == 7
+    assert len(arrays) == 8
     assert not any(array.flags.writeable for array in arrays)
     assert all(array.flags.c_contiguous for array in arrays)
     assert all(type(field) in (int, float, np.ndarray) for field in plan)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rankinite.core.kernels import kernel
 from rankinite.nets.kernels import backward, fill_inputs, filled, forward
 from rankinite.nets.parts import Layers, Room, Source
-from rankinite.objectives.plan import Plan, Scratch
-from rankinite.objectives.plan_kernels import new_scratch, plan_lambdas
+from rankinite.objectives.plan import Blend, Scratch
+from rankinite.objectives.plan_kernels import blend_lambdas, new_scratch
 
 # The kind of a plan whose lambdas were computed before.
 GIVEN = -1
@@ -29,12 +29,15 @@ class Documents(NamedTuple):
         The scores that the net's are added to.
     scores, lambdas, slopes
         The scores, the lambdas, and how fast these fall when scores rise.
+    spare
+        Two rows, if several plans are followed; else nothing.
     """
 
     start: Floats
     scores: Floats
     lambdas: Floats
     slopes: Floats
+    spare: Floats
 
 
 class Adam(NamedTuple):
@@ -60,7 +63,7 @@ def query_gradient(
     source: Source,
     layers: Layers,
     weights: Numbers,
-    plan: Plan,
+    blend: Blend,
     documents: Documents,
     room: Room,
     scratch: Scratch,
@@ -68,6 +71,7 @@ def query_gradient(
     target: Numbers,
 ) -> None:
     """Score a query, find its lambdas, and add what they ask of the weights to the target."""
+    plan = blend.plans[0]
     first = plan.offsets[q]
     n = plan.offsets[q + 1] - first
     fill_inputs(source, first, n, room.activity, layers.strides[0])
@@ -75,7 +79,10 @@ def query_gradient(
     for i in range(n):
         documents.scores[first + i] = documents.start[first + i] + room.activity[at + i]
     if plan.kind != GIVEN:
-        plan_lambdas(q, documents.scores, plan, scratch, documents.lambdas, documents.slopes)
+        blend_lambdas(
+            q, documents.scores, blend, scratch, documents.spare, documents.lambdas,
+            documents.slopes,
+        )  # fmt: skip
     moves = False
     for i in range(filled(n)):
         push = documents.lambdas[first + i] * rate if i < n else 0.0
@@ -113,7 +120,7 @@ def go_through(
     source: Source,
     layers: Layers,
     weights: Numbers,
-    plan: Plan,
+    blend: Blend,
     documents: Documents,
     room: Room,
     by_query: bool,
@@ -126,12 +133,12 @@ def go_through(
 
     Without moments steps go straight along the lambdas.
     """
-    scratch = new_scratch(len(plan.rank_weights))
+    scratch = new_scratch(len(blend.plans[0].rank_weights))
     straight = by_query and len(adam.first) == 0
     target = weights if straight else gradient
     for q in queries:
         query_gradient(
-            q, source, layers, weights, plan, documents, room, scratch, rate if straight else 1.0,
+            q, source, layers, weights, blend, documents, room, scratch, rate if straight else 1.0,
             target,
         )  # fmt: skip
         if by_query and not straight:

@@ -13,8 +13,8 @@ from rankinite.nets.kernels import score_documents
 from rankinite.nets.net import Net
 from rankinite.nets.parts import Room
 from rankinite.nets.steps import GIVEN, Adam, Documents, adam_step, go_through
-from rankinite.objectives.objective import Gradients, GradientsOfSome, Planned
-from rankinite.objectives.plan import NO_NUMBERS, NO_PLACES, Plan
+from rankinite.objectives.objective import Blended, Gradients, GradientsOfSome, Planned
+from rankinite.objectives.plan import NO_NUMBERS, NO_PLACES, Plan, alone
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -93,9 +93,11 @@ class Teacher:
         self._layers = net.layers
         self._source = net.source(X, rows)
         self._gradients = gradients
-        self._is_planned = isinstance(gradients, Planned)
-        self._plan = gradients.plan if isinstance(gradients, Planned) else _given(offsets)
-        self._documents = Documents(frozen(start), *(np.zeros(n_docs) for _ in range(3)))
+        self._is_planned = isinstance(gradients, (Planned, Blended))
+        self._blend = alone(gradients.plan if isinstance(gradients, Planned) else _given(offsets))
+        spare = np.zeros((2, n_docs if isinstance(gradients, Blended) else 0))
+        scores, lambdas, slopes = np.zeros((3, n_docs))
+        self._documents = Documents(frozen(start), scores, lambdas, slopes, spare)
         self.sizes = np.diff(offsets)
         self._offsets = offsets
         self._together = min(queries_per_step or n_queries, n_queries)
@@ -127,6 +129,8 @@ class Teacher:
             The learning rate; and the share of the weights that is taken away a step, times it.
         """
         moments = moments.copy()
+        if isinstance(self._gradients, Blended):
+            self._blend = self._gradients.blend(number)
         # What is too large for 32 bits makes weights run away, which `Climb` notices.
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = np.array(
@@ -160,7 +164,7 @@ class Teacher:
     ) -> None:
         own = Room(*(array[room] for array in self._rooms))
         go_through(
-            queries, self._source, self._layers, weights, self._plan, self._documents, own,
+            queries, self._source, self._layers, weights, self._blend, self._documents, own,
             by_query, rate, adam, n_steps, gradient,
         )  # fmt: skip
 
@@ -228,8 +232,8 @@ class Teacher:
 
 def _given(offsets: Integers) -> Plan:
     """Return the plan of lambdas that were computed before."""
-    none = frozen(NO_NUMBERS)
+    none, places = frozen(NO_NUMBERS), frozen(NO_PLACES)
     return Plan(
-        GIVEN, 0, 0, 0, 0.0, frozen(np.ascontiguousarray(offsets)), none, frozen(NO_PLACES), none,
-        none, none, none,
+        GIVEN, 0, 0, 0, 0.0, frozen(np.ascontiguousarray(offsets)), none, places, none, none,
+        places, none, none,
     )  # fmt: skip

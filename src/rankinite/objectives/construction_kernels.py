@@ -1,5 +1,6 @@
 """The kernels of the other constructions of a lambda gradient (Optimality, Sec. 7).
 
+Tied pairs and the sigmoid cost (Objectives) are in files of their own, and join the others here.
 They begin as those of `kernels` do: documents are ranked, rows are filled by rank, and the ranks
 are closed over documents without a label. None of them is compiled for `Lambdas`.
 """
@@ -13,21 +14,26 @@ from numpy.typing import NDArray
 
 from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
 from rankinite.objectives.kernels import (
+    BY_DISTANCE,
     LANES,
     WIDEST_SPREAD,
     fits_usual,
     keep_labelled,
     new_scratch,
+    normaliser,
     push,
     rank_documents,
 )
 from rankinite.objectives.plan import (
     DISCRETE_BOUNDED,
     LOCAL_COST,
+    SIGMOID_COST,
     SPRING_SMOOTH,
+    TIED_PAIRS,
     Plan,
     Scratch,
 )
+from rankinite.objectives.sigmoid_kernels import push_sigmoid
 from rankinite.objectives.swaps import (
     AVERAGE_PRECISION,
     CASCADE,
@@ -44,6 +50,7 @@ from rankinite.objectives.swaps import (
     Ranked,
     fill_swaps,
 )
+from rankinite.objectives.tied_kernels import push_tied
 
 # Where documents are moved, two rows hold other things than for swaps: what a rank is worth, and
 # what stands above it.
@@ -249,12 +256,14 @@ def query_constructed(
 ) -> None:
     """Write lambdas and weights of the documents of one query, of whichever construction."""
     kind, form, reach, scale = plan.kind, plan.form, plan.reach, plan.scales[q]
+    by_distance = plan.normalise == BY_DISTANCE
     offsets, values, shuffle = plan.offsets, plan.values, plan.shuffle
     usual, usual_bits, wide, wide_bits, order, keys, rounded, above, _ = scratch
     start, n = offsets[q], offsets[q + 1] - offsets[q]
     r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
-    labelled = 0
+    labelled, factor = 0, 0.0
     if scale > 0.0:
+        total = 0.0
         gaps = rank_documents(
             r, bits, order, keys, rounded, above, n, start, scores, values, shuffle
         )
@@ -263,9 +272,13 @@ def query_constructed(
             fill_worth(r, n, form, plan.rank_weights)
         else:
             reach = min(fill_swaps(r, n, form, plan.rank_weights, scale), reach)
-        if gaps:
+        if gaps and kind != TIED_PAIRS:
             labelled, reach = keep_labelled(r, order, n, reach, values, start)
-        if kind == SPRING_SMOOTH:
+        if kind == TIED_PAIRS:
+            total = push_tied(r, order, keys, plan.groups, start, n, reach, by_distance)
+        elif kind == SIGMOID_COST:
+            total = push_sigmoid(r, labelled, reach, plan.margin, by_distance)
+        elif kind == SPRING_SMOOTH:
             spring_smooth(r, labelled)
         elif kind == LOCAL_COST:
             local_cost(r, labelled, reach)
@@ -273,9 +286,8 @@ def query_constructed(
             discrete_bounded(r, labelled, form)
         else:
             local_gradient(r, labelled, reach, plan.margin)
-    write_ranked(
-        r, labelled, plan.query_weight[q], order, shuffle, start, n, out_lambda, out_weight
-    )
+        factor = plan.query_weight[q] * normaliser(r, labelled, n, plan.normalise, total)
+    write_ranked(r, labelled, factor, order, shuffle, start, n, out_lambda, out_weight)
 
 
 @parallel_kernel

@@ -7,7 +7,9 @@ is added to the weights of both (LambdaSMART, Sec. 3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,7 @@ from rankinite.measures.text import parse_measure
 from rankinite.objectives import kernels, swaps
 from rankinite.objectives.labels import labels_of, read_only
 from rankinite.objectives.objective import EVERY_QUERY, Floats, Targets
-from rankinite.objectives.plan import NO_NUMBERS, PAIRS, Plan
+from rankinite.objectives.plan import NO_NUMBERS, NO_PLACES, PAIRS, Plan
 
 NORMALISE = {
     "none": kernels.AS_IT_IS,
@@ -73,7 +75,7 @@ class Lambdas:
         normalise: str = "none",
         gain_only: bool = False,
     ) -> None:
-        _check_options("Lambdas", truncation, normalise)
+        check_options("Lambdas", truncation, normalise)
         check("Lambdas", "gain_only", gain_only, OneOf([False, True]))
         one = one_measure("Lambdas", measure)
         if gain_only and one.form != Form.RECIPROCAL_RANK:
@@ -118,7 +120,7 @@ class RankNet:
     normalise: str = "none"
 
     def __post_init__(self) -> None:
-        _check_options("RankNet", self.truncation, self.normalise)
+        check_options("RankNet", self.truncation, self.normalise)
         check("RankNet", "source", self.source, Either(SourceName(), OneOf([None])))
 
     def prepare(self, targets: Targets) -> PairGradients:
@@ -133,6 +135,22 @@ class RankNet:
             reach=self.truncation or DEEPEST,
             normalise=NORMALISE[self.normalise],
         )
+
+
+@dataclass(frozen=True)
+class Adjustable:
+    """An objective whose truncation and normalisation are those of the ranker that follows it."""
+
+    truncation: int | None = field(default=None, init=False)
+    normalise: str = field(default="none", init=False)
+
+    def adjusted(self, *, truncation: int | None, normalise: str) -> Self:
+        """Return the objective with these; see `Lambdas`."""
+        check_options(type(self).__name__, truncation, normalise)
+        new = copy(self)
+        object.__setattr__(new, "truncation", truncation)
+        object.__setattr__(new, "normalise", normalise)
+        return new
 
 
 class PairGradients:
@@ -158,6 +176,7 @@ class PairGradients:
         normalise: int = kernels.AS_IT_IS,
         kind: int = PAIRS,
         margin: float = 0.0,
+        groups: NDArray[np.int64] = NO_PLACES,
     ) -> None:
         if targets.doc_weight is not None:
             raise UsageError(
@@ -179,10 +198,18 @@ class PairGradients:
             values=read_only(values[shuffle]),
             shuffle=read_only(shuffle, np.int64),
             rank_weights=read_only(rank_weights),
-            scales=read_only(np.where(_has_pairs(values, offsets), scales, 0.0)),
+            scales=read_only(np.where(_has_pairs(values, offsets, groups), scales, 0.0)),
+            groups=read_only(groups[shuffle] if len(groups) else groups, np.int64),
             query_weight=read_only(np.ones(len(offsets) - 1) if weight is None else weight),
             doc_weight=read_only(NO_NUMBERS),
         )
+
+    def as_part(self, normalise: int) -> Self:
+        """Return the same lambdas, scaled in another way and without the queries' weights."""
+        new = copy(self)
+        weight = read_only(np.ones(len(self.plan.query_weight)))
+        new.plan = self.plan._replace(normalise=normalise, query_weight=weight)
+        return new
 
     def gradients(
         self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
@@ -203,7 +230,8 @@ class PairGradients:
         kernels.all_lambdas(given, self.blocks, self.plan, queries, out_lambda[0], out_weight[0])
 
 
-def _check_options(owner: str, truncation: int | None, normalise: str) -> None:
+def check_options(owner: str, truncation: int | None, normalise: str) -> None:
+    """Refuse a truncation or a way to normalise that there is not."""
     check(owner, "truncation", truncation, TRUNCATION)
     check(owner, "normalise", normalise, OneOf(list(NORMALISE)))
 
@@ -219,8 +247,8 @@ def one_measure(owner: str, measure: str | Measure | GradedMeasure) -> Measure:
     value = parse_measure(measure) if isinstance(measure, str) else measure
     if isinstance(value, GradedMeasure):
         raise UsageError(
-            f"{owner}: {value} has several tiers, for which there are no lambda gradients yet; "
-            f"give one measure, such as {value.tiers[0]}"
+            f"{owner}: {value} has several tiers; give one measure, such as {value.tiers[0]}, or "
+            f"use Graded({value}), whose lambdas are those of all tiers"
         )
     if not isinstance(value, Measure):
         raise UsageError(f"{owner}: {value!r} is not a measure; give one, such as 'NDCG@10'")
@@ -277,10 +305,28 @@ def _best(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Float
     return np.asarray(best[0])
 
 
-def _has_pairs(values: Floats, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which queries have documents of different values; NaN is none."""
-    largest = np.fmax.reduceat(values, offsets[:-1])
-    return np.asarray(largest > np.fmin.reduceat(values, offsets[:-1]))
+def _has_pairs(
+    values: Floats, offsets: NDArray[np.int64], groups: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Tell which queries have documents of different values, in one group; NaN is none."""
+    if len(groups) == 0:
+        return _differ(values, offsets[:-1])
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((groups, query))
+    order = order[groups[order] >= 0]
+    has = np.zeros(len(offsets) - 1, np.bool_)
+    if len(order):
+        begins = np.flatnonzero(
+            np.diff(groups[order], prepend=-1) | np.diff(query[order], prepend=-1)
+        )
+        has[query[order][begins][_differ(values[order], begins)]] = True
+    return has
+
+
+def _differ(values: Floats, begins: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which stretches have different values; NaN is none."""
+    largest = np.fmax.reduceat(values, begins)
+    return np.asarray(largest > np.fmin.reduceat(values, begins))
 
 
 def _shuffled(offsets: NDArray[np.int64], seed: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.objectives.plan import Plan
+from rankinite.objectives.plan import Blend, Plan
 
 Floats = NDArray[np.float64]
 
@@ -110,6 +110,14 @@ class Planned(Gradients, Protocol):
     """
 
     plan: Plan
+
+
+@runtime_checkable
+class Blended(Gradients, Protocol):
+    """Gradients of one output that follow several plans, in shares that change by iteration."""
+
+    def blend(self, iteration: int) -> Blend:
+        """Return what `plan_kernels.blend_lambdas` follows in an iteration."""
 
 
 class Objective(Protocol):

@@ -7,12 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.kernels import frozen
+
 # The kinds of plans: which kernel gives the lambdas.
 PAIRS, SPRING_SMOOTH, LOCAL_COST, LOCAL_GRADIENT, DISCRETE_BOUNDED = range(5)
 SQUARED_ERROR, CENTRED_SQUARED_ERROR, LOGISTIC = range(5, 8)
+SIGMOID_COST, TIED_PAIRS = range(8, 10)
 
 NO_NUMBERS = np.zeros(0)
 NO_PLACES = np.zeros(0, np.int64)
+ALONE = np.array([1.0, 0.0])
 
 
 class Plan(NamedTuple):
@@ -29,7 +33,7 @@ class Plan(NamedTuple):
     normalise
         How a query's lambdas are scaled, as in `kernels`.
     margin
-        What a local gradient adds to differences of scores.
+        What a local gradient and the sigmoid cost add to differences of scores.
     offsets
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     values
@@ -41,6 +45,9 @@ class Plan(NamedTuple):
         What each rank is worth, as many as the longest query has documents.
     scales
         What a query's unnormalised measure is multiplied by; 0 where it has no pairs.
+    groups
+        Only documents of one group make pairs, and those of group -1 make none; in the order of
+        ``shuffle``, and empty if all do.
     query_weight
         One weight a query.
     doc_weight
@@ -57,8 +64,32 @@ class Plan(NamedTuple):
     shuffle: NDArray[np.int64]
     rank_weights: NDArray[np.float64]
     scales: NDArray[np.float64]
+    groups: NDArray[np.int64]
     query_weight: NDArray[np.float64]
     doc_weight: NDArray[np.float64]
+
+
+class Blend(NamedTuple):
+    """Plans that are followed together: a weighted sum of their lambdas, scaled query by query.
+
+    Attributes
+    ----------
+    plans
+        Two or more, of the same documents; a plan that is followed alone stands there twice, so
+        that kernels need not be compiled for it and for two.
+    shares
+        What the lambdas of each plan are multiplied by. If the first share is 1 its plan is
+        followed alone, scaled as it says itself.
+    normalise
+        How the sum is scaled, as in `kernels`.
+    query_weight
+        One weight a query.
+    """
+
+    plans: tuple[Plan, ...]
+    shares: NDArray[np.float64]
+    normalise: int
+    query_weight: NDArray[np.float64]
 
 
 class Scratch(NamedTuple):
@@ -85,3 +116,8 @@ class Scratch(NamedTuple):
     rounded: NDArray[np.float32]
     above: NDArray[np.int32]
     every: NDArray[np.bool_]
+
+
+def alone(plan: Plan) -> Blend:
+    """Return a plan as kernels take it that could follow several."""
+    return Blend((plan, plan), frozen(ALONE), plan.normalise, plan.query_weight)

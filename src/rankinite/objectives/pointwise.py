@@ -224,6 +224,7 @@ def _plan(kind: int, values: Floats, weights: Floats, offsets: NDArray[np.int64]
         shuffle=no_places,
         rank_weights=nothing,
         scales=nothing,
+        groups=no_places,
         query_weight=nothing,
         doc_weight=read_only(weights),
     )

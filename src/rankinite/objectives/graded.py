@@ -1,0 +1,210 @@
+"""Lambda gradients of a graded measure: what a tier leaves open, the next one decides.
+
+Documents of one query push each other in a tier only if they are tied in all tiers above
+(Objectives, Sec. 4.2), so that tiers do not contradict each other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import UsageError
+from rankinite.core.params import Either, OneOf, Real, Whole, check
+from rankinite.core.wording import plain_number
+from rankinite.measures.measure import DEEPEST, GradedMeasure, Measure
+from rankinite.measures.text import parse_measure
+from rankinite.objectives.combined import CombinedGradients
+from rankinite.objectives.constructions import ConstructedGradients
+from rankinite.objectives.lambdas import (
+    NORMALISE,
+    Adjustable,
+    Lambdas,
+    longest_query,
+    scales_of,
+    values_of,
+)
+from rankinite.objectives.objective import Floats, Targets
+from rankinite.objectives.plan import TIED_PAIRS
+
+log = logging.getLogger("rankinite")
+
+Integers = NDArray[np.int64]
+
+DEFAULT_WEIGHT = 0.2
+SHARE = Real(0, 1)
+POSITIVE, LABELLED, ALL = "positive", "labelled", "all"
+# Weights that were meant to sum to 1 may miss it by rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Graded(Adjustable):
+    """The lambda gradients of a graded measure (Objectives, Sec. 4.2).
+
+    The first tier has the lambdas that it would have alone. In each tier below, two documents push
+    each other if they are tied in all tiers above: as hard as swapping them would change the
+    tier's own measure, at the ranks that they have among all documents. With one weight w the
+    lambdas are (1 - w) those of the first tier + w those of the second, and the Newton weights
+    likewise.
+
+    A document without a label in a source makes no pairs there, but does in the other tiers: two
+    documents that both lack a label in a tier above are tied in it, and a document with one and a
+    document without one are not.
+
+    Truncation and normalisation are those of the ranker. Normalised by deviation, the sum is.
+
+    Parameters
+    ----------
+    measure
+        Two tiers or more, as a text or a value: ``"NDCG@3 > CNDCG@3[clicks]"``. Depths govern
+        evaluation and early stopping, not the lambdas.
+    weights
+        The weight of the second tier, or one for every tier but the first, which has the rest up to
+        1. With 0 nothing is changed by a tier, with 1 it is followed alone. One number for several
+        tiers is shared out among them.
+    train_depth
+        The depth of the lambdas of all tiers; None is the whole list.
+    pairs_of
+        Which documents make pairs in the tiers below the first: those with a ``"positive"`` label,
+        for no click may mean that nobody saw the document; all ``"labelled"`` ones, 0 included;
+        or ``"all"``, where no label counts as 0. Others keep their ranks.
+
+    Examples
+    --------
+    >>> str(Graded("NDCG@3 > CNDCG@3[clicks]", weights=0.3))
+    'Graded(NDCG@3 > CNDCG@3[clicks], weights=0.3)'
+    """
+
+    measure: GradedMeasure
+    weights: tuple[float, ...]
+    train_depth: int | None
+    pairs_of: str
+
+    def __init__(
+        self,
+        measure: str | GradedMeasure,
+        *,
+        weights: float | Sequence[float] = DEFAULT_WEIGHT,
+        train_depth: int | None = None,
+        pairs_of: str = POSITIVE,
+    ) -> None:
+        tiers = _graded(measure)
+        check("Graded", "train_depth", train_depth, Either(Whole(1, DEEPEST), OneOf([None])))
+        check("Graded", "pairs_of", pairs_of, OneOf([POSITIVE, LABELLED, ALL]))
+        for name, value in (
+            ("measure", tiers),
+            ("weights", _weights(weights, tiers)),
+            ("train_depth", train_depth),
+            ("pairs_of", pairs_of),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        options = [] if self.weights == _weights(DEFAULT_WEIGHT, self.measure) else [self._shown()]
+        options += [] if self.train_depth is None else [f"train_depth={self.train_depth}"]
+        options += [] if self.pairs_of == POSITIVE else [f"pairs_of={self.pairs_of}"]
+        return f"Graded({', '.join([str(self.measure), *options])})"
+
+    def _shown(self) -> str:
+        numbers = [plain_number(weight) for weight in self.weights]
+        return f"weights={numbers[0] if len(numbers) == 1 else '(' + ', '.join(numbers) + ')'}"
+
+    def prepare(self, targets: Targets) -> CombinedGradients:
+        """Check the labels of all tiers and compute what stays the same while scores change."""
+        tiers = [replace(tier, depth=self.train_depth) for tier in self.measure.tiers]
+        first = Lambdas(tiers[0], truncation=self.truncation, normalise=self.normalise)
+        parts = [first.prepare(targets)]
+        above = [values_of(tiers[0], targets)]
+        for tier, text, weight in zip(tiers[1:], self.measure.tiers[1:], self.weights, strict=True):
+            parts.append(self._lower_tier(tier, above, targets))
+            above.append(values_of(tier, targets))
+            if weight > 0.0 and not parts[-1].plan.scales.any():
+                log.warning(
+                    "%s has nothing to teach: no two documents of a query are tied in the tiers "
+                    "above and differ in it",
+                    text,
+                )
+        shares = (max(0.0, 1.0 - sum(self.weights)), *self.weights)
+        return CombinedGradients(parts, lambda _iteration: shares)
+
+    def _lower_tier(
+        self, tier: Measure, above: Sequence[Floats], targets: Targets
+    ) -> ConstructedGradients:
+        """Return the lambdas of pairs that are tied in the tiers above."""
+        values = values_of(tier, targets)
+        if self.pairs_of == ALL:
+            values = np.nan_to_num(values)
+        takes_part = values > 0.0 if self.pairs_of == POSITIVE else ~np.isnan(values)
+        groups = np.where(takes_part, tied_groups(above, targets.offsets), -1)
+        return ConstructedGradients(
+            targets,
+            values,
+            tier.rank_weights(longest_query(targets.offsets)),
+            scales_of(tier, values, targets.offsets),
+            form=int(tier.form),
+            reach=min(self.truncation or DEEPEST, tier.depth or DEEPEST),
+            normalise=NORMALISE[self.normalise],
+            kind=TIED_PAIRS,
+            groups=groups,
+        )
+
+
+def tied_groups(values: Sequence[Floats], offsets: Integers) -> Integers:
+    """Return the group of every document: those of one query with equal values, from 0.
+
+    Parameters
+    ----------
+    values
+        What documents are worth in one tier or several; NaN is as good as any value.
+    offsets
+        The queries.
+
+    Examples
+    --------
+    >>> tied_groups([np.array([3.0, 0.0, 3.0, 1.0])], np.array([0, 3, 4]))
+    array([1, 0, 1, 0])
+    """
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((*reversed(values), query))
+    begins = np.diff(query[order], prepend=-1) != 0
+    differs = begins.copy()
+    for column in values:
+        ranked = column[order]
+        same = (ranked[1:] == ranked[:-1]) | (np.isnan(ranked[1:]) & np.isnan(ranked[:-1]))
+        differs[1:] |= ~same
+    number = np.cumsum(differs) - 1
+    groups = np.empty(len(order), np.int64)
+    groups[order] = number - np.repeat(number[begins], np.diff(offsets))
+    return groups
+
+
+def _graded(measure: str | GradedMeasure) -> GradedMeasure:
+    value: Any = parse_measure(measure) if isinstance(measure, str) else measure
+    if not isinstance(value, GradedMeasure):
+        raise UsageError(
+            f"Graded: {value} has no tiers; give two measures or more, the most important first, "
+            "as in NDCG@3 > CNDCG@3[clicks]"
+        )
+    return value
+
+
+def _weights(weights: float | Sequence[float], measure: GradedMeasure) -> tuple[float, ...]:
+    """Check the weights of the tiers below the first, and share out a single one."""
+    n_lower = len(measure.tiers) - 1
+    if not isinstance(weights, Sequence) or isinstance(weights, str):
+        check("Graded", "weights", weights, SHARE)
+        return (float(weights) / n_lower,) * n_lower
+    for weight in weights:
+        check("Graded", "weights", weight, SHARE)
+    if len(weights) != n_lower or sum(weights) > 1.0 + ROUNDING:
+        raise UsageError(
+            f"Graded: weights must be {n_lower} for {measure}, one for every tier but the first, "
+            f"and sum to 1 at most; got {tuple(weights)!r}"
+        )
+    return tuple(float(weight) for weight in weights)
