@@ -26,6 +26,9 @@ SMALL: dict[str, Any] = {
 }
 WHOLE = {"docs_per_tree": 1.0, "queries_per_tree": 1.0, "features_per_tree": 1.0}
 SMALL_NET: dict[str, Any] = {"n_epochs": 6, "hidden": 3, "learning_rate": 0.01, "random_state": 3}
+# Documents that are not of grade 3 or 4 are all alike to the first tier.
+GRADED = "MAP(relevant=3) > NDCG@5"
+TRANSITION = "Transition(NDCG, SigmoidCost(NDCG@3), linear(start=0, eta=0.25))"
 
 
 def background() -> rk.MART:
@@ -114,6 +117,12 @@ CASES = {
     "MAP": Case(rk.LambdaMART, {"measure": rk.MAP(relevant=2)}),
     "MRR": Case(rk.LambdaMART, {"measure": "MRR@5"}),
     "RankNet": Case(rk.LambdaMART, {"measure": "RankNet"}),
+    "graded": Case(rk.LambdaMART, {"measure": GRADED}),
+    "graded-newton": Case(
+        rk.LambdaMART,
+        {"measure": rk.Graded(GRADED, weights=0.5, pairs_of="labelled"), "criterion": "newton"},
+    ),
+    "transition": Case(rk.LambdaMART, {"measure": TRANSITION, "step": "gradient"}),
     "NDCG-base": Case(rk.LambdaMART, base="ranker"),
     "ERR-scores": Case(rk.LambdaMART, {"measure": "ERR"}, base="scores"),
     "squared": Case(rk.MART),
@@ -129,6 +138,8 @@ CASES = {
     "net-RankNet": Case(rk.LambdaRank, {"measure": "RankNet", "queries_per_step": "all"}),
     # Weights are drawn anew in the midst of six epochs.
     "net-sgd": Case(rk.LambdaRank, {"optimiser": "sgd", "learning_rate": 0.1, "patience": 1}),
+    "net-graded": Case(rk.LambdaRank, {"measure": rk.Graded(GRADED, train_depth=5)}),
+    "net-transition": Case(rk.LambdaRank, {"measure": TRANSITION, "queries_per_step": 5}),
     "net-base": Case(rk.LambdaRank, base="ranker"),
     "net-scores": Case(rk.LambdaRank, {"hidden": [2], "optimiser": "sgd"}, base="scores"),
     "net-value": Case(rk.LambdaRank, {"measure": rk.Lambdas("NDCG@5", truncation=4)}),

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from rankinite.evaluation.comparison import Comparison as Comparison
     from rankinite.evaluation.evaluate import Evaluation as Evaluation
     from rankinite.evaluation.evaluate import evaluate as evaluate
+    from rankinite.measures.graded import GradedMeasure as GradedMeasure
     from rankinite.measures.measure import CNDCG as CNDCG
     from rankinite.measures.measure import DCG as DCG
     from rankinite.measures.measure import ERR as ERR
     from rankinite.measures.measure import MAP as MAP
     from rankinite.measures.measure import MRR as MRR
     from rankinite.measures.measure import NDCG as NDCG
-    from rankinite.measures.measure import GradedMeasure as GradedMeasure
     from rankinite.measures.measure import Measure as Measure
     from rankinite.measures.measure import P as P
     from rankinite.measures.measure import PFound as PFound
@@ -57,9 +57,16 @@ if TYPE_CHECKING:
     from rankinite.objectives.constructions import LocalCost as LocalCost
     from rankinite.objectives.constructions import LocalGradient as LocalGradient
     from rankinite.objectives.constructions import SpringSmooth as SpringSmooth
+    from rankinite.objectives.graded import Graded as Graded
     from rankinite.objectives.gradients import lambda_gradients as lambda_gradients
     from rankinite.objectives.lambdas import Lambdas as Lambdas
     from rankinite.objectives.lambdas import RankNet as RankNet
+    from rankinite.objectives.schedules import ExponentialGrowth as ExponentialGrowth
+    from rankinite.objectives.schedules import LevellingGrowth as LevellingGrowth
+    from rankinite.objectives.schedules import LinearGrowth as LinearGrowth
+    from rankinite.objectives.sigmoid import SigmoidCost as SigmoidCost
+    from rankinite.objectives.transition import Transition as Transition
+    from rankinite.rankers.diagnostics import Diagnostics as Diagnostics
     from rankinite.rankers.lambdamart import LambdaMART as LambdaMART
     from rankinite.rankers.lambdarank import LambdaRank as LambdaRank
     from rankinite.rankers.mart import MART as MART
@@ -98,12 +105,18 @@ _HOME_OF = {
         "evaluation.compare": "compare compare_evaluations",
         "evaluation.comparison": "Comparison",
         "evaluation.evaluate": "Evaluation evaluate",
-        "measures.measure": "CNDCG DCG ERR GradedMeasure MAP MRR Measure NDCG P PFound",
+        "measures.graded": "GradedMeasure",
+        "measures.measure": "CNDCG DCG ERR MAP MRR Measure NDCG P PFound",
         "measures.text": "parse_measure",
         "models": "load_model",
         "objectives.constructions": "DiscreteBounded LocalCost LocalGradient SpringSmooth",
+        "objectives.graded": "Graded",
         "objectives.gradients": "lambda_gradients",
         "objectives.lambdas": "Lambdas RankNet",
+        "objectives.schedules": "ExponentialGrowth LevellingGrowth LinearGrowth",
+        "objectives.sigmoid": "SigmoidCost",
+        "objectives.transition": "Transition",
+        "rankers.diagnostics": "Diagnostics",
         "rankers.lambdamart": "LambdaMART",
         "rankers.lambdarank": "LambdaRank",
         "rankers.mart": "MART",

@@ -15,11 +15,13 @@ from rankinite.experiments.reproductions import (
     adaptation,
     combiners,
     constructions,
+    graded,
     line_search,
     linear,
     matching,
     ndcg,
     optimality,
+    schedules,
 )
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -45,6 +47,12 @@ def few_epochs(monkeypatch):
     monkeypatch.setattr(combiners, "STACKED_EPOCHS", 2)
     monkeypatch.setattr(combiners, "TREES", {**combiners.TREES, "n_trees": 3})
     monkeypatch.setattr(line_search, "TREES", 12)
+    monkeypatch.setattr(graded, "TREES", {**graded.TREES, "n_trees": 4})
+    monkeypatch.setattr(graded, "WEIGHTS", (0.1, 0.5))
+    monkeypatch.setattr(schedules, "TREES", {**schedules.TREES, "n_trees": 3})
+    monkeypatch.setattr(schedules, "RATES", (0.1, 0.2))
+    monkeypatch.setattr(schedules, "STARTS", (0.25,))
+    monkeypatch.setattr(schedules, "SHARES", (0.5, 1.0))
     monkeypatch.setattr(matching, "SIZES", (20, 40_000))
     monkeypatch.setattr(matching, "TEST_QUERIES", 20)
     monkeypatch.setattr(optimality, "AT_REST", {"n_epochs": 13, "patience": None})
@@ -111,6 +119,44 @@ def test_line_search(call):
             assert len(one["alphas"]) == (12 if "line search" in weights else 0)
             assert all(low <= alpha <= high for alpha in one["alphas"])
     assert out.count("after sweep") == 2 * line_search.SWEEPS
+
+
+def test_graded(call):
+    out = call("reproduce", "graded", *TINY)
+    text, found, figure = files_of("graded.md", "graded.json", "graded.png")
+    assert figure.startswith(PNG)
+    values = json.loads(found)
+    assert list(values["trials"]) == ["clicks", "similar_clicks"]
+    assert len(values["diagnostics"]["rounds"]) == 4
+    for source, trial in values["trials"].items():
+        measure = graded.tiers(source)
+        assert trial["chosen"] == graded.WEIGHTS[measure.best(trial["valid"].values())]
+        for name, (gain, p) in trial["gain_and_p"].items():
+            # Means are over the queries that count, which are the same for both.
+            assert gain == pytest.approx(trial["graded"][name] - trial["baseline"][name], abs=1e-12)
+            assert 0.0 <= p <= 1.0
+        assert f"{source}: with clicks as the second tier" in out
+    rows = [line for line in text.decode().splitlines() if "judgements alone" in line]
+    assert [row.count("|") for row in rows] == [12] * 4
+
+
+def test_schedules(call):
+    out = call("reproduce", "schedules", *TINY)
+    text, found, *figures = files_of(
+        "schedules.md", "schedules.json", "schedules.png", "schedules-diagnostics.png"
+    )
+    assert all(figure.startswith(PNG) for figure in figures)
+    values = json.loads(found)
+    assert len(values) == 2 + 2 * 3
+    rates = {one["parameters"]["learning_rate"] for one in values.values()}
+    assert rates <= {"0.1", "0.2"}
+    for name, one in values.items():
+        assert one["parameters"]["step"] == ("newton" if name.startswith("Newton") else "gradient")
+        assert list(one["by_share"]) == ["0.5", "1"]
+    chosen = values["L + S@3, linear"]["parameters"]["measure"]
+    assert chosen.startswith("Transition(NDCG, SigmoidCost(NDCG@3), linear(start=0.25, eta=0.")
+    assert "gradient descent against Newton step" in out
+    assert text.decode().count("62.27/61.66/65.17") == 1
 
 
 def test_trees_that_are_needed_for_what_all_reach():

@@ -313,12 +313,48 @@ def test_groups_are_numbered_by_query(values, n_queries):
         )  # fmt: skip
 
 
+class TestLambdaGradients:
+    labels = (np.array([3.0, 0.0, 3.0]), np.array([0.25, 0.75, 0.5]))
+
+    def test_of_several_sources(self):
+        y = {"clicks": self.labels[1], None: self.labels[0]}
+        text = "Graded(NDCG@3 > CNDCG@3[clicks], weights=0.3)"
+        lam, weight = rk.lambda_gradients(text, [2, 1, 0], y, [0, 3], top_grade=4)
+        graded = computed(Graded("NDCG > CNDCG[clicks]", weights=0.3), y, [2, 1, 0], [3])
+        assert (lam == graded[0]).all()
+        assert (weight == graded[1]).all()
+        without = rk.lambda_gradients(text, [2, 1, 0], y, [0, 3])[0]
+        assert not np.allclose(without, lam)  # the top grade is 3 then, and CNDCG knows it
+
+    def test_of_an_iteration(self):
+        changing = "Transition(NDCG, ERR, linear(start=0, eta=0.5))"
+        found = [
+            rk.lambda_gradients(changing, [2, 1, 0], self.labels[0], [0, 3], iteration=m)[0]
+            for m in (0, 1)
+        ]
+        parts = [
+            rk.lambda_gradients(text, [2, 1, 0], self.labels[0], [0, 3])[0]
+            for text in ("NDCG", "ERR")
+        ]
+        assert_equal(found[0], (parts[0] + parts[1]) / 2)
+        assert (found[1] == parts[1]).all()
+
+    def test_what_is_refused(self):
+        with pytest.raises(UsageError, match="no label source 'clicks'"):
+            rk.lambda_gradients("NDCG > CNDCG[clicks]", [2, 1, 0], self.labels[0], [0, 3])
+        y = {None: self.labels[0], "clicks": [0.0, 1.0]}
+        with pytest.raises(DataError, match=r"y\['clicks'\]: there are 2; expected 3"):
+            rk.lambda_gradients("NDCG", [2, 1, 0], y, [0, 3])
+        with pytest.raises(DataError, match="there are no labels"):
+            rk.lambda_gradients("NDCG", [2, 1, 0], {}, [0, 3])
+
+
 class TestTexts:
     @pytest.mark.parametrize(
         "text",
         [
             "Graded(NDCG@3 > CNDCG@3[clicks])",
-            "Graded(NDCG@3 > CNDCG@3[clicks], weights=0.3)",
+            "Graded(NDCG@3 > CNDCG@3[clicks], weights=0.25)",
             "Graded(NDCG@3 > NDCG@3[fresh] > CNDCG@3[clicks], weights=(0.1, 0.25))",
             "Graded(MAP(relevant=2) > CNDCG[clicks], train_depth=5, pairs_of=all)",
             "Graded(NDCG@3 > CNDCG(empty=0, top_grade=4)[clicks], weights=0)",

@@ -139,7 +139,7 @@ def test_so_many_restarts_are_enough(watched_climb, most):
     model = net(**SGD | {"n_epochs": 200, "most_restarts": most}).fit(TRAIN)
     assert watched_climb[-1].n_restarts == most
     assert model.n_rounds_ < 200
-    assert model.n_rounds_ - watched_climb[-1].best_since_epoch == 3
+    assert model.n_rounds_ - watched_climb[-1].standing_since.improved == 3
 
 
 def test_the_rate_of_sgd_falls_now_and_then_where_training_got_worse(watched_climb):

@@ -114,6 +114,12 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
         "rankinite reproduce line-search --scale 0.5 --out line-search",
     ),
     (reproduce, experiment("combiners"), "rankinite reproduce combiners --out combiners"),
+    (reproduce, experiment("graded"), "rankinite reproduce graded --scale 0.5 --out graded"),
+    (
+        reproduce,
+        experiment("schedules"),
+        "rankinite reproduce schedules --scale 0.5 --out schedules",
+    ),
     (app, demo, "rankinite demo --out demo"),
 ]
 for tree, function, example in COMMANDS:

@@ -53,7 +53,12 @@ class Parameters:
 
     measure: Annotated[
         str | None,
-        _option("--measure", "-m", help="LambdaMART, LambdaRank: what to improve, or RankNet."),
+        _option(
+            "--measure",
+            "-m",
+            help="LambdaMART, LambdaRank: what to improve, such as NDCG, NDCG@3 > CNDCG@3[clicks] "
+            "or RankNet.",
+        ),
     ] = None
     loss: Annotated[str | None, _option(help="MART: squared, centred or logistic.")] = None
     per_query: Annotated[
@@ -148,7 +153,10 @@ class Parameters:
     ] = None
     valid_measure: Annotated[
         str | None,
-        _option(help="What validation sets are measured by, separated by commas; first decides."),
+        _option(
+            help="What validation sets are measured by, separated by commas; the first, tier after "
+            "tier, decides."
+        ),
     ] = None
     patience: Annotated[
         Any,

@@ -37,6 +37,10 @@ EXPERIMENTS = {
     "line_search": (
         "Boost with Newton steps and with exact weights of trees: LambdaSMART, Figures 3 and 4."
     ),
+    "graded": "Learn from judgements first and clicks second: Objectives, Table 1 and Figure 2.",
+    "schedules": (
+        "Change the objective while learning: Objectives, Table 2 and Figures 3, 4 and 7."
+    ),
 }
 # A folder of its own, for `rankinite optimality` writes into one of this name.
 FOLDERS = {"optimality": "reproduced"}

@@ -58,6 +58,15 @@ def train(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the configuration as TOML and exit.")
     ] = False,
+    diagnose: Annotated[
+        bool,
+        typer.Option(
+            "--diagnose",
+            help="Also write MODEL.diagnostics.csv and .png: round by round, which grades make up "
+            "the lambdas, which stand at the top, how many ranks change, and whether the lambdas "
+            "of several measures agree.",
+        ),
+    ] = False,
     *,
     parameters: Parameters,
     loading: Loading,
@@ -77,7 +86,7 @@ def train(
     if print_config:
         terminal.say(chosen.to_toml().rstrip("\n"))
         return
-    _run(chosen, terminal)
+    _run(chosen, terminal, diagnose=diagnose)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +102,7 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _run(chosen: Configuration, terminal: Terminal) -> None:
+def _run(chosen: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
     from rankinite.experiments.training import checkpoint_of, run_training
     from rankinite.models import RANKERS
 
@@ -104,8 +113,16 @@ def _run(chosen: Configuration, terminal: Terminal) -> None:
     progress = terminal.progress()
     try:
         with Interruption() as interruption:
-            stop = interruption.after_round
-            done = run_training(chosen, data, sets, base, out, should_stop=stop, progress=progress)
+            done = run_training(
+                chosen,
+                data,
+                sets,
+                base,
+                out,
+                should_stop=interruption.after_round,
+                progress=progress,
+                diagnose=diagnose,
+            )
     except KeyboardInterrupt:
         if checkpoint_of(out).exists():
             log.info(

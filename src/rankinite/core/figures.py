@@ -12,17 +12,24 @@ WIDTH = 6.4
 HEIGHT = 4.0
 
 
-def panels(n_panels: int = 1, height: float = HEIGHT) -> tuple[Any, list[Any]]:
-    """Return a matplotlib figure and the axes of its panels, side by side."""
+def panels(
+    n_panels: int = 1, height: float = HEIGHT, a_row: int | None = None
+) -> tuple[Any, list[Any]]:
+    """Return a matplotlib figure and the axes of its panels, side by side, or so many a row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH * n_panels, height), dpi=150, layout="constrained")
+    n_columns = min(n_panels, a_row or n_panels)
+    n_rows = -(-n_panels // n_columns)
+    size = (WIDTH * n_columns, height * n_rows)
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    found = list(figure.subplots(1, n_panels, squeeze=False)[0])
-    for axes in found:
+    found = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+    for axes in found[n_panels:]:
+        axes.remove()
+    for axes in found[:n_panels]:
         axes.spines[["top", "right"]].set_visible(False)
-    return figure, found
+    return figure, found[:n_panels]
 
 
 def save_figure(figure: Any, path: str | Path) -> None:

@@ -18,9 +18,7 @@ from typing import Any
 from rankinite import __version__
 from rankinite.core.errors import FileFormatError, UsageError
 from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
-from rankinite.measures.text import parse_measures
 from rankinite.models import RANKERS
-from rankinite.objectives.choose import choose_objective
 from rankinite.rankers.ranker import Ranker
 from rankinite.rankers.words import our_word
 
@@ -170,7 +168,8 @@ def configure(*sources: Source) -> Configuration:
         key: _from_toml(values[key], known[key]) if key in values else default
         for key, default in defaults_of(name).items()
     }
-    _check_measures(parameters)
+    # Wrong measures are refused now, and not when the data are loaded.
+    RANKERS[name](**parameters)._check_measures()
     return Configuration(
         ranker=name,
         train=values.get("train"),
@@ -236,11 +235,3 @@ def _unknown(spelled: str, key: str, ranker: str) -> str:
     near = difflib.get_close_matches(key, keys_of(ranker), 1)
     hint = f"did you mean {near[0]!r}?" if near else "--print-config shows what there is"
     return f"there is no key {key!r}; {hint}"
-
-
-def _check_measures(parameters: Mapping[str, Any]) -> None:
-    """Refuse wrong measures now, and not when the data are loaded."""
-    if "measure" in parameters:
-        choose_objective(parameters["measure"], truncation=None, normalise="none")
-    if parameters["valid_measure"] is not None:
-        parse_measures(parameters["valid_measure"])

@@ -40,13 +40,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the panels of a figure."""
+    """One of the panels of a figure; with many lines the legend best stands beside them."""
 
     title: str
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
     log_x: bool = False
+    legend_beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,9 @@ class Findings:
         return written
 
 
-def draw_lines(drawn: Sequence[Panel], path: str | Path) -> None:
-    """Draw panels of lines, side by side, as a PNG file."""
-    figure, axes = panels(len(drawn))
+def draw_lines(drawn: Sequence[Panel], path: str | Path, a_row: int | None = None) -> None:
+    """Draw panels of lines, side by side or so many a row, as a PNG file."""
+    figure, axes = panels(len(drawn), a_row=a_row)
     for one, panel in zip(axes, drawn, strict=True):
         for line in panel.lines:
             mark = "o" if line.marked else None
@@ -104,7 +105,8 @@ def draw_lines(drawn: Sequence[Panel], path: str | Path) -> None:
         if panel.log_x:
             one.set_xscale("log")
         one.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
-        one.legend(fontsize="small")
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if panel.legend_beside else {}
+        one.legend(fontsize="small", **place)
     save_figure(figure, path)
 
 

@@ -15,7 +15,9 @@ from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.experiments.configuration import Configuration
+from rankinite.experiments.diagnosing import write_diagnostics
 from rankinite.measures.text import parse_measures
+from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
 
@@ -49,6 +51,7 @@ def run_training(
     *,
     should_stop: Callable[[], bool],
     progress: Progress,
+    diagnose: bool = False,
 ) -> Training:
     """Fit a ranker, and write its model and configuration; or go on with what was begun.
 
@@ -60,13 +63,16 @@ def run_training(
         The data sets and the base, loaded.
     out
         The model file. The configuration stands beside it, with ``.toml`` behind the name; so
-        does the checkpoint, with ``.checkpoint``, until the other two are written.
+        does the checkpoint, with ``.checkpoint``, until all else is written.
     should_stop
         Asked after every round; True leaves the checkpoint, and counts as Ctrl-C.
     progress
         Who wants to know how far it is.
+    diagnose
+        Whether to write diagnostics, too: ``.diagnostics.csv`` and ``.diagnostics.png``.
     """
     checkpoint = checkpoint_of(out)
+    diagnostics = Diagnostics() if diagnose else None
     ranker: Any = configuration.new_ranker(base)
     _check_sets(ranker, valid)
     ranker.fit(
@@ -75,15 +81,21 @@ def run_training(
         callbacks=[lambda _done: should_stop()],
         progress=progress,
         checkpoint=checkpoint,
+        diagnostics=diagnostics,
     )
     if should_stop():
         raise KeyboardInterrupt
     ranker.save(out)
     with atomic_write(_beside(out, ".toml")) as file:
         file.write(configuration.to_toml().encode())
+    written = [out, _beside(out, ".toml")]
+    if diagnostics is not None:
+        told = [_beside(out, f".diagnostics.{ending}") for ending in ("csv", "png")]
+        write_diagnostics(diagnostics, ranker, *told)
+        written += told
     checkpoint.unlink(missing_ok=True)
     values = {name: _kept_values(ranker, name) for name in ranker.history_}
-    return Training(ranker, (out, _beside(out, ".toml")), values)
+    return Training(ranker, tuple(written), values)
 
 
 def _check_sets(ranker: Learner, valid: Mapping[str, RankingData]) -> None:

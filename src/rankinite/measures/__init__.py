@@ -1,18 +1,7 @@
 """What a ranking is worth: measures as values, their text, and their kernels."""
 
-from rankinite.measures.measure import (
-    CNDCG,
-    DCG,
-    ERR,
-    MAP,
-    MEASURES,
-    MRR,
-    NDCG,
-    GradedMeasure,
-    Measure,
-    P,
-    PFound,
-)
+from rankinite.measures.graded import GradedMeasure
+from rankinite.measures.measure import CNDCG, DCG, ERR, MAP, MEASURES, MRR, NDCG, Measure, P, PFound
 from rankinite.measures.text import parse_measure, parse_measures
 
 __all__ = [

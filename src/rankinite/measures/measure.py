@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import DataError, UsageError
+from rankinite.core.errors import DataError
 from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, Whole, check
 from rankinite.core.wording import plain_number
 
@@ -314,20 +314,6 @@ class P(_Binary):
 
     name: ClassVar[str] = "P"
     form: ClassVar[Form] = Form.PRECISION
-
-
-@dataclass(frozen=True)
-class GradedMeasure:
-    """Measures in order of importance (Objectives, Sec. 1); its text joins them with `` > ``."""
-
-    tiers: tuple[Measure, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.tiers) < 2 or not all(isinstance(tier, Measure) for tier in self.tiers):
-            raise UsageError("GradedMeasure: give two measures or more, the most important first")
-
-    def __str__(self) -> str:
-        return " > ".join(str(tier) for tier in self.tiers)
 
 
 MEASURES: dict[str, type[Measure]] = {

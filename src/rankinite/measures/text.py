@@ -1,4 +1,7 @@
-"""From text to measures: ``NAME(option=value)@depth[source]``, tiers joined by `` > ``."""
+"""From text to measures: ``NAME(option=value)@depth[source]``, tiers joined by `` > ``.
+
+Behind a tier may stand its tolerance: ``NDCG@3 ~0.002 > CNDCG@3[clicks]``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from dataclasses import fields
 from typing import Any
 
 from rankinite.core.errors import UsageError
-from rankinite.measures.measure import DEEPEST, MEASURES, GradedMeasure, Measure
+from rankinite.core.params import Real
+from rankinite.measures.graded import DEFAULT_TOLERANCE, GradedMeasure, tiers_of
+from rankinite.measures.measure import DEEPEST, MEASURES, Measure
 
 ALIASES = {"AP": "MAP", "RR": "MRR"}
 KNOWN = {name.lower(): name for name in MEASURES} | {a.lower(): n for a, n in ALIASES.items()}
@@ -18,7 +23,10 @@ PATTERN = re.compile(
     r"(?:@(?P<depth>[^\[\]@()]*))?"
     r"(?:\[(?P<source>[^\[\]]*)\])?"
 )
+# A label source may be called a~b.
+TILDE = re.compile(r"~(?![^\[]*\])")
 FORM = "NAME(option=value)@depth[source], as in NDCG@10 or MAP(relevant=2)"
+TIERS = "NDCG@3 ~0.002 > CNDCG@3[clicks]"
 
 MeasureLike = str | Measure | GradedMeasure
 
@@ -30,7 +38,8 @@ def parse_measure(text: str) -> Measure | GradedMeasure:
     ----------
     text
         Such as ``NDCG@10``, ``ERR``, ``MAP(relevant=2)`` or ``NDCG@3 > CNDCG@3[clicks]``; upper
-        and lower case are the same in names, and AP and RR are MAP and MRR.
+        and lower case are the same in names, and AP and RR are MAP and MRR. A number behind ``~``
+        is the tolerance of the tier before it, 0.001 if there is none.
 
     Examples
     --------
@@ -38,9 +47,20 @@ def parse_measure(text: str) -> Measure | GradedMeasure:
     NDCG(depth=10, source=None, empty='skip', gain='exp2')
     >>> str(parse_measure("AP( relevant = 2 )"))
     'MAP(relevant=2)'
+    >>> str(parse_measure("ndcg@3~.002>err"))
+    'NDCG@3 ~0.002 > ERR'
     """
-    tiers = [_parse_one(part.strip(), text) for part in text.split(">")]
-    return tiers[0] if len(tiers) == 1 else GradedMeasure(tuple(tiers))
+    parts = [TILDE.split(part, maxsplit=1) for part in text.split(">")]
+    tiers = [_parse_one(part[0].strip(), text) for part in parts]
+    tolerances = [part[1].strip() if len(part) == 2 else None for part in parts]
+    if tolerances[-1] is not None:
+        raise UsageError(
+            f"{text!r}: '~{tolerances[-1]}' stands behind the last measure, which decides by any "
+            f"difference; leave it, or put it behind a tier that another follows, as in {TIERS}"
+        )
+    if len(tiers) == 1:
+        return tiers[0]
+    return GradedMeasure(tiers, [_tolerance(one, text) for one in tolerances[:-1]])
 
 
 def parse_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
@@ -48,15 +68,18 @@ def parse_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measur
 
     A text may hold several measures, separated by commas. None comes twice.
     """
-    several = isinstance(measures, Iterable) and not isinstance(measures, str)
-    given: Any = measures if several else [measures]
-    found: list[Measure] = []
-    for item in given:
-        for value in _values(item):
-            found.extend(value.tiers if isinstance(value, GradedMeasure) else [value])
-    if not found:
-        raise UsageError(f"no measure is given; expected {FORM}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(tier for value in _given(measures) for tier in tiers_of(value)))
+
+
+def deciding_measure(measures: MeasureLike | Iterable[MeasureLike]) -> Measure | GradedMeasure:
+    """Return the first of the measures that `parse_measures` takes, with its tiers together.
+
+    Examples
+    --------
+    >>> str(deciding_measure("NDCG@3 > CNDCG@3[clicks], ERR"))
+    'NDCG@3 > CNDCG@3[clicks]'
+    """
+    return _given(measures)[0]
 
 
 def one_measure(owner: str, given: MeasureLike | Iterable[MeasureLike]) -> Measure:
@@ -65,6 +88,15 @@ def one_measure(owner: str, given: MeasureLike | Iterable[MeasureLike]) -> Measu
     if len(found) != 1:
         raise UsageError(f"{owner}: {given!r} are {len(found)} measures; give one")
     return found[0]
+
+
+def _given(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | GradedMeasure]:
+    several = isinstance(measures, Iterable) and not isinstance(measures, str)
+    given: Any = measures if several else [measures]
+    found = [value for item in given for value in _values(item)]
+    if not found:
+        raise UsageError(f"no measure is given; expected {FORM}")
+    return found
 
 
 def _values(item: MeasureLike) -> list[Measure | GradedMeasure]:
@@ -77,6 +109,10 @@ def _values(item: MeasureLike) -> list[Measure | GradedMeasure]:
 
 def _parse_one(text: str, whole: str) -> Measure:
     match = PATTERN.fullmatch(text)
+    if not text and ">" in whole:
+        raise UsageError(
+            f"{whole!r} is not a measure: nothing stands on one side of a >; expected {TIERS}"
+        )
     if match is None:
         raise UsageError(f"{whole!r} is not a measure; expected {FORM}")
     name = KNOWN.get(match["name"].lower())
@@ -93,6 +129,21 @@ def _parse_one(text: str, whole: str) -> Measure:
             raise UsageError(f"{whole!r}: the label source in [] is missing")
         arguments["source"] = match["source"].strip()
     return kind(**arguments)  # type: ignore[arg-type]
+
+
+def _tolerance(text: str | None, whole: str) -> float:
+    if text is None:
+        return DEFAULT_TOLERANCE
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not Real(0).allows(value):
+        raise UsageError(
+            f"{whole!r}: {text!r} is not a tolerance; expected a finite number of at least 0 "
+            f"behind ~, as in {TIERS}"
+        )
+    return value
 
 
 def _depth(text: str, whole: str) -> int:

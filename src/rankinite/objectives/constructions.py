@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from rankinite.core.params import Real, check
 from rankinite.core.wording import plain_number
-from rankinite.measures.measure import DEEPEST, Form, GradedMeasure, Measure
+from rankinite.measures.graded import GradedMeasure
+from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.objectives import construction_kernels, plan, swaps
 from rankinite.objectives.labels import read_only
 from rankinite.objectives.lambdas import (

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Either, OneOf, Real, Whole, check
 from rankinite.core.wording import plain_number
-from rankinite.measures.measure import DEEPEST, GradedMeasure, Measure
+from rankinite.measures.graded import GradedMeasure
+from rankinite.measures.measure import DEEPEST, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.objectives.combined import CombinedGradients
 from rankinite.objectives.constructions import ConstructedGradients
@@ -36,7 +37,7 @@ log = logging.getLogger("rankinite")
 
 Integers = NDArray[np.int64]
 
-DEFAULT_WEIGHT = 0.2
+DEFAULT_WEIGHT = 0.3
 SHARE = Real(0, 1)
 POSITIVE, LABELLED, ALL = "positive", "labelled", "all"
 # Weights that were meant to sum to 1 may miss it by rounding.
@@ -77,8 +78,8 @@ class Graded(Adjustable):
 
     Examples
     --------
-    >>> str(Graded("NDCG@3 > CNDCG@3[clicks]", weights=0.3))
-    'Graded(NDCG@3 > CNDCG@3[clicks], weights=0.3)'
+    >>> str(Graded("NDCG@3 > CNDCG@3[clicks]", weights=0.1))
+    'Graded(NDCG@3 > CNDCG@3[clicks], weights=0.1)'
     """
 
     measure: GradedMeasure

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError
 from rankinite.core.params import Real, check
-from rankinite.measures.measure import GradedMeasure, Measure
+from rankinite.measures.graded import GradedMeasure
+from rankinite.measures.measure import Measure
+from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.lambdas import Lambdas
-from rankinite.objectives.objective import Floats, Targets
+from rankinite.objectives.objective import Floats, Objective, Targets
 
 
 def lambda_gradients(
-    measure: str | Measure | GradedMeasure,
+    measure: str | Measure | GradedMeasure | Objective,
     scores: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Mapping[str | None, ArrayLike],
     offsets: ArrayLike,
     *,
     top_grade: float | None = None,
@@ -23,6 +28,7 @@ def lambda_gradients(
     truncation: int | None = None,
     normalise: str = "none",
     gain_only: bool = False,
+    iteration: int = 0,
     seed: int = 0,
 ) -> tuple[Floats, Floats]:
     """Return where each document should move to improve a measure, and how sure that is.
@@ -32,19 +38,25 @@ def lambda_gradients(
     Parameters
     ----------
     measure
-        Such as ``"NDCG@10"`` or ``"ERR"``. Whatever label source it names, ``y`` is used.
+        Such as ``"NDCG@10"`` or ``"ERR"``; or whatever else rankers follow, such as
+        ``"NDCG@3 > CNDCG@3[clicks]"`` or an objective.
     scores
         One finite score a document.
     y
-        One label a document, at least 0; NaN for a document without one.
+        One label a document, at least 0; NaN for a document without one. Several label sources
+        are given by name, those without a name under None; if only one is given, it is used
+        whatever source a measure names.
     offsets
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     top_grade
-        The largest grade there can be; the largest label if None.
+        The largest grade there can be; the largest label if None, of those under None if there
+        are several sources.
     query_weight
         One weight a query; all 1 if None.
     truncation, normalise, gain_only
         As in `Lambdas`.
+    iteration
+        How many steps were taken before, for objectives that change.
     seed
         For the order of documents with equal scores.
 
@@ -67,20 +79,40 @@ def lambda_gradients(
     >>> weight.round(3)
     array([0.069, 0.069])
     """
-    objective = Lambdas(measure, truncation=truncation, normalise=normalise, gain_only=gain_only)
+    options: dict[str, Any] = {"truncation": truncation, "normalise": normalise}
+    followed: Any = measure
+    if gain_only:
+        followed = Lambdas(followed, **options, gain_only=True)
+    objective = choose_objective(followed, **options)
     cuts = _offsets(offsets)
-    labels = _labels(y, int(cuts[-1]))
+    labels = _sources(y, objective, int(cuts[-1]))
     targets = Targets(
-        labels={objective.measure.source: labels},
+        labels=labels,
         offsets=cuts,
-        top_grade=_top_grade(top_grade, labels),
+        top_grade=_top_grade(top_grade, next(iter(labels.values()))),
         query_weight=_weights(query_weight, len(cuts) - 1),
         seed=seed,
     )
     given = _scores(scores, targets.n_docs)
     out = np.empty((2, 1, targets.n_docs))
-    objective.prepare(targets).gradients(given[np.newaxis], 0, out[0], out[1])
+    objective.prepare(targets).gradients(given[np.newaxis], iteration, out[0], out[1])
     return out[0, 0], out[1, 0]
+
+
+def _sources(
+    y: ArrayLike | Mapping[str | None, ArrayLike], objective: Objective, n_docs: int
+) -> dict[str | None, Floats]:
+    """Return the labels by source, those of the data set itself first."""
+    if isinstance(y, Mapping):
+        names = sorted(y, key=lambda name: (name is not None, name))
+        if not names:
+            raise DataError("y: there are no labels; expected those of one source at least")
+        return {
+            name: _labels("y" if name is None else f"y[{name!r}]", y[name], n_docs)
+            for name in names
+        }
+    source = getattr(getattr(objective, "measure", objective), "source", None)
+    return {source: _labels("y", y, n_docs)}
 
 
 def _offsets(offsets: ArrayLike) -> NDArray[np.int64]:
@@ -94,17 +126,17 @@ def _offsets(offsets: ArrayLike) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def _labels(y: ArrayLike, n_docs: int) -> Floats:
-    labels = _column("y", y, n_docs, "documents, the last of the offsets")
+def _labels(name: str, y: ArrayLike, n_docs: int) -> Floats:
+    labels = _column(name, y, n_docs, "documents, the last of the offsets")
     bad = np.isinf(labels) | (labels < 0.0)
     if bad.any():
         doc = int(bad.argmax())
         raise DataError(
-            f"y: the label of document {doc} is {labels[doc]:g}; "
+            f"{name}: the label of document {doc} is {labels[doc]:g}; "
             "expected a finite number of at least 0, or NaN for none"
         )
     if np.isnan(labels).all():
-        raise DataError("y: no document has a label; expected at least one that is not NaN")
+        raise DataError(f"{name}: no document has a label; expected at least one that is not NaN")
     return labels
 
 

@@ -18,7 +18,8 @@ from rankinite.core.errors import UsageError
 from rankinite.core.params import Constraint, Either, OneOf, SourceName, Whole, check
 from rankinite.core.seeds import generator
 from rankinite.measures import kernels as measure_kernels
-from rankinite.measures.measure import DEEPEST, Form, GradedMeasure, Measure
+from rankinite.measures.graded import GradedMeasure
+from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.objectives import kernels, swaps
 from rankinite.objectives.labels import labels_of, read_only

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from rankinite.core.params import Real, check
 from rankinite.core.wording import plain_number
-from rankinite.measures.measure import DEEPEST, GradedMeasure, Measure
+from rankinite.measures.graded import GradedMeasure
+from rankinite.measures.measure import DEEPEST, Measure
 from rankinite.objectives.constructions import ConstructedGradients
 from rankinite.objectives.lambdas import (
     NORMALISE,

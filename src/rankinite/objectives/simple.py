@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from rankinite.core.errors import UsageError
-from rankinite.measures.measure import MEASURES, GradedMeasure, Measure
+from rankinite.measures.graded import GradedMeasure
+from rankinite.measures.measure import MEASURES, Measure
 from rankinite.measures.text import KNOWN, parse_measure
 from rankinite.objectives.calls import Call, parse_call
 from rankinite.objectives.constructions import CONSTRUCTIONS

@@ -170,6 +170,10 @@ class Boosting:
         self.history = history.first(reach)
         return n_rounds
 
+    def train_scores(self) -> Floats:
+        """Return the scores of the training documents after the last round."""
+        return self.scores
+
     def step(self) -> Round:
         """Do one more round."""
         number = self.n_rounds

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.seeds import generator
+from rankinite.data.ranking_data import RankingData
 from rankinite.nets.net import Net
 from rankinite.nets.teacher import Moments, Teacher
+from rankinite.rankers.judging import Judging, Standing
 from rankinite.rankers.manifest import read_history, write_history
 from rankinite.rankers.rounds import History, Round, Stopping, Watched
 
@@ -52,9 +54,7 @@ class Pace:
     n_epochs
         How many epochs there are.
     patience
-        After so many epochs without a better one, weights are drawn anew (``"sgd"``).
-    min_improvement
-        What counts as better.
+        After so many epochs without one that improves, weights are drawn anew (``"sgd"``).
     most_restarts
         How often weights are drawn anew at most; as often as epochs allow if None.
     weight_decay
@@ -65,7 +65,6 @@ class Pace:
     learning_rate: float
     n_epochs: int
     patience: int | None
-    min_improvement: float
     most_restarts: int | None
     weight_decay: float
 
@@ -86,10 +85,8 @@ class State:
         The learning rate.
     train
         The training set's measure after the last epoch.
-    best_since, best_since_epoch
-        The best value of the deciding measure since then, and its epoch.
-    best, best_epoch
-        The best value of all, and its epoch.
+    standing, standing_since
+        How all epochs compare, and those since then.
     weights, best_weights
         As kernels take them.
     moments
@@ -102,17 +99,16 @@ class State:
     since: int
     rate: float
     train: float
-    best_since: float
-    best_since_epoch: int
-    best: float
-    best_epoch: int
+    standing: Standing
+    standing_since: Standing
     weights: Weights
     best_weights: Weights
     moments: Moments
 
 
-WHOLE = ("n_epochs", "n_restarts", "n_flights", "since", "best_since_epoch", "best_epoch")
-NUMBERS = (*WHOLE, "rate", "train", "best_since", "best")
+# How epochs compare follows from the history.
+WHOLE = ("n_epochs", "n_restarts", "n_flights", "since")
+NUMBERS = (*WHOLE, "rate", "train")
 
 
 class Climb:
@@ -129,10 +125,14 @@ class Climb:
     seed
         The seed of the fit.
     watched
-        The sets that are measured after every epoch; the first decides, the last is the training
-        set if ``"sgd"`` needs it.
+        The sets that are measured after every epoch; the last is the training set if ``"sgd"``
+        needs it.
+    judging
+        What decides between epochs.
     queries
         The queries that an epoch goes through.
+    data, start
+        The training data, and the scores that the net's are added to.
     """
 
     def __init__(
@@ -142,20 +142,26 @@ class Climb:
         pace: Pace,
         seed: int,
         watched: Mapping[str, Watched],
+        judging: Judging,
         queries: NDArray[np.int64],
+        data: RankingData,
+        start: Floats,
     ) -> None:
         self.net = net
         self.teacher = teacher
         self.pace = pace
         self.seed = seed
         self.watched = watched
+        self.judging = judging
         self.history = History({name: {} for name in watched})
         self._queries = queries
+        self._data = data
+        self._start = start
         weights = net.packed()
         self.state = State(
             n_epochs=0, n_restarts=0, n_flights=0, since=0, rate=pace.learning_rate,
-            train=-np.inf, best_since=-np.inf, best_since_epoch=0, best=-np.inf, best_epoch=0,
-            weights=weights, best_weights=weights, moments=self._new_moments(),
+            train=-np.inf, standing=Standing(), standing_since=Standing(), weights=weights,
+            best_weights=weights, moments=self._new_moments(),
         )  # fmt: skip
 
     @property
@@ -188,6 +194,14 @@ class Climb:
         self.history.add(values)
         self.state = self._judged(state, values)
         return Round(self.state.n_epochs, values)
+
+    def train_scores(self) -> Floats:
+        """Return the scores of the training documents by the weights after the last epoch.
+
+        Those that the teacher has are of the weights when it last came by.
+        """
+        net = self.net.with_packed(self.state.weights)
+        return net.add_to(self._start.copy(), self._data.base, self._data.rows)[np.newaxis]
 
     def to_content(self) -> Content:
         """Return the state, and the history until then."""
@@ -223,6 +237,8 @@ class Climb:
         self.history = history
         self.state = State(
             **{name: int(value) if name in WHOLE else value for name, value in numbers.items()},
+            standing=self._standing(0, n_epochs),
+            standing_since=self._standing(int(numbers["since"]), n_epochs),
             weights=arrays["weights"].copy(),
             best_weights=arrays["best_weights"].copy(),
             moments=Moments(
@@ -230,6 +246,13 @@ class Climb:
             ),
         )
         return n_epochs
+
+    def _standing(self, since: int, n_epochs: int) -> Standing:
+        """Return how epochs ``since + 1`` to ``n_epochs`` compare."""
+        standing = Standing(improved=since)
+        for done in self.history.rounds(since, n_epochs):
+            standing = self.judging.after(standing, done.number, done.values)
+        return standing
 
     def _new_moments(self) -> Moments:
         adam = self.pace.optimiser == "adam"
@@ -244,8 +267,7 @@ class Climb:
             since=state.n_epochs,
             rate=self.pace.learning_rate * MUCH_SLOWER**state.n_flights,
             train=-np.inf,
-            best_since=-np.inf,
-            best_since_epoch=state.n_epochs,
+            standing_since=Standing(improved=state.n_epochs),
             weights=Net.draw(self.net.inputs, self.net.hidden, random).packed(),
             moments=self._new_moments(),
         )
@@ -283,11 +305,11 @@ class Climb:
         return state.rate * 0.5 * (1.0 + math.cos(math.pi * share))
 
     def _is_flat(self) -> bool:
-        """Tell whether there was no better epoch for long enough to begin anew."""
+        """Tell whether no epoch has improved for long enough to begin anew."""
         state, patience = self.state, self.pace.patience
         if self.pace.optimiser != "sgd" or patience is None:
             return False
-        return state.n_epochs - state.best_since_epoch >= patience
+        return state.n_epochs - state.standing_since.improved >= patience
 
     def _measure(self, weights: Weights) -> dict[str, dict[str, float]]:
         net = self.net.with_packed(weights)
@@ -301,26 +323,22 @@ class Climb:
     def _judged(self, state: State, values: Mapping[str, Mapping[str, float]]) -> State:
         """Return the state after an epoch with these values."""
         number = state.n_epochs + 1
-        decides, trained = (next(iter(values[name].values())) for name in _ends(values))
-        state = replace(state, n_epochs=number)
-        if decides > state.best_since + self.pace.min_improvement or state.best_since == -np.inf:
-            state = replace(state, best_since=decides, best_since_epoch=number)
-        if decides > state.best + self.pace.min_improvement or state.best_epoch == 0:
-            state = replace(
-                state, best=decides, best_epoch=number, best_weights=state.weights.copy()
-            )
+        state = replace(
+            state,
+            n_epochs=number,
+            standing=self.judging.after(state.standing, number, values),
+            standing_since=self.judging.after(state.standing_since, number, values),
+        )
+        if state.standing.best == number:
+            state = replace(state, best_weights=state.weights.copy())
         if self.pace.optimiser == "sgd":
+            *_, of_training_set = values.values()
+            trained = next(iter(of_training_set.values()))
             draw = generator(self.seed, "rate", number).random()
             if trained < state.train and draw < HOW_OFTEN:
                 state = replace(state, rate=state.rate * SLOWER)
             state = replace(state, train=trained)
         return state
-
-
-def _ends(values: Mapping[str, Mapping[str, float]]) -> tuple[str, str]:
-    """Return the names of the first and the last set."""
-    names = list(values)
-    return names[0], names[-1]
 
 
 def _is_sound(weights: Weights) -> bool:
@@ -333,10 +351,9 @@ def _is_possible(numbers: Mapping[str, float], arrays: Mapping[str, NDArray[Any]
     whole = [numbers[name] for name in WHOLE]
     return (
         all(0 <= value < 1 << 53 and value == int(value) for value in whole)
-        and max(numbers["since"], numbers["best_since_epoch"], numbers["best_epoch"])
-        <= numbers["n_epochs"]
+        and numbers["since"] <= numbers["n_epochs"]
         and 0.0 < numbers["rate"] < np.inf
-        and not any(np.isnan(numbers[name]) for name in ("train", "best_since", "best"))
+        and not np.isnan(numbers["train"])
         and _is_sound(arrays["weights"])
         and _is_sound(arrays["best_weights"])
         and bool(np.isfinite(arrays["first"]).all() and (arrays["second"] >= 0.0).all())

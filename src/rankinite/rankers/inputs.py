@@ -244,6 +244,14 @@ def given_doc_weights(owner: str, given: ArrayLike | None, documents: Given) -> 
     return documents.arrange(weights)
 
 
+def that_count(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the queries with a weight, and their documents; others are as if not there."""
+    if data.query_weight is None:
+        return np.arange(data.n_queries), np.arange(data.n_docs)
+    some = data.query_weight > 0.0
+    return np.flatnonzero(some), np.flatnonzero(np.repeat(some, data.sizes))
+
+
 def seed_of(owner: str, random_state: Any) -> int:
     """Return the seed: the number given, or one drawn from what was given."""
     if random_state is None:

@@ -22,6 +22,7 @@ from rankinite.objectives.objective import Objective
 from rankinite.rankers.backfitting import Backfitting
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import Boosting, alphas_of, alphas_to_arrays
+from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import Valid, refuse_unknown, training_data
 from rankinite.rankers.learner import Beginning
 from rankinite.rankers.line_search import LineSearch, following, following_some
@@ -47,8 +48,9 @@ class LambdaMART(TreeRanker):
     Parameters
     ----------
     measure
-        What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; or
-        ``"RankNet"``, or an objective.
+        What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in
+        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Graded`); ``"RankNet"``; or an objective, such as a
+        `Transition`.
     n_trees
         How many trees to grow at most.
     n_leaves, max_depth
@@ -65,7 +67,8 @@ class LambdaMART(TreeRanker):
     step
         The value of a leaf: a ``"newton"`` step; the mean ``"gradient"`` (Objectives, Sec. 5.3);
         or with ``"line-search"`` the mean gradient times the exact best weight of the tree
-        (LambdaSMART, Sec. 5.6). All are multiplied by the learning rate.
+        (LambdaSMART, Sec. 5.6), for the first tier if there are several. All are multiplied by the
+        learning rate. The sigmoid cost has no Newton step.
     alpha_bounds
         The least and the largest weight of a tree, with a line search.
     line_search_on
@@ -81,7 +84,8 @@ class LambdaMART(TreeRanker):
     base
         A fitted ranker, or one score for each training document, to start from.
     valid_measure
-        What validation sets are measured by; the first decides. The measure of training if None.
+        What validation sets are measured by; the first decides, tier after tier. The measure of
+        training if None.
     patience
         Stop after so many rounds in which the validation set did not improve; never if None.
     min_improvement
@@ -174,6 +178,7 @@ class LambdaMART(TreeRanker):
         callbacks: Sequence[Callback] = (),
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
+        diagnostics: Diagnostics | None = None,
         **unknown: Any,
     ) -> Self:
         """Grow trees.
@@ -199,6 +204,8 @@ class LambdaMART(TreeRanker):
             Who wants to know how far it is.
         checkpoint
             A file to keep the trees in while training, and to go on from if it is there.
+        diagnostics
+            What to tell of lambdas and rankings after every round; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
         return self._fit(
@@ -211,8 +218,19 @@ class LambdaMART(TreeRanker):
             callbacks=callbacks,
             progress=progress,
             checkpoint=checkpoint,
+            diagnostics=diagnostics,
             binned=binned,
         )
+
+    def _check_measures(self) -> None:
+        super()._check_measures()
+        # Some objectives have no Newton step.
+        reason = getattr(self._objective(), "no_newton", "")
+        for name, other in (("step", "gradient"), ("criterion", "mse")):
+            if reason and getattr(self, name) == "newton":
+                raise UsageError(
+                    f"{self._name}: {name} is 'newton', and {reason}; use {name}={other!r}"
+                )
 
     def _objective(self) -> Objective:
         return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)

@@ -26,7 +26,9 @@ from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.along import AlongNet
 from rankinite.rankers.climbing import Climb, Pace
-from rankinite.rankers.inputs import Valid, check_features, refuse_unknown
+from rankinite.rankers.diagnostics import Diagnostics
+from rankinite.rankers.inputs import Valid, check_features, refuse_unknown, that_count
+from rankinite.rankers.judging import Judging
 from rankinite.rankers.learner import Beginning, Learner
 from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Callback, Stopping, Watched
@@ -70,8 +72,9 @@ class LambdaRank(Learner):
     Parameters
     ----------
     measure
-        What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; or
-        ``"RankNet"``, or an objective.
+        What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in
+        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Graded`); ``"RankNet"``; or an objective, such as a
+        `Transition`.
     hidden
         How many units the hidden layer has, or several for several layers; 0 is a linear net.
     optimiser
@@ -101,7 +104,8 @@ class LambdaRank(Learner):
     base
         A fitted ranker, or one score for each training document, to add to.
     valid_measure
-        What validation sets are measured by; the first decides. The measure of training if None.
+        What validation sets are measured by; the first, tier after tier, decides. The measure of
+        training if None.
     random_state
         The seed; None for another one every time.
 
@@ -195,6 +199,7 @@ class LambdaRank(Learner):
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
         begin_with: LambdaRank | None = None,
+        diagnostics: Diagnostics | None = None,
         **unknown: Any,
     ) -> Self:
         """Teach the net.
@@ -213,6 +218,8 @@ class LambdaRank(Learner):
             A fitted net of the same layers, whose weights to begin with; random ones if None, and
             whenever weights are drawn anew. What they are worth before the first epoch does not
             compete with what comes after it.
+        diagnostics
+            What to tell of lambdas and rankings after every epoch; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
         return self._fit(
@@ -225,6 +232,7 @@ class LambdaRank(Learner):
             callbacks=callbacks,
             progress=progress,
             checkpoint=checkpoint,
+            diagnostics=diagnostics,
             begin_with=begin_with,
         )
 
@@ -249,10 +257,11 @@ class LambdaRank(Learner):
         return (int(self.hidden),) if self.hidden else ()
 
     def _stopping(self, watched: Mapping[str, Watched]) -> Stopping:
-        first = next(iter(watched), TRAIN)
         waits = self.patience if self.optimiser == "adam" else None
-        judge = (first, str(self._measures()[0]))
-        return Stopping(self._most_epochs(), waits, self.min_improvement, judge)
+        return Stopping(self._most_epochs(), waits, self._judging(watched))
+
+    def _judging(self, watched: Mapping[str, Watched]) -> Judging:
+        return Judging(next(iter(watched), TRAIN), self._deciding(), self.min_improvement)
 
     def _begin(
         self, beginning: Beginning, *, begin_with: LambdaRank | None = None, **_options: Any
@@ -268,25 +277,28 @@ class LambdaRank(Learner):
                 f"LambdaRank: a validation set is called {TRAIN!r}, which is what the curve of "
                 "the training set is called; give it another name"
             )
-        queries, docs = _that_count(data)
+        queries, docs = that_count(data)
         counting = data if len(queries) == data.n_queries else data[queries]
         if self.optimiser == "sgd" or not watched:
-            watched[TRAIN] = Watched(counting, self._measures(), beginning.scores[:, docs])
+            scores = beginning.scores[:, docs]
+            watched[TRAIN] = self._watched("the training set", counting, scores)
         net = self._first_net(counting, beginning.seed, begin_with)
+        start = np.ascontiguousarray(beginning.scores[0])
         teacher = Teacher(
             net,
             data.base,
             data.rows,
             data.offsets,
             beginning.gradients,
-            np.ascontiguousarray(beginning.scores[0]),
+            start,
             len(queries) if self.queries_per_step == ALL else int(self.queries_per_step),
         )
         pace = Pace(
             self.optimiser, self.learning_rate, self._most_epochs(), self.patience,
-            self.min_improvement, self.most_restarts, self.weight_decay,
+            self.most_restarts, self.weight_decay,
         )  # fmt: skip
-        return Climb(net, teacher, pace, beginning.seed, watched, queries)
+        judging = self._judging(beginning.watched)
+        return Climb(net, teacher, pace, beginning.seed, watched, judging, queries, data, start)
 
     def _first_net(self, data: RankingData, seed: int, begin_with: LambdaRank | None) -> Net:
         """Return the net before the first epoch."""
@@ -391,11 +403,3 @@ class LambdaRank(Learner):
         if epoch is None or epoch.shape != (1,) or not 0 <= epoch[0] <= manifest.n_rounds:
             raise ModelFileError("the file does not say which epoch was best")
         self.start_, self.best_epoch_ = float(start[0]), int(epoch[0])
-
-
-def _that_count(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the queries with a weight, and their documents; others are as if not there."""
-    if data.query_weight is None:
-        return np.arange(data.n_queries), np.arange(data.n_docs)
-    some = data.query_weight > 0.0
-    return np.flatnonzero(some), np.flatnonzero(np.repeat(some, data.sizes))

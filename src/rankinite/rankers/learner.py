@@ -21,20 +21,25 @@ from rankinite.core.errors import DataError, ModelFileError, RankiniteError, Usa
 from rankinite.core.params import Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.data.ranking_data import RankingData
+from rankinite.measures.graded import GradedMeasure
 from rankinite.measures.measure import Measure
-from rankinite.measures.text import parse_measures
+from rankinite.measures.text import deciding_measure, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
 from rankinite.rankers.base import given_scores, is_model, model_scores
 from rankinite.rankers.checkpoint import Checkpoint, digest_of
+from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import (
     Given,
     Valid,
     given_doc_weights,
     seed_of,
+    that_count,
     training_data,
     validation_sets,
 )
+from rankinite.rankers.looks import Followed
 from rankinite.rankers.manifest import Curves, Manifest, plain, write_history
+from rankinite.rankers.observed import Observed
 from rankinite.rankers.ranker import Ranker
 from rankinite.rankers.rounds import Callback, Fit, Stopping, Watched, as_callbacks
 
@@ -143,6 +148,17 @@ class Learner(Ranker):
             return self._default_measures()
         return parse_measures(self.valid_measure)
 
+    def _check_measures(self) -> None:
+        """Refuse texts that are no measures, before anything is done."""
+        self._objective()
+        self._measures()
+
+    def _deciding(self) -> Measure | GradedMeasure:
+        """Return the first of the measures, with its tiers: by it the best round is chosen."""
+        if self.valid_measure is not None:
+            return deciding_measure(self.valid_measure)
+        return deciding_measure(getattr(self._objective(), "measure", self._default_measures()))
+
     def _fit(
         self,
         X: Any,
@@ -155,11 +171,12 @@ class Learner(Ranker):
         callbacks: Sequence[Callback],
         progress: Progress | None,
         checkpoint: str | Path | None,
+        diagnostics: Diagnostics | None = None,
         sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
         self._check_parameters()
-        self._measures()  # a text that is no measure is refused before anything is done
+        self._check_measures()
         called = as_callbacks(self._name, callbacks)
         given = training_data(self._name, X, y, qid, query_weight)
         data = given.data
@@ -175,12 +192,13 @@ class Learner(Ranker):
         beginning = Beginning(data, targets, gradients, scores, watched, seed)
         fit = self._begin(beginning, **options)
         stopping = self._stopping(watched)
+        seen: Fit = fit if diagnostics is None else self._observed(fit, beginning, diagnostics)
         keeper = None
         if checkpoint is not None:
             keeper = self._keeper(beginning, fit, Path(checkpoint))
-            keeper.resume(fit, stopping)
+            keeper.resume(seen, stopping)
         try:
-            self._learn(fit, stopping, called, progress or Silent(), keeper)
+            self._learn(seen, stopping, called, progress or Silent(), keeper)
         except RankiniteError:
             raise  # of a fit that cannot be, nothing is kept
         except BaseException:
@@ -196,11 +214,31 @@ class Learner(Ranker):
         # An interrupt may have come between a round's values and the round's end.
         self.n_rounds_ = fit.n_rounds
         self.history_ = fit.history.first(fit.n_rounds).values
-        self._keep(fit, start, stopping.best(fit.history, fit.n_rounds))
+        self._keep(fit, start, stopping.standing(fit.history, fit.n_rounds).best)
+
+    def _observed(self, fit: Fit, beginning: Beginning, diagnostics: Diagnostics) -> Observed:
+        """Return the fit with diagnostics switched on."""
+        if not isinstance(diagnostics, Diagnostics):
+            raise UsageError(
+                f"{self._name}: diagnostics is a {type(diagnostics).__name__}; give a Diagnostics()"
+            )
+        queries, docs = that_count(beginning.data)
+        counting = beginning.data[queries]
+        watched = self._watched("the training set", counting, beginning.scores[:, docs])
+        followed = Followed(
+            self._objective(), beginning.gradients, beginning.targets, self._ranking, docs, watched
+        )
+        return Observed(fit, followed, diagnostics)
 
     def _watch(self, name: str, found: Given, start: Floats, valid_base: Any) -> Watched:
         scores = self._start_scores(start, found, *self._base_of(name, valid_base))
-        return Watched(found.data, self._measures(), scores)
+        return self._watched(f"the validation set {name!r}", found.data, scores)
+
+    def _watched(self, called: str, data: RankingData, scores: Floats) -> Watched:
+        try:
+            return Watched(data, self._measures(), scores)
+        except (DataError, UsageError) as problem:
+            raise type(problem)(f"{self._name}: {called}: {problem}") from None
 
     def _refuse_unmeasured(self, watched: Mapping[str, Watched], top_grade: float) -> None:
         """Refuse validation sets that cannot tell anything, before training begins."""
@@ -254,7 +292,8 @@ class Learner(Ranker):
         try:
             with progress.start("training", stopping.most, self.rounds) as task:
                 task.advance(min(fit.n_rounds, stopping.most))
-                while not stopping.has_enough(fit.history, fit.n_rounds):
+                standing = stopping.standing(fit.history, fit.n_rounds)
+                while not stopping.has_enough(standing, fit.n_rounds):
                     if fit.is_done:
                         log.info(
                             "%s: there is nothing left to learn after %d rounds",
@@ -263,6 +302,7 @@ class Learner(Ranker):
                         )
                         break
                     done = fit.step()
+                    standing = stopping.after(standing, done)
                     task.advance(1)
                     task.note(str(done))
                     if keeper is not None:

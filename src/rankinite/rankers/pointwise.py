@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from rankinite.core.progress import Progress
 from rankinite.measures.measure import NDCG, Measure
+from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import Valid, refuse_unknown
 from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
@@ -46,13 +47,15 @@ class PointwiseRanker(TreeRanker):
         callbacks: Sequence[Callback] = (),
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
+        diagnostics: Diagnostics | None = None,
         **unknown: Any,
     ) -> Self:
         """Grow trees; the parameters are those of `LambdaMART.fit`, and one more.
 
         Parameters
         ----------
-        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint
+        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
+diagnostics
             As in `LambdaMART.fit`.
         sample_weight
             One weight a document.
@@ -68,6 +71,7 @@ class PointwiseRanker(TreeRanker):
             callbacks=callbacks,
             progress=progress,
             checkpoint=checkpoint,
+            diagnostics=diagnostics,
             sample_weight=sample_weight,
             binned=binned,
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +17,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.compute import Measuring
 from rankinite.measures.measure import Measure
+from rankinite.rankers.judging import Judging, Standing
 
 Floats = NDArray[np.float64]
 
@@ -75,24 +78,20 @@ class History:
             }
         )
 
+    def rounds(self, since: int, n_rounds: int) -> Iterator[Round]:
+        """Go through rounds ``since + 1`` to ``n_rounds``."""
+        for k in range(since, n_rounds):
+            values = {
+                name: {measure: curve[k] for measure, curve in curves.items()}
+                for name, curves in self.values.items()
+            }
+            yield Round(k + 1, values)
+
     def refuse_others(self, watched: Mapping[str, Watched]) -> None:
         """Refuse a history, of a checkpoint, that is not one of these sets and their measures."""
         found = {name: list(curves) for name, curves in self.values.items()}
         if found != {name: [str(m) for m in one.measures] for name, one in watched.items()}:
             raise ModelFileError("has values of other validation sets or measures")
-
-    def bests(self, set_name: str, measure: str, min_improvement: float) -> list[int]:
-        """Return after every round which round was best until then.
-
-        A later round is better only if it gains more than ``min_improvement``.
-        """
-        bests: list[int] = []
-        best_round, best_value = 0, -np.inf
-        for number, value in enumerate(self.values[set_name].get(measure, []), 1):
-            if value > best_value + min_improvement or best_round == 0:
-                best_round, best_value = number, value
-            bests.append(best_round)
-        return bests
 
 
 @dataclass(frozen=True)
@@ -104,36 +103,37 @@ class Stopping:
     most
         How many rounds there are at most.
     patience
-        Stop after so many rounds without a better one; never if None.
-    min_improvement
-        What counts as better.
-    judge
-        The validation set and the measure that decide; None if there are no validation sets.
+        Stop after so many rounds without one that improves; never if None.
+    judging
+        What decides between rounds; None if there are no validation sets, and then every round is
+        better than the one before.
     """
 
     most: int
     patience: int | None = None
-    min_improvement: float = 0.0
-    judge: tuple[str, str] | None = None
+    judging: Judging | None = None
 
-    def best(self, history: History, n_rounds: int) -> int:
-        """Return which of the first rounds is best; the last if nothing was measured."""
-        if self.judge is None or n_rounds == 0:
-            return n_rounds
-        return history.bests(*self.judge, self.min_improvement)[n_rounds - 1]
+    def after(self, standing: Standing, done: Round) -> Standing:
+        """Return the standing after another round."""
+        if self.judging is None:
+            return Standing(best=done.number, improved=done.number)
+        return self.judging.after(standing, done.number, done.values)
 
-    def has_enough(self, history: History, n_rounds: int) -> bool:
-        """Tell whether the first rounds are all that is wanted."""
+    def standing(self, history: History, n_rounds: int) -> Standing:
+        """Return how the first rounds compare."""
+        return reduce(self.after, history.rounds(0, n_rounds), Standing())
+
+    def has_enough(self, standing: Standing, n_rounds: int) -> bool:
+        """Tell whether rounds that compare like this are all that is wanted."""
         if n_rounds >= self.most:
             return True
-        if self.patience is None or self.judge is None or n_rounds == 0:
-            return False
-        return n_rounds - self.best(history, n_rounds) >= self.patience
+        return self.patience is not None and n_rounds - standing.improved >= self.patience
 
     def reach(self, history: History, n_rounds: int) -> int:
         """Return how many of the rounds that another fit did this one would have done."""
-        enough = (r for r in range(1, n_rounds) if self.has_enough(history.first(r), r))
-        return next(enough, min(n_rounds, self.most))
+        standings = accumulate(history.rounds(0, n_rounds), self.after, initial=Standing())
+        enough = (r for r, standing in enumerate(standings) if self.has_enough(standing, r))
+        return next(enough, n_rounds)
 
 
 class Watched:
@@ -144,7 +144,7 @@ class Watched:
     data
         The set.
     measures
-        What it is measured by; the first decides.
+        What it is measured by.
     start
         The scores before the first round, one row for each output.
     """
@@ -168,7 +168,9 @@ class Watched:
 class Fit(Protocol):
     """One fit under way."""
 
-    history: History
+    @property
+    def history(self) -> History:
+        """The values of measures on validation sets, one a round."""
 
     @property
     def fixed(self) -> Sequence[NDArray[Any]]:
@@ -193,3 +195,6 @@ class Fit(Protocol):
 
         Return how many rounds the checkpoint has.
         """
+
+    def train_scores(self) -> Floats:
+        """Return the scores of the training documents after the last round, a row an output."""

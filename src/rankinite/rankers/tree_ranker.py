@@ -16,6 +16,7 @@ from rankinite.objectives.labels import doc_weights
 from rankinite.objectives.objective import Targets
 from rankinite.rankers.boosting import Boosting
 from rankinite.rankers.inputs import check_features
+from rankinite.rankers.judging import Judging
 from rankinite.rankers.learner import Beginning, Learner
 from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.manifest import Manifest
@@ -92,8 +93,10 @@ class TreeRanker(Learner):
 
     def _stopping(self, watched: Mapping[str, Watched]) -> Stopping:
         first = next(iter(watched), None)
-        judge = None if first is None else (first, str(self._measures()[0]))
-        return Stopping(self.n_trees, self.patience, self.min_improvement, judge)
+        if first is None:
+            return Stopping(self.n_trees, self.patience)
+        judging = Judging(first, self._deciding(), self.min_improvement)
+        return Stopping(self.n_trees, self.patience, judging)
 
     def _begin(
         self, beginning: Beginning, *, binned: BinnedData | None = None, **_options: Any

@@ -13,6 +13,7 @@ from rankinite.core.params import Real, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.simulators.challenge import challenge
+from rankinite.data.simulators.clicks import clicks
 from rankinite.data.simulators.markets import MARKETS
 from rankinite.data.simulators.polynomials import polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
@@ -59,6 +60,10 @@ class Setting:
     def challenge(self, n: int, part: str) -> RankingData:
         """Simulate so many queries, times the scale, of the challenge's Set 1, or all it has."""
         return challenge(min(self.queries(n), MARKETS[1].queries[part]), part=part, seed=self.seed)
+
+    def clicks(self, n: int, part: str) -> RankingData:
+        """Simulate so many queries of the challenge's Set 1 with clicks of both sources."""
+        return clicks(self.challenge(n, part), seed=self.seed)
 
     def random_net(self, measure: Any, hidden: int, data: RankingData) -> LambdaRank:
         """Return a net with random weights: its only epoch moves them next to nothing."""

@@ -1,0 +1,99 @@
+"""The diagnostics of a training as files: a table of all curves, and figures of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rankinite.core.files import atomic_write
+from rankinite.experiments.findings import Line, Panel, draw_lines
+from rankinite.rankers.diagnostics import (
+    AGREEMENT,
+    CHANGES,
+    SHARE,
+    TOP,
+    Diagnostics,
+)
+from rankinite.rankers.lambdarank import TRAIN, LambdaRank
+from rankinite.rankers.learner import Learner
+
+Curve = Sequence[float]
+PANELS_A_ROW = 2
+
+
+def write_diagnostics(diagnostics: Diagnostics, ranker: Learner, table: Path, figure: Path) -> None:
+    """Write what diagnostics tell of a fit.
+
+    Parameters
+    ----------
+    diagnostics
+        What was given to the fit.
+    ranker
+        The fitted ranker, whose history has the curves of the validation sets.
+    table, figure
+        The files: CSV, one row a round and one column a curve; and PNG.
+    """
+    curves = {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
+    _write_table(diagnostics.rounds, curves, table)
+    draw_lines(_panels(diagnostics, ranker, curves), figure, a_row=PANELS_A_ROW)
+
+
+def _validation_curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:
+    """Return the curves of the validation sets, at the rounds that were looked at."""
+    return {
+        f"{measure} of {name}": [curve[number - 1] for number in diagnostics.rounds]
+        for name, measured in ranker.history_.items()
+        for measure, curve in measured.items()
+        # A net that watches its training set calls it so; diagnostics do that by themselves.
+        if not (isinstance(ranker, LambdaRank) and name == TRAIN)
+    }
+
+
+def _write_table(rounds: Sequence[int], curves: Mapping[str, Curve], path: Path) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["round", *curves])
+    for number, *values in zip(rounds, *curves.values(), strict=True):
+        writer.writerow([number, *(_cell(value) for value in values)])
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
+def _panels(diagnostics: Diagnostics, ranker: Learner, curves: Mapping[str, Curve]) -> list[Panel]:
+    """Return a panel for each kind of curves that there are; the last shows two kinds."""
+    top = diagnostics.top
+    measure = str(ranker._measures()[0])
+    measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
+    changes = {f"{CHANGES} {name}": curve for name, curve in _behind(CHANGES, curves).items()}
+    drawn = [
+        ("Lambdas that agree with the first", "share of documents", _behind(AGREEMENT, curves)),
+        ("Who moves highly relevant documents", "signed share of lambda", _behind(SHARE, curves)),
+        (f"Grades in the top {top}", "share of ranks", _behind(TOP.format(top), curves)),
+        (f"Rank changes and {measure}", "mean over queries", {**measured, **changes}),
+    ]
+    unit = ranker.rounds.removesuffix("s")
+    return [
+        Panel(title, unit, y_label, _lines(diagnostics.rounds, own), legend_beside=True)
+        for title, y_label, own in drawn
+        if own
+    ]
+
+
+def _behind(words: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Return the curves whose names begin with these words, by what stands behind them."""
+    return {
+        name.removeprefix(f"{words} "): curve
+        for name, curve in curves.items()
+        if name.startswith(f"{words} ")
+    }
+
+
+def _lines(rounds: Sequence[int], curves: Mapping[str, Curve]) -> tuple[Line, ...]:
+    return tuple(Line(name, rounds, curve) for name, curve in curves.items())

@@ -1,0 +1,304 @@
+"""Objectives, Table 2 and Figures 3, 4 and 7: objectives that change while a ranker learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankinite.core.progress import Task
+from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.evaluate import Evaluation, evaluate
+from rankinite.experiments.findings import Findings, Line, Panel, Sheet
+from rankinite.experiments.reproductions.depths import (
+    DEPTHS,
+    at_depths,
+    counting,
+    gains,
+    row_of,
+    told,
+)
+from rankinite.experiments.reproductions.ndcg import LEVEL
+from rankinite.experiments.reproductions.setting import FEWEST, Setting
+from rankinite.objectives.schedules import ExponentialGrowth, LevellingGrowth, LinearGrowth
+from rankinite.objectives.sigmoid import SigmoidCost
+from rankinite.objectives.transition import Transition
+from rankinite.rankers.diagnostics import CHANGES, ON_TRAINING_SET, SHARE, Diagnostics
+from rankinite.rankers.diagnostics import TOP as TOP_GRADES
+from rankinite.rankers.lambdamart import LambdaMART
+
+# A 54th of the paper's queries, and a quarter of its trees, which have 30 leaves there.
+QUERIES = {"train": 2_000, "valid": 1_500, "test": 4_000}
+TREES: Mapping[str, Any] = {"n_trees": 250, "n_leaves": 15, "patience": None}
+JUDGE = "NDCG@3"
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+RATES = (0.05, 0.1, 0.2)
+STARTS = (0.1, 0.25, 0.5)
+DRAWN = (1, 3, 10)
+
+NEWTON, DESCENT = "Newton step", "gradient descent"
+# How the weight grows: the schedule, and the etas of the paper's sweep; the last is not in it.
+GROWTHS: Mapping[str, tuple[Callable[[float, float], Any], Sequence[float]]] = {
+    "exponential": (ExponentialGrowth, (100.0, 250.0)),
+    "linear": (LinearGrowth, (0.1, 0.01, 0.001)),
+    "levelling": (LevellingGrowth, (100.0, 250.0)),
+}
+LATER = {"S": SigmoidCost("NDCG"), "S@3": SigmoidCost("NDCG@3")}
+# NDCG at ranks 1, 3 and 10 in the paper's Table 2.
+PAPER = {
+    NEWTON: (62.27, 61.66, 65.17),
+    DESCENT: (62.47, 61.94, 65.51),
+    "L + S, exponential": (62.66, 62.15, 65.71),
+    "L + S, linear": (62.56, 62.19, 65.68),
+    "L + S@3, exponential": (62.23, 61.75, 65.03),
+    "L + S@3, linear": (62.3, 61.82, 65.14),
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A ranker that was tried, and how good it is on the validation set."""
+
+    parameters: Mapping[str, Any]
+    ranker: LambdaMART
+
+    @property
+    def value(self) -> float:
+        """Return the measure that decides, at the trees that are kept."""
+        return self.ranker.history_["valid"][JUDGE][self.ranker.n_trees_ - 1]
+
+
+@dataclass
+class Trials:
+    """Fits rankers, and keeps what is common to all.
+
+    Attributes
+    ----------
+    setting
+        The size and the seed.
+    sets
+        The data sets by part.
+    task
+        Who is told of every tree.
+    """
+
+    setting: Setting
+    sets: Mapping[str, RankingData]
+    task: Task
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+
+    def fit(
+        self,
+        parameters: Mapping[str, Any],
+        train: RankingData,
+        diagnostics: Diagnostics | None = None,
+    ) -> LambdaMART:
+        """Fit a ranker with these parameters."""
+        model = LambdaMART(
+            valid_measure=JUDGE, random_state=self.setting.seed, **TREES, **parameters
+        )
+        return model.fit(
+            train,
+            valid=self.sets["valid"],
+            callbacks=[counting(self.task)],
+            diagnostics=diagnostics,
+        )
+
+    def best(self, several: Iterator[Mapping[str, Any]]) -> Candidate:
+        """Return the best of several by the validation set."""
+        found = [Candidate(one, self.fit(one, self.sets["train"])) for one in several]
+        return max(found, key=lambda candidate: candidate.value)
+
+
+def schedules(setting: Setting) -> Findings:
+    """Compare the Newton step, gradient descent, and transitions to the sigmoid cost.
+
+    The paper: gradient descent beats the Newton step, a transition to the sigmoid cost beats both
+    at all depths but the first two, and one to the sigmoid cost at 3 does not.
+    """
+    n_methods = 2 + len(LATER) * len(GROWTHS)
+    n_sweep = 2 * len(RATES) + sum(1 for _ in _transitions(0.1))
+    n_fits = n_sweep + 1 + n_methods * (len(SHARES) - 1)
+    with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as task:
+        sets = {part: setting.challenge(n, part) for part, n in QUERIES.items()}
+        trials = Trials(setting, sets, task)
+        chosen = _chosen(trials)
+        trials.fit(chosen[NEWTON].parameters, sets["train"], trials.diagnostics)
+        tested = _tested(trials, chosen)
+    whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}
+    sheets = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
+    figures = {
+        "schedules": _figure(tested),
+        "schedules-diagnostics": _diagnosed(trials.diagnostics, chosen[NEWTON].ranker),
+    }
+    notes = (*_notes(whole), _size_note(sets))
+    return Findings("schedules", sheets, notes, figures, _values(tested, chosen))
+
+
+def _chosen(trials: Trials) -> dict[str, Candidate]:
+    """Return the best parameters of each method by the validation set.
+
+    Transitions learn at the rate that is best for gradient descent.
+    """
+    found = {
+        name: trials.best({"step": step, "learning_rate": rate} for rate in RATES)
+        for name, step in ((NEWTON, "newton"), (DESCENT, "gradient"))
+    }
+    rate = found[DESCENT].parameters["learning_rate"]
+    names = dict.fromkeys(name for name, _ in _transitions(rate))
+    for name in names:
+        found[name] = trials.best(one for other, one in _transitions(rate) if other == name)
+    return found
+
+
+def _transitions(rate: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Go through all transitions that are tried."""
+    for later, cost in LATER.items():
+        for growth, (kind, etas) in GROWTHS.items():
+            for start in STARTS:
+                for eta in etas:
+                    objective = Transition("NDCG", cost, kind(start, eta))
+                    yield (
+                        f"L + {later}, {growth}",
+                        {"measure": objective, "step": "gradient", "learning_rate": rate},
+                    )
+
+
+def _tested(trials: Trials, chosen: Mapping[str, Candidate]) -> dict[str, dict[float, Evaluation]]:
+    """Return all methods, trained on every share of the training data, on the test set."""
+    train, test = trials.sets["train"], trials.sets["test"]
+    found: dict[str, dict[float, Evaluation]] = {}
+    for name, candidate in chosen.items():
+        found[name] = {}
+        for share in SHARES:
+            model = candidate.ranker
+            if share < 1.0:
+                n_queries = max(FEWEST, round(train.n_queries * share))
+                model = trials.fit(candidate.parameters, train[:n_queries])
+            found[name][share] = evaluate(model.predict(test), test, at_depths("NDCG"))
+    return found
+
+
+def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> Sheet:
+    rows = []
+    for name, found in whole.items():
+        rival = whole[NEWTON] if name == DESCENT else whole[DESCENT]
+        row = row_of(found, at_depths("NDCG"), None if name == NEWTON else rival)
+        rows.append((name, *row, "/".join(f"{value:g}" for value in PAPER.get(name, ()))))
+    title = (
+        f"NDCG on {sets['test'].n_queries:,} test queries, in points; + and - against gradient "
+        f"descent, of which against the Newton step"
+    )
+    columns = ("Method", *(f"@{depth}" for depth in DEPTHS), "Paper @1/3/10")
+    return Sheet(title, columns, tuple(rows))
+
+
+def _settings(chosen: Mapping[str, Candidate]) -> Sheet:
+    """Return what validation chose."""
+    rows = tuple(
+        (
+            name,
+            f"{candidate.parameters['learning_rate']:g}",
+            str(getattr(candidate.parameters.get("measure"), "schedule", "")),
+            str(candidate.ranker.n_trees_),
+            f"{100 * candidate.value:.2f}",
+        )
+        for name, candidate in chosen.items()
+    )
+    title = "What was chosen on validation data"
+    return Sheet(title, ("Method", "Learning rate", "Schedule", "Trees", JUDGE), rows)
+
+
+def _by_share(tested: Mapping[str, Mapping[float, Evaluation]], train: RankingData) -> Sheet:
+    """Return the deciding measure by the share of training data."""
+    rows = tuple(
+        (
+            name,
+            *(
+                row_of(found, [JUDGE], None if name in (NEWTON, DESCENT) else rival)[0]
+                for found, rival in zip(by_share.values(), tested[DESCENT].values(), strict=True)
+            ),
+        )
+        for name, by_share in tested.items()
+    )
+    title = f"{JUDGE} on the test set by the share of {train.n_queries:,} training queries"
+    return Sheet(title, ("Method", *(f"{100 * share:g} %" for share in SHARES)), rows)
+
+
+def _notes(whole: Mapping[str, Evaluation]) -> Iterator[str]:
+    """Say how the methods compare."""
+    pairs = [(DESCENT, NEWTON), *((name, DESCENT) for name in whole if name.startswith("L + S,"))]
+    pairs += [(f"L + S@3, {growth}", f"L + S, {growth}") for growth in GROWTHS]
+    for one, other in pairs:
+        found = gains(whole[one], whole[other], at_depths("NDCG"))
+        yield f"{one} against {other}: {told(found)}."
+
+
+def _size_note(sets: Mapping[str, RankingData]) -> str:
+    return (
+        f"Rankers learned from {sets['train'].n_queries:,} queries (the paper: 108,000), with "
+        f"{TREES['n_trees']} trees of {TREES['n_leaves']} leaves at most (1,000 of 30). All is "
+        f"chosen by {JUDGE} on {sets['valid'].n_queries:,} validation queries with all training "
+        "data, the number of trees with each share. Levelling is not in the paper. p is of paired "
+        f"t-tests, not corrected for their number; level {LEVEL:g}."
+    )
+
+
+def _figure(tested: Mapping[str, Mapping[float, Evaluation]]) -> tuple[Panel, ...]:
+    shown = [name for name in tested if "S@3" not in name]
+    return tuple(
+        Panel(
+            f"NDCG@{depth} by share of training data",
+            "Share",
+            f"NDCG@{depth}",
+            tuple(
+                Line(
+                    name,
+                    SHARES,
+                    [found.mean[f"NDCG@{depth}"] for found in tested[name].values()],
+                    marked=True,
+                )
+                for name in shown
+            ),
+            log_x=True,
+        )
+        for depth in DRAWN
+    )
+
+
+def _diagnosed(diagnostics: Diagnostics, ranker: LambdaMART) -> tuple[Panel, ...]:
+    """Draw what the Newton step's lambdas did: Figures 3 and 4."""
+    rounds, top = diagnostics.rounds, TOP_GRADES.format(diagnostics.top)
+
+    def lines(word: str) -> tuple[Line, ...]:
+        return tuple(
+            Line(name.removeprefix(word).strip(), rounds, curve)
+            for name, curve in diagnostics.curves.items()
+            if name.startswith(word)
+        )
+
+    values = tuple(
+        Line("training set", rounds, curve)
+        for name, curve in diagnostics.curves.items()
+        if name.endswith(ON_TRAINING_SET)
+    )
+    valid = Line("validation set", rounds, ranker.history_["valid"][JUDGE])
+    return (
+        Panel("Share in lambdas of grades 3 and 4", "Trees", "Signed share", lines(SHARE)),
+        Panel(f"Grades in the top {diagnostics.top}", "Trees", "Share", lines(top)),
+        Panel("Ranks that change", "Trees", "Share of ranks", lines(CHANGES)),
+        Panel(JUDGE, "Trees", JUDGE, (*values, valid)),
+    )
+
+
+def _values(
+    tested: Mapping[str, Mapping[float, Evaluation]], chosen: Mapping[str, Candidate]
+) -> dict[str, Any]:
+    return {
+        name: {
+            "parameters": {key: str(value) for key, value in chosen[name].parameters.items()},
+            "valid": chosen[name].value,
+            "by_share": {f"{share:g}": found.mean for share, found in by_share.items()},
+        }
+        for name, by_share in tested.items()
+    }
