@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rankinite.core.errors import DataError
 from rankinite.core.files import atomic_write
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import evaluate
 from rankinite.experiments.configuration import Configuration
 from rankinite.experiments.diagnosing import write_diagnostics
-from rankinite.measures.text import parse_measures
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
@@ -74,7 +69,6 @@ def run_training(
     checkpoint = checkpoint_of(out)
     diagnostics = Diagnostics() if diagnose else None
     ranker: Any = configuration.new_ranker(base)
-    _check_sets(ranker, valid)
     ranker.fit(
         train,
         valid=dict(valid) or None,
@@ -98,23 +92,11 @@ def run_training(
     return Training(ranker, tuple(written), values)
 
 
-def _check_sets(ranker: Learner, valid: Mapping[str, RankingData]) -> None:
-    """Refuse validation sets in which no query counts: they can decide nothing."""
-    for name, data in valid.items():
-        counts = evaluate(np.zeros(data.n_docs), data, ranker._measures()).n_queries
-        for measure, n_queries in counts.items():
-            if n_queries == 0:
-                raise DataError(
-                    f"train: no query of the validation set {name!r} counts for {measure}, as "
-                    "none has a relevant document; give another set, or another --valid-measure"
-                )
-
-
 def _kept_values(ranker: Learner, set_name: str) -> dict[str, float]:
     """Return the measures of a validation set; a checkpoint keeps them, but not their order."""
     curves = ranker.history_[set_name]
-    measures = curves if ranker.valid_measure is None else parse_measures(ranker.valid_measure)
-    return {str(measure): curves[str(measure)][ranker.kept_rounds_ - 1] for measure in measures}
+    last = ranker.kept_rounds_ - 1
+    return {str(measure): curves[str(measure)][last] for measure in ranker._measures()}
 
 
 def checkpoint_of(out: Path) -> Path:

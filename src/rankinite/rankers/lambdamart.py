@@ -15,7 +15,6 @@ from rankinite.core.container import Content
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Bounds, Constraint, Either, OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
-from rankinite.measures.measure import Measure
 from rankinite.measures.text import one_measure, parse_measures
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
@@ -36,7 +35,6 @@ log = logging.getLogger("rankinite")
 
 Floats = NDArray[np.float64]
 
-DEFAULT_MEASURE = "NDCG@10"
 LINE_SEARCH = "line-search"
 
 
@@ -235,10 +233,6 @@ class LambdaMART(TreeRanker):
     def _objective(self) -> Objective:
         return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
-    def _default_measures(self) -> Sequence[Measure]:
-        objective = self._objective()
-        return parse_measures(getattr(objective, "measure", DEFAULT_MEASURE))
-
     @classmethod
     def _with_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         bounds = parameters.get("alpha_bounds")
@@ -253,7 +247,7 @@ class LambdaMART(TreeRanker):
     def _search(self, beginning: Beginning) -> LineSearch | None:
         if self.step != LINE_SEARCH:
             return None
-        measure, data, name = self._default_measures()[0], beginning.data, None
+        measure, data, name = parse_measures(self._followed())[0], beginning.data, None
         weights = beginning.targets.query_weight
         if self.line_search_on == "valid":
             name = next(iter(beginning.watched), None)
@@ -314,7 +308,8 @@ class LambdaMART(TreeRanker):
         self._check_fitted()
         check(owner, "sweeps", sweeps, Whole(1))
         check(owner, "bounds", bounds, Bounds(0))
-        chosen = one_measure(owner, self._default_measures()[:1] if measure is None else measure)
+        first = parse_measures(self._followed())[0]
+        chosen = one_measure(owner, first if measure is None else measure)
         given = training_data(owner, X, y, qid, None)
         data = given.data
         if base_scores is not None:

@@ -17,7 +17,6 @@ from rankinite.core.progress import Progress
 from rankinite.core.seeds import generator
 from rankinite.data.checks import data_set
 from rankinite.data.ranking_data import RankingData
-from rankinite.measures.measure import Measure
 from rankinite.measures.text import parse_measures
 from rankinite.nets.net import MOST_UNITS, Net
 from rankinite.nets.standardise import Standardiser
@@ -35,7 +34,6 @@ from rankinite.rankers.rounds import Callback, Stopping, Watched
 
 Floats = NDArray[np.float64]
 
-DEFAULT_MEASURE = "NDCG@10"
 TRAIN = "train"
 ALL = "all"
 # If nobody says: few are enough for one, and the winners had 500 of the other.
@@ -243,10 +241,6 @@ class LambdaRank(Learner):
 
     def _objective(self) -> Objective:
         return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
-
-    def _default_measures(self) -> Sequence[Measure]:
-        objective = self._objective()
-        return parse_measures(getattr(objective, "measure", DEFAULT_MEASURE))
 
     def _most_epochs(self) -> int:
         return EPOCHS[self.optimiser] if self.n_epochs is None else int(self.n_epochs)

@@ -23,9 +23,10 @@ from rankinite.core.progress import Progress, Silent
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.graded import GradedMeasure
 from rankinite.measures.measure import Measure
-from rankinite.measures.text import deciding_measure, parse_measures
+from rankinite.measures.text import MeasureLike, deciding_measure, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
-from rankinite.rankers.base import given_scores, is_model, model_scores
+from rankinite.rankers.base import is_model
+from rankinite.rankers.based import Based
 from rankinite.rankers.checkpoint import Checkpoint, digest_of
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import (
@@ -46,6 +47,9 @@ from rankinite.rankers.rounds import Callback, Fit, Stopping, Watched, as_callba
 log = logging.getLogger("rankinite")
 
 Floats = NDArray[np.float64]
+
+# What validation sets are measured by if neither the user nor the objective says.
+DEFAULT_MEASURE = "NDCG@10"
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Beginning:
     seed: int
 
 
-class Learner(Ranker):
+class Learner(Based):
     """A ranker that learns in rounds, on top of a base if it has one.
 
     Attributes
@@ -93,7 +97,6 @@ class Learner(Ranker):
     # Parameters that may differ between a fit and the one that goes on from its checkpoint.
     free_parameters: ClassVar[Sequence[str]]
 
-    base: Any
     random_state: Any
     valid_measure: Any
     history_: Curves
@@ -110,10 +113,6 @@ class Learner(Ranker):
         """Return what the ranker follows."""
 
     @abstractmethod
-    def _default_measures(self) -> Sequence[Measure]:
-        """Return what validation sets are measured by if nobody says."""
-
-    @abstractmethod
     def _stopping(self, watched: Mapping[str, Watched]) -> Stopping:
         """Return when the fit has enough."""
 
@@ -124,11 +123,6 @@ class Learner(Ranker):
     @abstractmethod
     def _keep(self, fit: Any, start: Floats, best: int) -> None:
         """Keep what the fit has come to: the best of its rounds."""
-
-    @property
-    @abstractmethod
-    def _start(self) -> Floats:
-        """The score that all documents begin with, one for each output."""
 
     @abstractmethod
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -143,21 +137,26 @@ class Learner(Ranker):
         first: Floats = scores[0]
         return first
 
+    def _followed(self) -> MeasureLike:
+        """Return the measure that is to be improved; a usual one if the objective has none."""
+        followed: MeasureLike = getattr(self._objective(), "measure", DEFAULT_MEASURE)
+        return followed
+
+    def _judges(self) -> Any:
+        """Return what validation sets are measured by, one or several."""
+        return self._followed() if self.valid_measure is None else self.valid_measure
+
     def _measures(self) -> Sequence[Measure]:
-        if self.valid_measure is None:
-            return self._default_measures()
-        return parse_measures(self.valid_measure)
+        return parse_measures(self._judges())
+
+    def _deciding(self) -> Measure | GradedMeasure:
+        """Return the first of the measures, with its tiers: by it the best round is chosen."""
+        return deciding_measure(self._judges())
 
     def _check_measures(self) -> None:
         """Refuse texts that are no measures, before anything is done."""
         self._objective()
         self._measures()
-
-    def _deciding(self) -> Measure | GradedMeasure:
-        """Return the first of the measures, with its tiers: by it the best round is chosen."""
-        if self.valid_measure is not None:
-            return deciding_measure(self.valid_measure)
-        return deciding_measure(getattr(self._objective(), "measure", self._default_measures()))
 
     def _fit(
         self,
@@ -314,51 +313,6 @@ class Learner(Ranker):
             if keeper is not None:
                 keeper.write(fit)
 
-    def _base_of(self, name: str, valid_base: Any) -> tuple[Any, str]:
-        """Return the base of a validation set, and what people call it."""
-        if self.base is None or is_model(self.base):
-            return self.base, "base"
-        given = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
-        if given is None:
-            raise UsageError(
-                f"{self._name}: the base is given as scores; give those of the validation set "
-                f"{name!r} as valid_base"
-            )
-        return given, f"valid_base of {name!r}"
-
-    def _start_scores(self, start: Floats, given: Given, base: Any, called: str) -> Floats:
-        """Return the scores before the first round, one row for each output."""
-        n_docs = given.data.n_docs
-        scores = np.repeat(start[:, None], n_docs, axis=1)
-        if base is None:
-            return scores
-        if is_model(base):
-            return scores + model_scores(self._name, base, given.data, None, n_docs)
-        return scores + given.arrange(given_scores(self._name, called, base, n_docs))
-
-    def _scores_before(
-        self, X: Any, qid: ArrayLike | None, n_docs: int, given: ArrayLike | None
-    ) -> Floats:
-        """Return the scores before the first round, as in training, for documents to predict."""
-        scores = np.repeat(self._start[:, None], n_docs, axis=1)
-        if given is not None and (self.base is None or is_model(self.base)):
-            raise UsageError(
-                f"{self._name}: base_scores were given, but the model "
-                f"{'has no base' if self.base is None else 'contains its base'}; leave them out"
-            )
-        if self.base is None:
-            return scores
-        if is_model(self.base):
-            return scores + model_scores(self._name, self.base, X, qid, n_docs)
-        if given is None:
-            raise UsageError(
-                f"{self._name}: was fitted on top of scores, not of a ranker; give base_scores, "
-                "the same ranker's scores of these documents (0 for what was learned on top)"
-            )
-        alone = np.ndim(given) == 0 and given == 0
-        wanted = np.zeros(n_docs) if alone else given
-        return scores + given_scores(self._name, "base_scores", wanted, n_docs)
-
     def _content(self) -> Content:
         if is_model(self.base) and not isinstance(self.base, Ranker):
             raise UsageError(
@@ -411,14 +365,6 @@ class Learner(Ranker):
         except (TypeError, UsageError) as problem:
             raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
         return new
-
-    def _set_base(self, base: Any) -> None:
-        sound = "base" in self._get_param_names() and (
-            not isinstance(base, Ranker) or base.feature_names_ == self.feature_names_
-        )
-        if not sound:
-            raise ModelFileError("the base in the file does not fit the ranker that contains it")
-        self.base = base
 
 
 def _targets(data: RankingData, doc_weight: Floats | None, seed: int) -> Targets:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from rankinite.core.progress import Progress
-from rankinite.measures.measure import NDCG, Measure
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import Valid, refuse_unknown
 from rankinite.rankers.rounds import Callback
@@ -75,6 +74,3 @@ diagnostics
             sample_weight=sample_weight,
             binned=binned,
         )
-
-    def _default_measures(self) -> Sequence[Measure]:
-        return [NDCG(depth=10)]
