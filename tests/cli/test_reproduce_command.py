@@ -147,12 +147,12 @@ def test_schedules(call):
     )
     assert all(figure.startswith(PNG) for figure in figures)
     values = json.loads(found)
-    assert len(values) == 2 + 2 * 3
+    assert len(values) == 2 + len(schedules.TRANSITIONS)
     rates = {one["parameters"]["learning_rate"] for one in values.values()}
     assert rates <= {"0.1", "0.2"}
     for name, one in values.items():
         assert one["parameters"]["step"] == ("newton" if name.startswith("Newton") else "gradient")
-        assert list(one["by_share"]) == ["0.5", "1"]
+        assert list(one["by_share"]) == (["1"] if "S@3" in name else ["0.5", "1"])
     chosen = values["L + S@3, linear"]["parameters"]["measure"]
     assert chosen.startswith("Transition(NDCG, SigmoidCost(NDCG@3), linear(start=0.25, eta=0.")
     assert "gradient descent against Newton step" in out
