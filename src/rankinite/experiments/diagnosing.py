@@ -36,9 +36,13 @@ def write_diagnostics(diagnostics: Diagnostics, ranker: Learner, table: Path, fi
     table, figure
         The files: CSV, one row a round and one column a curve; and PNG.
     """
-    curves = {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
-    _write_table(diagnostics.rounds, curves, table)
-    draw_lines(_panels(diagnostics, ranker, curves), figure, a_row=PANELS_A_ROW)
+    _write_table(diagnostics.rounds, _curves(diagnostics, ranker), table)
+    draw_lines(diagnosed(diagnostics, ranker), figure, a_row=PANELS_A_ROW)
+
+
+def _curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:
+    """Return all curves: of the training data, and of the validation sets."""
+    return {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
 
 
 def _validation_curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:
@@ -66,9 +70,15 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def _panels(diagnostics: Diagnostics, ranker: Learner, curves: Mapping[str, Curve]) -> list[Panel]:
-    """Return a panel for each kind of curves that there are; the last shows two kinds."""
-    top = diagnostics.top
+def diagnosed(diagnostics: Diagnostics, ranker: Learner) -> list[Panel]:
+    """Return a panel for each kind of curves that there are; the last shows two kinds.
+
+    Parameters
+    ----------
+    diagnostics, ranker
+        What was given to a fit, and the fitted ranker.
+    """
+    curves, top = _curves(diagnostics, ranker), diagnostics.top
     measure = str(ranker._measures()[0])
     measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
     changes = {f"{CHANGES} {name}": curve for name, curve in _behind(CHANGES, curves).items()}

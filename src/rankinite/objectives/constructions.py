@@ -25,6 +25,7 @@ from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.objectives import construction_kernels, plan, swaps
 from rankinite.objectives.labels import read_only
 from rankinite.objectives.lambdas import (
+    NORMALISE,
     PairGradients,
     longest_query,
     one_measure,
@@ -54,6 +55,45 @@ class ConstructedGradients(PairGradients):
         )
 
 
+def constructed(
+    measure: Measure,
+    targets: Targets,
+    kind: int,
+    *,
+    values: Floats | None = None,
+    truncation: int | None = None,
+    normalise: str = "none",
+    margin: float = 0.0,
+    groups: NDArray[np.int64] = plan.NO_PLACES,
+) -> ConstructedGradients:
+    """Return the lambdas of a measure by a construction.
+
+    Parameters
+    ----------
+    measure, targets
+        What a swap is judged by, and the data set.
+    kind, margin, groups
+        As in `Plan`; groups in the order of documents.
+    values
+        What documents are worth, if it is not what the measure says of their labels.
+    truncation, normalise
+        As in `Lambdas`.
+    """
+    worth = values_of(measure, targets) if values is None else values
+    return ConstructedGradients(
+        targets,
+        worth,
+        measure.rank_weights(longest_query(targets.offsets)),
+        scales_of(measure, worth, targets.offsets),
+        form=int(measure.form),
+        reach=min(truncation or DEEPEST, measure.depth or DEEPEST),
+        normalise=NORMALISE[normalise],
+        kind=kind,
+        margin=margin,
+        groups=groups,
+    )
+
+
 @dataclass(frozen=True)
 class _Construction:
     """A way to make lambdas of a measure; its text is ``NAME(measure)``."""
@@ -70,18 +110,8 @@ class _Construction:
 
     def prepare(self, targets: Targets) -> ConstructedGradients:
         """Check the labels and compute what stays the same while scores change."""
-        measure = self.measure
-        values = values_of(measure, targets)
-        return ConstructedGradients(
-            targets,
-            values,
-            measure.rank_weights(longest_query(targets.offsets)),
-            scales_of(measure, values, targets.offsets),
-            form=int(measure.form),
-            reach=measure.depth or DEEPEST,
-            kind=self.kind,
-            margin=float(getattr(self, "margin", 0.0)),
-        )
+        margin = float(getattr(self, "margin", 0.0))
+        return constructed(self.measure, targets, self.kind, margin=margin)
 
 
 class SpringSmooth(_Construction):

@@ -21,13 +21,11 @@ from rankinite.measures.graded import GradedMeasure
 from rankinite.measures.measure import DEEPEST, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.objectives.combined import CombinedGradients
-from rankinite.objectives.constructions import ConstructedGradients
+from rankinite.objectives.constructions import ConstructedGradients, constructed
+from rankinite.objectives.labels import labels_of
 from rankinite.objectives.lambdas import (
-    NORMALISE,
     Adjustable,
     Lambdas,
-    longest_query,
-    scales_of,
     values_of,
 )
 from rankinite.objectives.objective import Floats, Targets
@@ -118,6 +116,10 @@ class Graded(Adjustable):
 
     def prepare(self, targets: Targets) -> CombinedGradients:
         """Check the labels of all tiers and compute what stays the same while scores change."""
+        for tier in self.measure.tiers:
+            labels_of(
+                str(tier), tier.source, targets
+            )  # told of by its own name
         tiers = [replace(tier, depth=self.train_depth) for tier in self.measure.tiers]
         first = Lambdas(tiers[0], truncation=self.truncation, normalise=self.normalise)
         parts = [first.prepare(targets)]
@@ -143,15 +145,13 @@ class Graded(Adjustable):
             values = np.nan_to_num(values)
         takes_part = values > 0.0 if self.pairs_of == POSITIVE else ~np.isnan(values)
         groups = np.where(takes_part, tied_groups(above, targets.offsets), -1)
-        return ConstructedGradients(
+        return constructed(
+            tier,
             targets,
-            values,
-            tier.rank_weights(longest_query(targets.offsets)),
-            scales_of(tier, values, targets.offsets),
-            form=int(tier.form),
-            reach=min(self.truncation or DEEPEST, tier.depth or DEEPEST),
-            normalise=NORMALISE[self.normalise],
-            kind=TIED_PAIRS,
+            TIED_PAIRS,
+            values=values,
+            truncation=self.truncation,
+            normalise=self.normalise,
             groups=groups,
         )
 

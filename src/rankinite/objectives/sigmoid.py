@@ -8,15 +8,11 @@ from typing import ClassVar
 from rankinite.core.params import Real, check
 from rankinite.core.wording import plain_number
 from rankinite.measures.graded import GradedMeasure
-from rankinite.measures.measure import DEEPEST, Measure
-from rankinite.objectives.constructions import ConstructedGradients
+from rankinite.measures.measure import Measure
+from rankinite.objectives.constructions import ConstructedGradients, constructed
 from rankinite.objectives.lambdas import (
-    NORMALISE,
     Adjustable,
-    longest_query,
     one_measure,
-    scales_of,
-    values_of,
 )
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.plan import SIGMOID_COST
@@ -71,16 +67,11 @@ class SigmoidCost(Adjustable):
 
     def prepare(self, targets: Targets) -> ConstructedGradients:
         """Check the labels and compute what stays the same while scores change."""
-        measure = self.measure
-        values = values_of(measure, targets)
-        return ConstructedGradients(
+        return constructed(
+            self.measure,
             targets,
-            values,
-            measure.rank_weights(longest_query(targets.offsets)),
-            scales_of(measure, values, targets.offsets),
-            form=int(measure.form),
-            reach=min(self.truncation or DEEPEST, measure.depth or DEEPEST),
-            normalise=NORMALISE[self.normalise],
-            kind=SIGMOID_COST,
+            SIGMOID_COST,
+            truncation=self.truncation,
+            normalise=self.normalise,
             margin=self.mu,
         )

@@ -67,7 +67,8 @@ def _name_around(call: Call) -> str:
     if call.inside is not None and name not in KNOWN:
         raise UsageError(
             f"{call.text!r}: there is no measure or construction {call.name!r}; known are the "
-            f"measures {', '.join(MEASURES)} and, around one of them, {', '.join(NAMES.values())}"
+            f"measures {', '.join(MEASURES)} and, around one of them, "
+            f"{', '.join(NAMES.values())}; or around two, Transition"
         )
     return ""
 

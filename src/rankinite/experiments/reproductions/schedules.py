@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from rankinite.core.progress import Task
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
+from rankinite.experiments.diagnosing import diagnosed
 from rankinite.experiments.findings import Findings, Line, Panel, Sheet
 from rankinite.experiments.reproductions.depths import (
     DEPTHS,
@@ -24,8 +25,7 @@ from rankinite.experiments.reproductions.setting import FEWEST, Setting
 from rankinite.objectives.schedules import ExponentialGrowth, LevellingGrowth, LinearGrowth
 from rankinite.objectives.sigmoid import SigmoidCost
 from rankinite.objectives.transition import Transition
-from rankinite.rankers.diagnostics import CHANGES, ON_TRAINING_SET, SHARE, Diagnostics
-from rankinite.rankers.diagnostics import TOP as TOP_GRADES
+from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
 
 # A 54th of the paper's queries, and a quarter of its trees, which have 30 leaves there.
@@ -76,7 +76,7 @@ class Candidate:
         return self.ranker.history_["valid"][JUDGE][self.ranker.n_trees_ - 1]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Trials:
     """Fits rankers, and keeps what is common to all.
 
@@ -93,7 +93,6 @@ class Trials:
     setting: Setting
     sets: Mapping[str, RankingData]
     task: Task
-    diagnostics: Diagnostics = field(default_factory=Diagnostics)
 
     def fit(
         self,
@@ -131,13 +130,14 @@ def schedules(setting: Setting) -> Findings:
         sets = {part: setting.challenge(n, part) for part, n in QUERIES.items()}
         trials = Trials(setting, sets, task)
         chosen = _chosen(trials)
-        trials.fit(chosen[NEWTON].parameters, sets["train"], trials.diagnostics)
+        diagnostics = Diagnostics()
+        diagnosed_ranker = trials.fit(chosen[NEWTON].parameters, sets["train"], diagnostics)
         tested = _tested(trials, chosen)
     whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}
     sheets = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
     figures = {
         "schedules": _figure(tested),
-        "schedules-diagnostics": _diagnosed(trials.diagnostics, chosen[NEWTON].ranker),
+        "schedules-diagnostics": tuple(diagnosed(diagnostics, diagnosed_ranker)),
     }
     notes = (*_notes(whole), _size_note(sets))
     return Findings("schedules", sheets, notes, figures, _values(tested, chosen))
@@ -276,31 +276,6 @@ def _figure(tested: Mapping[str, Mapping[float, Evaluation]]) -> tuple[Panel, ..
             log_x=True,
         )
         for depth in DRAWN
-    )
-
-
-def _diagnosed(diagnostics: Diagnostics, ranker: LambdaMART) -> tuple[Panel, ...]:
-    """Draw what the Newton step's lambdas did: Figures 3 and 4."""
-    rounds, top = diagnostics.rounds, TOP_GRADES.format(diagnostics.top)
-
-    def lines(word: str) -> tuple[Line, ...]:
-        return tuple(
-            Line(name.removeprefix(word).strip(), rounds, curve)
-            for name, curve in diagnostics.curves.items()
-            if name.startswith(word)
-        )
-
-    values = tuple(
-        Line("training set", rounds, curve)
-        for name, curve in diagnostics.curves.items()
-        if name.endswith(ON_TRAINING_SET)
-    )
-    valid = Line("validation set", rounds, ranker.history_["valid"][JUDGE])
-    return (
-        Panel("Share in lambdas of grades 3 and 4", "Trees", "Signed share", lines(SHARE)),
-        Panel(f"Grades in the top {diagnostics.top}", "Trees", "Share", lines(top)),
-        Panel("Ranks that change", "Trees", "Share of ranks", lines(CHANGES)),
-        Panel(JUDGE, "Trees", JUDGE, (*values, valid)),
     )
 
 
