@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from itertools import chain, pairwise, permutations, product
 
 import numba
@@ -31,8 +32,9 @@ TEXTS = (
     "NDCG@3 > CNDCG@3[clicks]",
     "ERR > NDCG(gain=linear)[clicks]",
     "MAP(relevant=2) > ERR(top_grade=1)[clicks]",
-    "MRR > P(relevant=0.5)[clicks]",
+    "MRR > P(relevant=0.5)@4[clicks]",
     "P@2 > MAP(relevant=0.25)[clicks]",
+    "NDCG > P(relevant=0.5)@2[clicks]",
     "DCG > MRR(relevant=0.5)[clicks]",
     "pFound > pFound(top_grade=2)[clicks]",
     "NDCG[fresh] > NDCG > CNDCG[clicks]",
@@ -61,12 +63,19 @@ def computed(objective, labels, scores, sizes, *, weight=None, seed=0, iteration
     return out[:, 0]
 
 
-def expected(objective, labels, scores, ranking=None):
-    """Return what the naive twin gives for one query."""
-    tiers = [
-        type(tier)(**{**vars(tier), "depth": objective.train_depth})
+def trained(objective):
+    """Return the tiers at the depths of their lambdas: the whole list, but for P."""
+    return [
+        tier
+        if objective.train_depth is None and isinstance(tier, rk.P)
+        else replace(tier, depth=objective.train_depth)
         for tier in objective.measure.tiers
     ]
+
+
+def expected(objective, labels, scores, ranking=None):
+    """Return what the naive twin gives for one query."""
+    tiers = trained(objective)
     return naive_graded.graded(
         tiers,
         [list(labels[tier.source]) for tier in tiers],
@@ -108,8 +117,7 @@ def test_lambdas_are_those_of_real_swaps(text):
             found = computed(objective, labels, scores, [n])
             if sum(objective.weights) == 1.0 and len(objective.weights) == 1:
                 alone = naive_graded.tier(
-                    [type(t)(**{**vars(t), "depth": objective.train_depth})
-                     for t in objective.measure.tiers],
+                    trained(objective),
                     [list(labels[t.source]) for t in objective.measure.tiers],
                     list(scores), TOP, truncation=objective.truncation,
                     normalise=objective.normalise, pairs_of=objective.pairs_of,
@@ -372,19 +380,32 @@ class TestTexts:
         assert choose_objective(parse_measure("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
         assert choose_objective(Graded("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
 
+    def test_arrays_of_weights(self):
+        assert Graded("NDCG > ERR[a]", weights=np.array([0.25])).weights == (0.25,)
+        assert repr(Graded("NDCG > ERR[a]", weights=np.float64(0.25))) == (
+            "Graded(NDCG > ERR[a], weights=0.25)"
+        )
+
     def test_one_weight_is_shared_out(self):
         assert Graded("NDCG > ERR[a] > ERR[b]", weights=0.5).weights == (0.25, 0.25)
 
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("Graded(NDCG@3)", "Graded: NDCG@3 has no tiers; give two measures or more"),
+            (
+                "Graded(NDCG@3)",
+                "Graded: NDCG@3 is no measure with tiers; give two measures",
+            ),
             ("Graded()", r"Graded needs a measure; write Graded\(NDCG@3 > CNDCG@3\[clicks\]\)"),
             ("Graded(NDCG > CNDCG[c], weights=1.5)", "weights must be .*at most 1; got 1.5"),
             ("Graded(NDCG > CNDCG[c], weights=-1)", "weights must be .*at least 0.* got -1"),
             ("Graded(NDCG > CNDCG[c], weights=much)", "weights must be .* got 'much'"),
-            ("Graded(NDCG > CNDCG[c], weights=(0.1, 0.2))", r"weights must be 1 for NDCG > CNDCG"),
-            ("Graded(NDCG > ERR[a] > ERR[b], weights=(0.6, 0.6))", "and sum to 1 at most"),
+            ("Graded(NDCG > CNDCG[c], weights=(0.1, 0.2))", "2 weights, .* and 1 tiers below the"),
+            (
+                "Graded(NDCG > ERR[a] > ERR[b], weights=(0.6, 0.6))",
+                "sum to 1.2; expected 1",
+            ),
+            ("Graded(P > CNDCG[c])", "P of a whole list is the same in any order; give it a depth"),
             ("Graded(NDCG > CNDCG[c], pairs_of=some)", "pairs_of must be one of 'positive'"),
             ("Graded(NDCG > CNDCG[c], train_depth=0)", "train_depth must be a whole number"),
             ("Graded(NDCG > CNDCG[c], depth=3)", "'depth=3' is not an option of Graded; expected"),
@@ -412,5 +433,13 @@ class TestBadData:
     def test_a_tier_without_pairs_is_told(self, caplog):
         with caplog.at_level(logging.WARNING, "rankinite"):
             lam, _ = computed(Graded("NDCG@3 > ERR@5"), CLICKED, [1.0, 0.0], [2])
-        assert "ERR@5 has nothing to teach" in caplog.text
+        assert "ERR@5 has nothing to teach: no two positive documents" in caplog.text
+        assert "see pairs_of=labelled" in caplog.text
         assert not lam.any()
+
+    def test_a_precision_keeps_its_depth(self):
+        labels = {None: np.array([0.0, 1.0, 0.0]), "clicks": np.ones(3)}
+        alone = rk.lambda_gradients("P@1", [3.0, 2.0, 1.0], labels[None], [0, 3])[0]
+        lam, _ = computed(Graded("P@1 > CNDCG[clicks]", weights=0.0), labels, [3.0, 2.0, 1.0], [3])
+        assert lam[1] > 0.0
+        assert (lam == alone).all()

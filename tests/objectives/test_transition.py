@@ -23,7 +23,12 @@ from rankinite.objectives.lambdas import Lambdas, RankNet
 from rankinite.objectives.objective import Blended, Planned, Targets
 from rankinite.objectives.plan_kernels import blend_lambdas, new_scratch, plan_lambdas
 from rankinite.objectives.pointwise import SquaredError
-from rankinite.objectives.schedules import ExponentialGrowth, LevellingGrowth, LinearGrowth
+from rankinite.objectives.schedules import (
+    ExponentialGrowth,
+    LevellingGrowth,
+    LinearGrowth,
+    fingerprint,
+)
 from rankinite.objectives.sigmoid import SigmoidCost
 from rankinite.objectives.transition import Transition
 
@@ -285,6 +290,29 @@ class TestTransition:
                 blend_lambdas(q, scores, blend, new_scratch(31), spare, out[0], out[1])
             assert out.tobytes() == whole.tobytes()
 
+    @pytest.mark.parametrize("texts", [("LocalCost(NDCG)", "NDCG"), ("NDCG", "LocalCost(NDCG)")])
+    def test_normalisation_does_not_jump_where_one_is_alone(self, texts):
+        rng = np.random.default_rng(3)
+        scores, labels = random_query(rng, 12)
+        for weight in (0.0, 0.001, 0.5, 0.999, 1.0):
+            objective = Transition(*texts, weight).adjusted(truncation=None, normalise="deviation")
+            assert computed(objective, scores, labels, [12])[0].std() == pytest.approx(1.0)
+        for normalise in ("none", "deviation"):
+            part = Lambdas("NDCG", normalise=normalise)
+            found = Transition(part, "ERR", 0.5).adjusted(truncation=None, normalise="none")
+            plain = Transition("NDCG", "ERR", 0.5)
+            assert_equal(
+                computed(found, scores, labels, [12]), computed(plain, scores, labels, [12])
+            )
+
+    @pytest.mark.parametrize("text", ["NDCG", "SigmoidCost(NDCG)", "Transition(NDCG, ERR, 0.5)"])
+    def test_deviations_of_next_to_nothing_are_nothing(self, text):
+        for far in (371.5, 400.0, 600.0, 720.0):
+            for scores in ([0.0, far], [far, 0.0]):
+                objective = choose_objective(text, truncation=None, normalise="deviation")
+                found = computed(objective, scores, [1.0, 0.0], [2])
+                assert np.isfinite(found).all()
+
     def test_iterations_count_from_1(self):
         asked = []
         objective = Transition("NDCG", "ERR", lambda m: asked.append(m) or 0.5)
@@ -325,6 +353,8 @@ class TestTransition:
             ("Transition(NDCG, ERR, 1.5)", r"schedule must be a weight in \[0, 1\].* got 1.5"),
             ("Transition(NDCG, ERR, soon)", r"one of linear, exponential, levelling.*got 'soon'"),
             ("Transition(NDCG, ERR, linear(start=0.1))", "needs both; write linear"),
+            ("Transition(NDCG, ERR, linear())", "needs both; write linear"),
+            ("Transition(NDCG > ERR, NDCG, 0.5)", "is not one lambda gradient"),
             ("Transition(NDCG, ERR, linear(begin=1))", "'begin=1' is not an option of linear"),
             ("Transition(NDCG, ERRR, 0.5)", "no measure 'ERRR'"),
             ("Transition(NDCG, SigmoidCost(), 0.5)", "SigmoidCost needs a measure"),
@@ -337,11 +367,29 @@ class TestTransition:
         with pytest.raises(UsageError, match=message):
             choose_objective(text, truncation=None, normalise="none")
 
-    @pytest.mark.parametrize("last", [SquaredError(), Graded("NDCG > CNDCG[clicks]")])
-    def test_parts_are_single_lambda_gradients(self, last):
-        targets = Targets({None: np.array([1.0, 0.0]), "clicks": np.ones(2)}, np.array([0, 2]), TOP)
+    def test_parts_are_single_lambda_gradients(self):
+        targets = Targets({None: np.array([1.0, 0.0])}, np.array([0, 2]), TOP)
         with pytest.raises(UsageError, match=r"the last objective, .* is not one lambda gradient"):
-            Transition(RankNet(), last, 0.5).prepare(targets)
+            Transition(RankNet(), SquaredError(), 0.5).prepare(targets)
+        for tiers in ("NDCG > CNDCG[clicks]", Graded("NDCG > CNDCG[clicks]")):
+            with pytest.raises(UsageError, match=r"the first objective, Graded\(NDCG > CNDCG"):
+                Transition(tiers, "NDCG", 0.5)
+
+    def test_a_class_is_no_schedule(self):
+        with pytest.raises(UsageError, match="one of linear, exponential, levelling with start"):
+            Transition("NDCG", "ERR", LinearGrowth)
+
+    def test_a_function_is_known_by_its_weights(self):
+        assert fingerprint(0.5) == fingerprint(LinearGrowth(0.1, 0.1)) == ()
+        one, same, other = (
+            fingerprint(schedule)[0]
+            for schedule in (lambda m: m / 2000, lambda m: m / 2000.0, lambda m: 1 / m)
+        )
+        assert np.array_equal(one, same)
+        assert not np.array_equal(one, other)
+        few = fingerprint([0.0, 0.1, 0.2].__getitem__)[0]  # which knows iterations 1 and 2 only
+        assert few[:2].tolist() == [0.1, 0.2]
+        assert np.isnan(few[2:]).all()
 
     @pytest.mark.parametrize("bad", [1.5, -0.1, math.nan, "much"])
     def test_a_function_must_give_weights(self, bad):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -109,6 +111,27 @@ def test_an_objective_that_changes_goes_on_from_a_checkpoint(tmp_path):
 
     fit(4, tmp_path / "kept")
     assert bytes_of(fit(12, tmp_path / "kept")) == bytes_of(fit(12))
+
+
+def test_a_checkpoint_of_another_function_is_refused(tmp_path):
+    def fit(schedule):
+        measure = rk.Transition("NDCG", "ERR", schedule)
+        return rk.LambdaMART(measure, **SMALL).fit(TRAIN, checkpoint=tmp_path / "kept")
+
+    fit(lambda _m: 0.0)
+    with pytest.raises(rk.UsageError, match="the checkpoint of a fit to other data"):
+        fit(lambda _m: 1.0)
+    fit(lambda _m: 0.0)
+
+
+def test_new_weights_of_a_net_begin_a_schedule_anew():
+    asked = []
+    measure = rk.Transition("NDCG", "ERR", lambda m: asked.append(m) or 0.5)
+    params = SMALL_NET | {"optimiser": "sgd", "learning_rate": 0.1, "patience": 1, "n_epochs": 12}
+    rk.LambdaRank(measure, **params).fit(TRAIN, valid=VALID)
+    assert len(asked) == 12
+    assert asked.count(1) > 1
+    assert all(m in (1, before + 1) for before, m in pairwise(asked))
 
 
 def test_files_hold_the_text_of_the_objective(tmp_path):

@@ -70,6 +70,8 @@ def _show_statistics(terminal: Terminal, names: list[str], sets: list[Descriptio
         ["Queries without a relevant document", *(f"{one.without_relevant:,}" for one in sets)],
         ["Queries with one label only", *(f"{one.single_label:,}" for one in sets)],
     ]
+    if any(one.n_unlabelled for one in sets):
+        rows.append(["Documents without a label", *(f"{one.n_unlabelled:,}" for one in sets)])
     for source in dict.fromkeys(name for one in sets for name in one.sources):
         rows.append([f"Documents with {source}", *(f"{s.sources.get(source, 0):,}" for s in sets)])
     terminal.show_table("Statistics", ["", *names], rows)
@@ -85,8 +87,15 @@ def _show_grades(terminal: Terminal, names: list[str], sets: list[Description]) 
     rows = [
         [
             f"{GRADE_NAMES[int(grade)]} {plain_number(grade)}" if named else plain_number(grade),
-            *(f"{one.grades.get(grade, 0) / one.n_docs:.2%}" if one.grades else "" for one in sets),
+            *(_share(one, grade) for one in sets),
         ]
         for grade in grades
     ]
     terminal.show_table("Distribution of grades", ["Grade", *names], rows)
+
+
+def _share(one: Description, grade: float) -> str:
+    """Return the share of a grade among the documents with a label; nothing without a table."""
+    if not one.grades:
+        return ""
+    return f"{one.grades.get(grade, 0) / (one.n_docs - one.n_unlabelled):.2%}"

@@ -56,8 +56,8 @@ class Parameters:
         _option(
             "--measure",
             "-m",
-            help="LambdaMART, LambdaRank: what to improve, such as NDCG, NDCG@3 > CNDCG@3[clicks] "
-            "or RankNet.",
+            help="LambdaMART, LambdaRank: what to improve, such as NDCG, "
+            "NDCG@3 > CNDCG@3\\[clicks] or RankNet.",
         ),
     ] = None
     loss: Annotated[str | None, _option(help="MART: squared, centred or logistic.")] = None

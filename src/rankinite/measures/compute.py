@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import UsageError
 from rankinite.measures import kernels
 from rankinite.measures.measure import Form, Measure
+from rankinite.measures.sources import source_of
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Measuring:
         top_grade: float,
     ) -> None:
         for measure in measures:
-            measure.check_labels(_labels(measure, labels), top_grade)
+            measure.check_labels(source_of(str(measure), measure.source, labels), top_grade)
         self.measures = measures
         self._labels = labels
         self._offsets = offsets
@@ -119,19 +119,8 @@ def _ways_of_valuing(
 
 
 def _without_gaps(measure: Measure, labels: Mapping[str | None, Floats], docs: slice) -> Floats:
-    part = _labels(measure, labels)[docs]
+    part = source_of(str(measure), measure.source, labels)[docs]
     return np.nan_to_num(part, nan=0.0) if np.isnan(part).any() else part
-
-
-def _labels(measure: Measure, labels: Mapping[str | None, Floats]) -> Floats:
-    if measure.source not in labels:
-        known = [repr(name) for name in labels if name is not None]
-        has = f"it has {', '.join(known)}" if known else "it has none but its own labels"
-        raise UsageError(
-            f"{measure}: the data set has no label source {measure.source!r}; {has}; "
-            f"load it with labels=[{measure.source!r}], --labels {measure.source}"
-        )
-    return labels[measure.source]
 
 
 def _number(empty: int | str) -> float:

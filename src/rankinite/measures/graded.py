@@ -51,7 +51,10 @@ class GradedMeasure:
     ) -> None:
         found = tuple(tiers) if isinstance(tiers, Iterable) else ()
         if len(found) < 2 or not all(isinstance(tier, Measure) for tier in found):
-            raise UsageError("GradedMeasure: give two measures or more, the most important first")
+            raise UsageError(
+                "GradedMeasure: give two measures or more, the most important first; parse_measure "
+                "reads a text"
+            )
         if len(set(found)) < len(found):
             texts = " > ".join(str(tier) for tier in found)
             twice = next(tier for tier in found if found.count(tier) > 1)
@@ -127,10 +130,14 @@ class GradedMeasure:
         return left[0]
 
     def _checked(self, values: Sequence[float]) -> tuple[float, ...]:
-        found = tuple(float(value) for value in values)
+        try:
+            found = tuple(float(value) for value in values)
+        except (TypeError, ValueError):
+            found = ()
         if len(found) != len(self.tiers) or any(np.isnan(value) for value in found):
             raise UsageError(
-                f"{self}: expected {len(self.tiers)} numbers, the value of each tier; got {found}"
+                f"{self}: expected {len(self.tiers)} numbers, the value of each tier; got "
+                f"{values!r}"
             )
         return found
 

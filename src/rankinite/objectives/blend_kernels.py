@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.kernels import kernel, parallel_kernel, prange
-from rankinite.objectives.kernels import BY_DEVIATION
+from rankinite.objectives.kernels import BY_DEVIATION, LEAST_SQUARES
 
 
 @kernel
@@ -56,7 +56,7 @@ def scale_blended(
         squares = 0.0
         for i in range(first, last):
             squares += (lambdas[i] - mean) * (lambdas[i] - mean)
-        factor = weight * math.sqrt(n / squares) if squares > 0.0 else 0.0
+        factor = weight * math.sqrt(n / squares) if squares > LEAST_SQUARES else 0.0
     for i in range(first, last):
         lambdas[i] *= factor
         weights[i] *= factor

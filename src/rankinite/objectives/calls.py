@@ -67,7 +67,7 @@ def parse_call(text: str) -> Call | None:
     if match is None:
         return None
     inside = match["inside"]
-    return Call(text, match["name"], inside, () if inside is None else split(inside))
+    return Call(text, match["name"], inside, split(inside) if inside and inside.strip() else ())
 
 
 def split(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankinite.objectives import kernels
 from rankinite.objectives.blend_kernels import add_shares
 from rankinite.objectives.labels import read_only
-from rankinite.objectives.lambdas import PairGradients
+from rankinite.objectives.lambdas import NORMALISE, PairGradients
 from rankinite.objectives.objective import EVERY_QUERY, Floats
 from rankinite.objectives.plan import Blend, alone
 
@@ -27,27 +27,43 @@ class CombinedGradients:
     Parameters
     ----------
     parts
-        Two or more of the same data set, as each would be alone.
+        Two or more of the same data set; how they are normalised does not matter.
     shares
         From the iteration to what each part is multiplied by; they sum to 1.
+    normalise
+        How lambdas are normalised, as in `Lambdas`.
+    fixed
+        Gives what the shares depend on, if it has no text by which it is told from others.
 
     Attributes
     ----------
     parts
-        Those that were given.
+        Each part as it is alone.
     start
         The score to begin with.
     """
 
-    def __init__(self, parts: Sequence[PairGradients], shares: Shares) -> None:
-        first = parts[0].plan
-        self.parts = tuple(parts)
+    def __init__(
+        self,
+        parts: Sequence[PairGradients],
+        shares: Shares,
+        normalise: str,
+        fixed: Callable[[], Sequence[Floats]] = tuple,
+    ) -> None:
+        self._normalise = NORMALISE[normalise]
+        self.parts = tuple(part.scaled(self._normalise) for part in parts)
         self.start = np.zeros(1)
+        self._fixed = fixed
         self._shares = shares
-        self._normalise = first.normalise
-        own = kernels.BY_DISTANCE if first.normalise == kernels.BY_DISTANCE else kernels.AS_IT_IS
-        self._parts = tuple(part.as_part(own) for part in parts)
+        by_distance = self._normalise == kernels.BY_DISTANCE
+        own = kernels.BY_DISTANCE if by_distance else kernels.AS_IT_IS
+        self._parts = tuple(part.scaled(own, weighted=False) for part in parts)
         self._room = np.zeros((2, len(parts), 0))
+
+    @property
+    def fixed(self) -> Sequence[Floats]:
+        """What a checkpoint is to know of the shares."""
+        return self._fixed()
 
     def blend(self, iteration: int) -> Blend:
         """Return what a kernel follows in an iteration."""

@@ -18,7 +18,7 @@ from rankinite.core.errors import UsageError
 from rankinite.core.params import Either, OneOf, Real, Whole, check
 from rankinite.core.wording import plain_number
 from rankinite.measures.graded import GradedMeasure
-from rankinite.measures.measure import DEEPEST, Measure
+from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.objectives.combined import CombinedGradients
 from rankinite.objectives.constructions import ConstructedGradients, constructed
@@ -42,15 +42,15 @@ POSITIVE, LABELLED, ALL = "positive", "labelled", "all"
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Graded(Adjustable):
     """The lambda gradients of a graded measure (Objectives, Sec. 4.2).
 
     The first tier has the lambdas that it would have alone. In each tier below, two documents push
-    each other if they are tied in all tiers above: as hard as swapping them would change the
-    tier's own measure, at the ranks that they have among all documents. With one weight w the
-    lambdas are (1 - w) those of the first tier + w those of the second, and the Newton weights
-    likewise.
+    each other if they are tied in all tiers above, where they are worth the same: as hard as
+    swapping them would change the tier's own measure, at the ranks that they have among all
+    documents. With one weight w the lambdas are (1 - w) those of the first tier + w those of the
+    second, and the Newton weights likewise.
 
     A document without a label in a source makes no pairs there, but does in the other tiers: two
     documents that both lack a label in a tier above are tied in it, and a document with one and a
@@ -62,7 +62,8 @@ class Graded(Adjustable):
     ----------
     measure
         Two tiers or more, as a text or a value: ``"NDCG@3 > CNDCG@3[clicks]"``. Depths govern
-        evaluation and early stopping, not the lambdas.
+        evaluation and early stopping, not the lambdas; those of P, which without one never changes,
+        govern both.
     weights
         The weight of the second tier, or one for every tier but the first, which has the rest up to
         1. With 0 nothing is changed by a tier, with 1 it is followed alone. One number for several
@@ -70,9 +71,9 @@ class Graded(Adjustable):
     train_depth
         The depth of the lambdas of all tiers; None is the whole list.
     pairs_of
-        Which documents make pairs in the tiers below the first: those with a ``"positive"`` label,
-        for no click may mean that nobody saw the document; all ``"labelled"`` ones, 0 included;
-        or ``"all"``, where no label counts as 0. Others keep their ranks.
+        Which documents make pairs in the tiers below the first: ``"positive"`` ones, which are
+        worth something there, for no click may mean that nobody saw the document; all
+        ``"labelled"`` ones; or ``"all"``, where no label counts as 0. Others keep their ranks.
 
     Examples
     --------
@@ -95,6 +96,12 @@ class Graded(Adjustable):
     ) -> None:
         tiers = _graded(measure)
         check("Graded", "train_depth", train_depth, Either(Whole(1, DEEPEST), OneOf([None])))
+        for tier in tiers.tiers:
+            if tier.form == Form.PRECISION and tier.depth is None and train_depth is None:
+                raise UsageError(
+                    f"Graded: {tier} of a whole list is the same in any order; give it a depth, "
+                    "such as P@10, or give train_depth"
+                )
         check("Graded", "pairs_of", pairs_of, OneOf([POSITIVE, LABELLED, ALL]))
         for name, value in (
             ("measure", tiers),
@@ -117,10 +124,8 @@ class Graded(Adjustable):
     def prepare(self, targets: Targets) -> CombinedGradients:
         """Check the labels of all tiers and compute what stays the same while scores change."""
         for tier in self.measure.tiers:
-            labels_of(
-                str(tier), tier.source, targets
-            )  # told of by its own name
-        tiers = [replace(tier, depth=self.train_depth) for tier in self.measure.tiers]
+            labels_of(str(tier), tier.source, targets)  # told of by its own name
+        tiers = [self._trained(tier) for tier in self.measure.tiers]
         first = Lambdas(tiers[0], truncation=self.truncation, normalise=self.normalise)
         parts = [first.prepare(targets)]
         above = [values_of(tiers[0], targets)]
@@ -128,13 +133,25 @@ class Graded(Adjustable):
             parts.append(self._lower_tier(tier, above, targets))
             above.append(values_of(tier, targets))
             if weight > 0.0 and not parts[-1].plan.scales.any():
-                log.warning(
-                    "%s has nothing to teach: no two documents of a query are tied in the tiers "
-                    "above and differ in it",
-                    text,
-                )
+                self._warn(text)
         shares = (max(0.0, 1.0 - sum(self.weights)), *self.weights)
-        return CombinedGradients(parts, lambda _iteration: shares)
+        return CombinedGradients(parts, lambda _iteration: shares, self.normalise)
+
+    def _trained(self, tier: Measure) -> Measure:
+        """Return a tier at the depth of its lambdas."""
+        if self.train_depth is None and tier.form == Form.PRECISION:
+            return tier
+        return replace(tier, depth=self.train_depth)
+
+    def _warn(self, tier: Measure) -> None:
+        """Tell of a tier without pairs."""
+        log.warning(
+            "%s has nothing to teach: no two %s documents of a query are tied in the tiers above "
+            "and differ in it%s",
+            tier,
+            {POSITIVE: "positive", LABELLED: "labelled"}.get(self.pairs_of, ""),
+            "; see pairs_of=labelled" if self.pairs_of == POSITIVE else "",
+        )
 
     def _lower_tier(
         self, tier: Measure, above: Sequence[Floats], targets: Targets
@@ -189,8 +206,8 @@ def _graded(measure: str | GradedMeasure) -> GradedMeasure:
     value: Any = parse_measure(measure) if isinstance(measure, str) else measure
     if not isinstance(value, GradedMeasure):
         raise UsageError(
-            f"Graded: {value} has no tiers; give two measures or more, the most important first, "
-            "as in NDCG@3 > CNDCG@3[clicks]"
+            f"Graded: {value!s} is no measure with tiers; give two measures or more, the most "
+            "important first, as in NDCG@3 > CNDCG@3[clicks]"
         )
     return value
 
@@ -198,14 +215,20 @@ def _graded(measure: str | GradedMeasure) -> GradedMeasure:
 def _weights(weights: float | Sequence[float], measure: GradedMeasure) -> tuple[float, ...]:
     """Check the weights of the tiers below the first, and share out a single one."""
     n_lower = len(measure.tiers) - 1
-    if not isinstance(weights, Sequence) or isinstance(weights, str):
-        check("Graded", "weights", weights, SHARE)
-        return (float(weights) / n_lower,) * n_lower
-    for weight in weights:
+    given: Any = weights.tolist() if isinstance(weights, np.ndarray) else weights
+    if not isinstance(given, (list, tuple)):
+        check("Graded", "weights", given, SHARE)
+        return (float(given) / n_lower,) * n_lower
+    for weight in given:
         check("Graded", "weights", weight, SHARE)
-    if len(weights) != n_lower or sum(weights) > 1.0 + ROUNDING:
+    if len(given) != n_lower:
         raise UsageError(
-            f"Graded: weights must be {n_lower} for {measure}, one for every tier but the first, "
-            f"and sum to 1 at most; got {tuple(weights)!r}"
+            f"Graded: there are {len(given)} weights, {tuple(given)!r}, and {n_lower} tiers below "
+            f"the first in {measure}; give one for each of them"
         )
-    return tuple(float(weight) for weight in weights)
+    if sum(given) > 1.0 + ROUNDING:
+        raise UsageError(
+            f"Graded: the weights {tuple(given)!r} sum to {sum(given):g}; expected 1 at most, for "
+            "the first tier has the rest"
+        )
+    return tuple(float(weight) for weight in given)

@@ -46,6 +46,8 @@ LANES = 4
 # exp(-600) is still a normal number, and so is whatever the loop over pairs makes of it.
 WIDEST_SPREAD = 600.0
 LEAST_DISTANCE = 0.01
+# Lambdas whose squares sum to less are nothing; their inverse would overflow.
+LEAST_SQUARES = 1e-290
 # So many documents are put in order by counting.
 FEW = 128
 # Rows of rounded scores are filled up to a multiple of this.
@@ -222,7 +224,7 @@ def normaliser(r: Ranked, n: int, n_docs: int, normalise: int, total: float) -> 
         squares = 0.0
         for k in range(n):
             squares += r[LAMBDA, k] * r[LAMBDA, k]
-        return math.sqrt(n_docs / squares) if squares > 0.0 else 0.0
+        return math.sqrt(n_docs / squares) if squares > LEAST_SQUARES else 0.0
     return 1.0
 
 

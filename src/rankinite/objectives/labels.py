@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.errors import UsageError
 from rankinite.core.kernels import frozen
+from rankinite.measures.sources import source_of
 from rankinite.objectives.objective import Floats, Targets
 
 
@@ -19,12 +19,12 @@ def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
     ----------
     owner
         Who asks, for the message if there is no such source.
+    source
+        Its name; None for the data set's own labels.
+    targets
+        What is to be learned.
     """
-    if source not in targets.labels:
-        known = [repr(name) for name in targets.labels if name is not None]
-        has = f"it has {', '.join(known)}" if known else "it has none but its own labels"
-        raise UsageError(f"{owner}: the data set has no label source {source!r}; {has}")
-    return targets.labels[source]
+    return source_of(owner, source, targets.labels)
 
 
 def doc_weights(targets: Targets) -> Floats:

@@ -138,12 +138,15 @@ class RankNet:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Adjustable:
     """An objective whose truncation and normalisation are those of the ranker that follows it."""
 
     truncation: int | None = field(default=None, init=False)
     normalise: str = field(default="none", init=False)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def adjusted(self, *, truncation: int | None, normalise: str) -> Self:
         """Return the objective with these; see `Lambdas`."""
@@ -205,11 +208,13 @@ class PairGradients:
             doc_weight=read_only(NO_NUMBERS),
         )
 
-    def as_part(self, normalise: int) -> Self:
-        """Return the same lambdas, scaled in another way and without the queries' weights."""
+    def scaled(self, normalise: int, *, weighted: bool = True) -> Self:
+        """Return the same lambdas, scaled in another way, and without queries' weights if asked."""
         new = copy(self)
-        weight = read_only(np.ones(len(self.plan.query_weight)))
-        new.plan = self.plan._replace(normalise=normalise, query_weight=weight)
+        new.plan = self.plan._replace(normalise=normalise)
+        if not weighted:
+            ones = read_only(np.ones(len(self.plan.query_weight)))
+            new.plan = new.plan._replace(query_weight=ones)
         return new
 
     def gradients(

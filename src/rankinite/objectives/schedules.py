@@ -11,11 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Real, check
 from rankinite.core.wording import plain_number
 
 SHARE = Real(0, 1)
+# So many weights tell functions apart.
+N_COMPARED = 1_000
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,12 @@ Schedule = float | Callable[[int], float]
 
 def check_schedule(owner: str, schedule: Any) -> None:
     """Refuse what is neither a weight nor a function of the iteration."""
-    if not callable(schedule) and not SHARE.allows(schedule):
+    is_function = callable(schedule) and not isinstance(schedule, type)
+    if not is_function and not SHARE.allows(schedule):
+        told = " (a file keeps a function's name alone)" if isinstance(schedule, str) else ""
         raise UsageError(
-            f"{owner}: the schedule must be a weight in [0, 1], one of {', '.join(SCHEDULES)}, or "
-            f"a function of the iteration; got {schedule!r}"
+            f"{owner}: the schedule must be a weight in [0, 1], one of {', '.join(SCHEDULES)} with "
+            f"start and eta, or a function of the iteration; got {schedule!r}{told}"
         )
 
 
@@ -132,6 +139,19 @@ def weight_of(owner: str, schedule: Schedule, iteration: int) -> float:
             "number in [0, 1]"
         )
     return float(weight)
+
+
+def fingerprint(schedule: Schedule) -> tuple[NDArray[np.float64], ...]:
+    """Return the first weights of a function, which has no text to be told from others by."""
+    if not callable(schedule) or isinstance(schedule, _Growth):
+        return ()
+    weights = np.full(N_COMPARED, np.nan)
+    for k in range(N_COMPARED):
+        try:
+            weights[k] = schedule(k + 1)
+        except Exception:
+            break
+    return (weights,)
 
 
 def schedule_text(schedule: Schedule) -> str:

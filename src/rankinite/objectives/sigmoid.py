@@ -21,7 +21,7 @@ from rankinite.objectives.plan import SIGMOID_COST
 LARGEST_MU = 100.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SigmoidCost(Adjustable):
     """The lambda gradient of a measure with a sigmoid as the cost of a pair (Objectives, Sec. 5.2).
 

@@ -9,19 +9,26 @@ from typing import Any
 from rankinite.core.errors import UsageError
 from rankinite.measures.measure import Measure
 from rankinite.objectives.combined import CombinedGradients
+from rankinite.objectives.graded import Graded
 from rankinite.objectives.lambdas import Adjustable, PairGradients
 from rankinite.objectives.objective import Objective, Targets
-from rankinite.objectives.schedules import Schedule, check_schedule, schedule_text, weight_of
+from rankinite.objectives.schedules import (
+    Schedule,
+    check_schedule,
+    fingerprint,
+    schedule_text,
+    weight_of,
+)
 from rankinite.objectives.simple import simple_objective
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Transition(Adjustable):
     """Two lambda gradients, the second of which counts more and more (Objectives, Eq. 12).
 
     In iteration m, which counts from 1 and is a tree or an epoch, the lambdas are (1 - w) those of
     the first + w those of the last, with the w that the schedule gives m. Where w is 0 or 1 one of
-    them is followed alone.
+    them is followed alone. A net that draws new weights begins with m = 1 again.
 
     Truncation and normalisation are those of the ranker. Normalised by deviation, the sum is
     (Sec. 5.3).
@@ -48,7 +55,9 @@ class Transition(Adjustable):
 
     def __init__(self, first: Any, last: Any, schedule: Schedule) -> None:
         for name, value in (("first", first), ("last", last)):
-            simple_objective(value, truncation=None, normalise="none")  # refuses what is none
+            objective = simple_objective(value, truncation=None, normalise="none")
+            if isinstance(objective, Graded):
+                raise _not_one(name, objective)
             object.__setattr__(self, name, value)
         check_schedule("Transition", schedule)
         object.__setattr__(self, "schedule", schedule)
@@ -57,9 +66,14 @@ class Transition(Adjustable):
         return f"Transition({self.first}, {self.last}, {schedule_text(self.schedule)})"
 
     @property
+    def begins_with(self) -> Objective:
+        """The first one as an objective."""
+        return self._objectives()[0]
+
+    @property
     def measure(self) -> Measure:
-        """The measure of the first one."""
-        first: Any = simple_objective(self.first, truncation=None, normalise="none")
+        """The measure of the first one, if it has one."""
+        first: Any = self.begins_with
         measure: Measure = first.measure
         return measure
 
@@ -75,12 +89,11 @@ class Transition(Adjustable):
         for name, objective in zip(("first", "last"), self._objectives(), strict=True):
             part = objective.prepare(targets)
             if not isinstance(part, PairGradients):
-                raise UsageError(
-                    f"Transition: the {name} objective, {objective}, is not one lambda gradient; "
-                    "give a measure, RankNet, SigmoidCost or another construction"
-                )
+                raise _not_one(name, objective)
             parts.append(part)
-        return CombinedGradients(parts, self._shares)
+        return CombinedGradients(
+            parts, self._shares, self.normalise, fixed=lambda: fingerprint(self.schedule)
+        )
 
     def _objectives(self) -> tuple[Objective, Objective]:
         options: Mapping[str, Any] = {"truncation": self.truncation, "normalise": self.normalise}
@@ -89,3 +102,10 @@ class Transition(Adjustable):
     def _shares(self, iteration: int) -> tuple[float, float]:
         weight = weight_of("Transition", self.schedule, iteration + 1)
         return 1.0 - weight, weight
+
+
+def _not_one(name: str, objective: Objective) -> UsageError:
+    return UsageError(
+        f"Transition: the {name} objective, {objective}, is not one lambda gradient; give a "
+        "measure, RankNet, SigmoidCost or another construction"
+    )

@@ -277,8 +277,9 @@ class Climb:
         number = state.n_epochs
         order = generator(self.seed, "epoch", number).permutation(self._queries)
         weights = state.weights.copy()
+        since = number - state.since  # objectives that change begin anew with new weights
         moments = self.teacher.epoch(
-            order, number, weights, state.moments, self._rate(state), self.pace.weight_decay
+            order, since, weights, state.moments, self._rate(state), self.pace.weight_decay
         )
         return replace(state, weights=weights, moments=moments)
 

@@ -2,8 +2,9 @@
 
 A round that was dropped never comes back: of a net only the weights of the best epoch are kept. So
 `GradedMeasure.best`, which looks at all rounds at once, cannot be used. Instead each tier but the
-last has a top, the largest value of the rounds that the tiers above let through, and what is kept
-never lies further below a top than the tolerance. Small losses in an upper tier cannot add up.
+last has a top, the largest value of the rounds that the tiers above let through when they came, and
+what is kept never lies further below a top than the tolerance. Small losses in an upper tier cannot
+add up.
 """
 
 from __future__ import annotations

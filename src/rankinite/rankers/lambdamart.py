@@ -227,7 +227,8 @@ class LambdaMART(TreeRanker):
         for name, other in (("step", "gradient"), ("criterion", "mse")):
             if reason and getattr(self, name) == "newton":
                 raise UsageError(
-                    f"{self._name}: {name} is 'newton', and {reason}; use {name}={other!r}"
+                    f"{self._name}: {name} is 'newton', and {reason}; use {name}={other!r} "
+                    f"(--{name} {other})"
                 )
 
     def _objective(self) -> Objective:

@@ -270,6 +270,7 @@ class Learner(Based):
                 beginning.scores,
                 *(found.start for found in watched.values()),
                 *fit.fixed,
+                *getattr(beginning.gradients, "fixed", ()),
             ],
         )
         parameters = {

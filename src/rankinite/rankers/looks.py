@@ -75,7 +75,12 @@ class Followed:
     @property
     def source(self) -> str | None:
         """The label source of the first measure."""
-        measure = getattr(self.objective, "measure", self.objective)
+        first = (
+            self.objective.begins_with
+            if isinstance(self.objective, Transition)
+            else (self.objective)
+        )
+        measure = getattr(first, "measure", first)
         found: str | None = getattr(getattr(measure, "tiers", [measure])[0], "source", None)
         return found
 
@@ -286,7 +291,7 @@ class TrainingValues:
 
 
 def looks_at(followed: Followed, diagnostics: Diagnostics) -> list[Look]:
-    """Return what there is to look at in a followed."""
+    """Return what there is to look at in a fit."""
     targets, first = followed.targets, followed.first_pairs
     grades = Grades(followed.labels, followed.source, diagnostics.highly_relevant)
     places = Places(targets.offsets, followed.counts, diagnostics.top)

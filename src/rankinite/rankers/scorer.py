@@ -11,7 +11,7 @@ from sklearn.metrics import make_scorer
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.measures.measure import Measure
-from rankinite.measures.text import parse_measures
+from rankinite.measures.text import one_measure
 
 
 def scorer(measure: str | Measure = "NDCG@10") -> Any:
@@ -26,7 +26,7 @@ def scorer(measure: str | Measure = "NDCG@10") -> Any:
     measure
         One measure, as a text or a value.
     """
-    (chosen,) = parse_measures([measure])
+    chosen = one_measure("scorer", measure)
 
     def mean(y_true: ArrayLike, y_pred: ArrayLike, *, qid: ArrayLike | None = None) -> float:
         labels = np.asarray(y_true, np.float64)

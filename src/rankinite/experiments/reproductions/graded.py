@@ -29,7 +29,12 @@ from rankinite.rankers.lambdamart import LambdaMART
 
 # A 27th of the paper's queries, and a quarter of its trees, which have 30 leaves there.
 QUERIES = {"train": 4_000, "valid": 1_500, "test": 4_000}
-TREES: Mapping[str, Any] = {"n_trees": 250, "n_leaves": 15, "patience": None}
+TREES: Mapping[str, Any] = {
+    "n_trees": 250,
+    "n_leaves": 15,
+    "truncation": None,
+    "patience": None,
+}
 WEIGHTS = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5)
 # About the standard error of a difference on this many validation queries.
 TOLERANCE = 0.003

@@ -30,10 +30,15 @@ from rankinite.rankers.lambdamart import LambdaMART
 
 # A 54th of the paper's queries, and a quarter of its trees, which have 30 leaves there.
 QUERIES = {"train": 2_000, "valid": 1_500, "test": 4_000}
-TREES: Mapping[str, Any] = {"n_trees": 250, "n_leaves": 15, "patience": None}
+TREES: Mapping[str, Any] = {
+    "n_trees": 250,
+    "n_leaves": 15,
+    "truncation": None,
+    "patience": None,
+}
 JUDGE = "NDCG@3"
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-RATES = (0.05, 0.1, 0.2)
+RATES = (0.1, 0.2, 0.4)
 STARTS = (0.1, 0.25, 0.5)
 DRAWN = (1, 3, 10)
 
@@ -111,10 +116,10 @@ class Trials:
             diagnostics=diagnostics,
         )
 
-    def best(self, several: Iterator[Mapping[str, Any]]) -> Candidate:
-        """Return the best of several by the validation set."""
+    def best(self, several: Iterator[Mapping[str, Any]], *rivals: Candidate) -> Candidate:
+        """Return the best of several, and of rivals, by the validation set."""
         found = [Candidate(one, self.fit(one, self.sets["train"])) for one in several]
-        return max(found, key=lambda candidate: candidate.value)
+        return max([*rivals, *found], key=lambda candidate: candidate.value)
 
 
 def schedules(setting: Setting) -> Findings:
@@ -124,7 +129,8 @@ def schedules(setting: Setting) -> Findings:
     at all depths but the first two, and one to the sigmoid cost at 3 does not.
     """
     n_shared = 2 + sum(later == "S" for later, _ in TRANSITIONS)
-    n_sweep = 2 * len(RATES) + sum(1 for _ in _transitions(0.1))
+    n_sweep = 2 * len(RATES) + sum(1 for _ in _transitions(RATES[0]))
+    n_sweep += len(TRANSITIONS) * (len(RATES) - 1)
     n_fits = n_sweep + 1 + n_shared * (len(SHARES) - 1)
     with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as task:
         sets = {part: setting.challenge(n, part) for part, n in QUERIES.items()}
@@ -146,16 +152,19 @@ def schedules(setting: Setting) -> Findings:
 def _chosen(trials: Trials) -> dict[str, Candidate]:
     """Return the best parameters of each method by the validation set.
 
-    Transitions learn at the rate that is best for gradient descent.
+    A schedule is chosen at the rate that is best for gradient descent, and then its own rate.
     """
     found = {
         name: trials.best({"step": step, "learning_rate": rate} for rate in RATES)
         for name, step in ((NEWTON, "newton"), (DESCENT, "gradient"))
     }
-    rate = found[DESCENT].parameters["learning_rate"]
-    names = dict.fromkeys(name for name, _ in _transitions(rate))
-    for name in names:
-        found[name] = trials.best(one for other, one in _transitions(rate) if other == name)
+    usual = found[DESCENT].parameters["learning_rate"]
+    for name in dict.fromkeys(name for name, _ in _transitions(usual)):
+        first = trials.best(one for other, one in _transitions(usual) if other == name)
+        rates = (rate for rate in RATES if rate != usual)
+        found[name] = trials.best(
+            ({**first.parameters, "learning_rate": rate} for rate in rates), first
+        )
     return found
 
 
