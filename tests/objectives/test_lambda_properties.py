@@ -14,6 +14,7 @@ import pytest
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.measures import ERR, MAP, NDCG, parse_measure
+from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.gradients import lambda_gradients
 from rankinite.objectives.lambdas import Lambdas, RankNet
 from rankinite.objectives.objective import Targets
@@ -26,10 +27,22 @@ OPTIONS = (
     {"normalise": "distance"},
     {"normalise": "distance", "truncation": 10},
 )
+SEVERAL = (
+    "SigmoidCost(NDCG, mu=0.5)",
+    "SigmoidCost(ERR@3)",
+    "Graded(MAP(relevant=3) > NDCG, weights=0.4)",
+    "Graded(P(relevant=4)@2 > MAP(relevant=2) > ERR, pairs_of=labelled)",
+    "Transition(NDCG, SigmoidCost(NDCG@3), 0.5)",
+)
 OBJECTIVES = [
     *(Lambdas(text, **options) for text in TEXTS for options in OPTIONS),
     *(RankNet(**options) for options in OPTIONS),
     Lambdas("MRR", gain_only=True),
+    *(
+        choose_objective(text, **{"truncation": None, "normalise": "none"} | options)
+        for text in SEVERAL
+        for options in OPTIONS
+    ),
 ]
 
 
@@ -241,6 +254,7 @@ BYTES_OF_LAMBDAS = """
 import sys
 import numba
 import numpy as np
+from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.gradients import lambda_gradients
 
 rng = np.random.default_rng(8)
