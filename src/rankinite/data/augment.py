@@ -37,7 +37,8 @@ def augment(
 
     Samples are drawn without replacement, keep the order of the documents, and share the matrix
     of features; whatever belongs to a document or a query goes along. Those with fewer than two
-    documents, or with one label only, say nothing about an order and are left out.
+    documents, or with one label only, say nothing about an order and are left out; the labels are
+    those of the set itself, and a document without one has no part in this.
 
     The samples of a query depend on its id, its size, the fraction and the seed, never on other
     queries; the first five of ten are those of five.
@@ -118,7 +119,8 @@ def _drawn(
     chosen = np.argpartition(draws, n_wanted - 1)[..., :n_wanted]
     docs = begins[:, None, None] + np.sort(chosen)
     labels = data.y[docs]
-    taught = labels.min(axis=-1) < labels.max(axis=-1)
+    # fmin and fmax pass over documents without a label; nothing is below NaN.
+    taught = np.fmin.reduce(labels, axis=-1) < np.fmax.reduce(labels, axis=-1)
     query, draw = np.nonzero(taught)
     return _Samples(queries[query], draw + 1, np.full(len(draw), n_wanted), docs[taught].ravel())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,13 +66,43 @@ def finite_features(matrix: NDArray[np.float32], names: Sequence[str]) -> None:
 
 
 def label_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64]:
-    """Return labels as float64: one a document, finite and at least 0."""
+    """Return labels as float64: one a document, at least 0; infinite ones are refused."""
     labels = _column(name, values, n_docs, "documents")
-    if not np.isfinite(labels).all():
-        doc = np.flatnonzero(~np.isfinite(labels))[0]
+    if np.isinf(labels).any():
+        doc = np.flatnonzero(np.isinf(labels))[0]
         raise DataError(f"{name}: the label of document {doc} is {labels[doc]}; expected a number")
     _refuse_negative(name, labels)
     return labels
+
+
+def each_labelled(labels: NDArray[np.float64], sources: Mapping[str, NDArray[np.float64]]) -> None:
+    """Refuse documents that have a label in no source, the data set's own labels among them."""
+    absent = np.isnan(labels)
+    if not absent.any():
+        return
+    for values in sources.values():
+        absent &= np.isnan(values)
+    if absent.any():
+        raise DataError(
+            f"y: the label of document {absent.argmax()} is nan, and no other source has one; "
+            "expected a number"
+        )
+
+
+def some_labelled(owner: str, labels: NDArray[np.float64]) -> None:
+    """Refuse labels that are all missing."""
+    if np.isnan(labels).all():
+        raise DataError(
+            f"{owner}: no document has a label of the set's own; expected one at least "
+            "(labels of a single source are given as y)"
+        )
+
+
+def all_labelled(owner: str, labels: NDArray[np.float64], advice: str) -> None:
+    """Refuse documents without a label of the data set's own, where each needs one."""
+    absent = np.isnan(labels)
+    if absent.any():
+        raise DataError(f"{owner}: document {absent.argmax()} has no label; {advice}")
 
 
 def source_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64]:
@@ -133,13 +163,13 @@ def joined_texts(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 def grade(top_grade: float | None, labels: NDArray[np.float64]) -> float:
     """Return the top grade: the one given, or else the largest label seen."""
-    largest = float(labels.max())
+    largest = float(np.nanmax(labels))
     if top_grade is None:
         log.info("the top grade is taken to be %g, the largest label seen", largest)
         return largest
     check("RankingData", "top_grade", top_grade, Real(0))
     if top_grade < largest:
-        doc = int(labels.argmax())
+        doc = int(np.nanargmax(labels))
         raise DataError(
             f"top_grade: {top_grade:g} is below the label {largest:g} of document {doc}"
         )

@@ -24,6 +24,8 @@ class Description:
 
     Attributes
     ----------
+    n_unlabelled
+        How many documents lack a label of the set's own, and have one in another source.
     grades
         How many documents have each label, by label; empty if there are too many labels.
     sizes
@@ -33,11 +35,13 @@ class Description:
     missing
         The share of missing values.
     without_relevant, single_label
-        How many queries have labels of 0 only, and how many have all labels equal.
+        How many queries have no label above 0, and how many no two different labels; documents
+        without a label do not count.
     """
 
     n_queries: int
     n_docs: int
+    n_unlabelled: int
     n_features: int
     top_grade: float
     grades: Mapping[float, int]
@@ -59,6 +63,7 @@ class Description:
         return {
             "queries": self.n_queries,
             "documents": self.n_docs,
+            "documents_without_label": self.n_unlabelled,
             "features": self.n_features,
             "features_in_use": self.features_in_use,
             "top_grade": self.top_grade,
@@ -82,9 +87,10 @@ class Description:
 
 def describe(data: RankingData) -> Description:
     """Count what there is to count in a data set."""
-    labels, counts = np.unique(data.y, return_counts=True)
-    highest = np.maximum.reduceat(data.y, data.offsets[:-1])
-    lowest = np.minimum.reduceat(data.y, data.offsets[:-1])
+    absent = np.isnan(data.y)
+    labels, counts = np.unique(data.y[~absent], return_counts=True)
+    highest = np.maximum.reduceat(np.where(absent, -np.inf, data.y), data.offsets[:-1])
+    lowest = np.minimum.reduceat(np.where(absent, np.inf, data.y), data.offsets[:-1])
     distinct = np.zeros(data.n_features, np.int64)
     missing = np.zeros(data.n_features, np.int64)
     rows = np.arange(data.n_docs) if data.rows is None else data.rows
@@ -92,6 +98,7 @@ def describe(data: RankingData) -> Description:
     return Description(
         n_queries=data.n_queries,
         n_docs=data.n_docs,
+        n_unlabelled=int(absent.sum()),
         n_features=data.n_features,
         top_grade=data.top_grade,
         grades=dict(zip(labels.tolist(), counts.tolist(), strict=True))
@@ -100,8 +107,8 @@ def describe(data: RankingData) -> Description:
         sizes=data.sizes,
         distinct_values=distinct,
         missing=float(missing.sum() / (data.n_docs * data.n_features)),
-        without_relevant=int((highest == 0).sum()),
-        single_label=int((highest == lowest).sum()),
+        without_relevant=int((highest <= 0).sum()),
+        single_label=int((highest <= lowest).sum()),
         sources={name: int((~np.isnan(v)).sum()) for name, v in data.labels.items()},
     )
 

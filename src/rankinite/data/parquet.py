@@ -21,6 +21,7 @@ from rankinite.core.files import atomic_write
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.wording import refuse_text
+from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.tables import ROWS_A_BATCH, Columns, assemble, without_index
 
@@ -93,6 +94,9 @@ def read_parquet(
 def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | None = None) -> None:
     """Write a data set as a Parquet file; the file appears whole or not at all.
 
+    Documents without a label have NaN. A part of a set in which no document has one is refused,
+    for it could not be loaded again.
+
     Parameters
     ----------
     data
@@ -102,6 +106,7 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
     progress
         Who wants to know how far it is.
     """
+    checks.some_labelled("Parquet", data.y)
     columns = _free_names(data)
     described = {**asdict(columns), "top_grade": data.top_grade}
     metadata = {METADATA: json.dumps(described)}

@@ -33,7 +33,8 @@ class RankingData:
         Features, one row a document; NaN means missing. Kept as float32, without a copy if it
         already is that.
     y
-        Labels, one a document: finite, at least 0.
+        Labels, one a document: finite, at least 0. NaN means that the document has none, and is
+        fine for one that has a label in a further source.
     qid
         The query of every document; documents of one query stand together.
     group_sizes
@@ -107,6 +108,8 @@ class RankingData:
             name: checks.source_array(name, values, n_docs)
             for name, values in (labels or {}).items()
         }
+        checks.each_labelled(grades, sources)
+        checks.some_labelled("y", grades)
         texts = {
             "_doc_ids": checks.text_array("doc_ids", doc_ids, n_docs),
             "_comments": checks.text_array("comments", comments, n_docs),
@@ -300,11 +303,16 @@ class RankingData:
         return dict([(None, self.y), *self.labels.items()])
 
     def with_labels(self, labels: Mapping[str, ArrayLike]) -> RankingData:
-        """Return the set with further label sources; one of the same name is replaced."""
+        """Return the set with further label sources; one of the same name is replaced.
+
+        Documents without a label in ``y`` must keep one in some source.
+        """
         added = {
             name: checks.source_array(name, values, self.n_docs) for name, values in labels.items()
         }
-        return self._with(labels={**self.labels, **added})
+        sources = {**self.labels, **added}
+        checks.each_labelled(self.y, sources)
+        return self._with(labels=sources)
 
     def select_features(self, features: Sequence[str] | Sequence[int] | slice) -> RankingData:
         """Return the set with some of the features, by name or by column number from 0."""

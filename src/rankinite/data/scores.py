@@ -129,17 +129,25 @@ def save_scores(
 
 
 def save_qrels(data: RankingData, path: str | Path) -> None:
-    """Save the labels as TREC qrels (``query 0 document label``); labels must be whole."""
-    fractional = data.y != np.floor(data.y)
+    """Save the labels as TREC qrels (``query 0 document label``); labels must be whole.
+
+    Documents without a label are left out: qrels hold those that were judged.
+    """
+    judged = ~np.isnan(data.y)
+    fractional = judged & (data.y != np.floor(data.y))
     if fractional.any():
         doc = int(fractional.argmax())
         raise DataError(
             f"qrels hold whole labels only, and document {doc} has label {data.y[doc]:g}"
         )
     qids = np.repeat(np.array(_query_names(data), object), data.sizes)
-    rows = zip(qids, _document_names(data), data.y.astype(int).tolist(), strict=True)
+    rows = zip(qids, _document_names(data), data.y.tolist(), judged.tolist(), strict=True)
     with create_text(path) as file:
-        file.writelines(f"{qid} 0 {name} {label}\n".encode() for qid, name, label in rows)
+        file.writelines(
+            f"{qid} 0 {name} {int(label)}\n".encode()
+            for qid, name, label, is_judged in rows
+            if is_judged
+        )
 
 
 def _plain_numbers(path: Path) -> NDArray[np.float64] | None:

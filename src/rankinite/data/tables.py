@@ -98,7 +98,8 @@ def from_frame(
     frame
         Anything that can be exported to Arrow.
     label, qid
-        The columns of labels and queries.
+        The columns of labels and queries. A null label means none, and is fine for a document
+        that has one in a further source.
     labels
         The columns of further label sources; nulls mean no label.
     features

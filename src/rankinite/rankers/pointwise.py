@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rankinite.core.progress import Progress
+from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import Valid, refuse_unknown
 from rankinite.rankers.rounds import Callback
@@ -71,6 +73,19 @@ diagnostics
             progress=progress,
             checkpoint=checkpoint,
             diagnostics=diagnostics,
-            sample_weight=sample_weight,
+            sample_weight=_of_labelled(X, sample_weight),
             binned=binned,
         )
+
+
+def _of_labelled(X: Any, sample_weight: ArrayLike | None) -> ArrayLike | None:
+    """Return the weights with 0 for documents without a label, which shall be as if not there."""
+    if not isinstance(X, RankingData) or not np.isnan(X.y).any():
+        return sample_weight
+    labelled = ~np.isnan(X.y)
+    if sample_weight is None:
+        return labelled.astype(np.float64)
+    weights = np.asarray(sample_weight)
+    # Weights of a wrong kind or number go on as they are, to where they are refused.
+    fits = weights.shape == labelled.shape and weights.dtype.kind in "biuf"
+    return np.where(labelled, weights, 0.0) if fits else sample_weight

@@ -87,7 +87,7 @@ def clicks(
     Parameters
     ----------
     data
-        The data set; its grades say what satisfies.
+        The data set; its grades say what satisfies, so every document needs one.
     scores
         How the engine ranks, one number a document; a noisy view of the grades if not given.
     users
@@ -99,6 +99,7 @@ def clicks(
     """
     checks.data_set("clicks", data)
     check("clicks", "users", users, USERS)
+    checks.all_labelled("clicks", data.y, "users click by grades: give one to every document")
     given = None if scores is None else check_scores(scores, data)
     rates = {source.name: np.empty(data.n_docs) for source in SOURCES}
     with (progress or Silent()).start("Simulating clicks", data.n_queries, "queries") as task:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankinite.core.progress import Progress, Silent, Task
+from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import create_text
 from rankinite.data.svmlight import kernels
@@ -24,7 +25,8 @@ def write_svmlight(
     """Write a data set as SVMlight text; zeros are left out, and ``.gz`` is compressed.
 
     What SVMlight has no place for (names of features, further labels, weights, queries that are
-    not numbers) goes into comments, from which `read_svmlight` takes it back.
+    not numbers) goes into comments, from which `read_svmlight` takes it back. Every line has a
+    label; a set with documents that lack one is refused.
 
     Parameters
     ----------
@@ -36,6 +38,9 @@ def write_svmlight(
         Who wants to know how far it is.
     """
     target = Path(path)
+    checks.all_labelled(
+        target.name, data.y, "a line of text needs one: save as Parquet, which does not"
+    )
     comments, as_json = document_comments(data._comments, data._doc_ids, data.labels)
     numbers, numbered = _feature_numbers(data.feature_names)
     header = Header(
