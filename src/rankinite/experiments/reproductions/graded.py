@@ -160,8 +160,9 @@ def _table(trials: list[Trial], sets: Mapping[str, RankingData]) -> Sheet:
         for measures in (at_depths("NDCG"), at_depths("CNDCG", trial.source)):
             name = measures[0].replace("@1", "")
             rows.append((f"{name}, judgements alone", *row_of(judged, measures)))
-            rows.append((f"{name}, w = {trial.chosen:g}", *row_of(both, measures, judged)))
-            rows.append((f"{name}, clicks alone", *row_of(clicked, measures, judged)))
+            second = f"{name}, then {trial.source}, w = {trial.chosen:g}"
+            rows.append((second, *row_of(both, measures, judged)))
+            rows.append((f"{name}, {trial.source} alone", *row_of(clicked, measures, judged)))
     title = (
         f"LambdaMART with and without clicks on {sets['test'].n_queries:,} test queries, in points"
     )
@@ -213,7 +214,7 @@ def _size_note(sets: Mapping[str, RankingData]) -> str:
 def _figure(trials: list[Trial], diagnostics: Diagnostics) -> tuple[Panel, ...]:
     gained = tuple(
         Line(
-            measures[0].replace("@1", ""),
+            measures[0].replace("NDCG@1", f"NDCG by {trial.source}").split("[")[0],
             DEPTHS,
             [100 * gain for gain, _ in gains(trial.tested.both, trial.tested.judged, measures)],
             marked=True,
