@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from dataclasses import replace
 from itertools import chain, pairwise, permutations, product
 
 import numba
 import numpy as np
 import pytest
+from graded_cases import TOP, assert_equal, computed, expected, random_query, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_graded
 import rankinite as rk
-from rankinite.core.errors import DataError, UsageError
 from rankinite.measures import parse_measure
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.graded import Graded, tied_groups
 from rankinite.objectives.lambdas import Lambdas
 from rankinite.objectives.objective import Blended, GradientsOfSome, Targets
@@ -27,7 +24,6 @@ from rankinite.objectives.plan_kernels import blend_lambdas, new_scratch
 SCALE = 10 if numba.config.DISABLE_JIT else 100
 JIT = not numba.config.DISABLE_JIT
 
-TOP = 4.0
 TEXTS = (
     "NDCG@3 > CNDCG@3[clicks]",
     "ERR > NDCG(gain=linear)[clicks]",
@@ -44,51 +40,6 @@ WEIGHTS = {2: ((0.3,), (1.0,), (0.01,)), 3: ((0.2, 0.3), (0.0, 0.5), (0.5, 0.5))
 OPTIONS = list(product(("none", "deviation", "distance"), (None, 1, 4), (None, 1, 5)))
 
 
-def random_query(rng, n):
-    """Return labels of three sources with gaps, and scores that differ."""
-    grades = rng.choice([0.0, 1.0, 2.0, 4.0, np.nan], size=n, p=[0.35, 0.25, 0.2, 0.1, 0.1])
-    clicks = rng.choice([0.0, 0.25, 0.5, 1.0, np.nan], size=n, p=[0.2, 0.2, 0.25, 0.2, 0.15])
-    fresh = rng.choice([0.0, 1.0, np.nan], size=n, p=[0.45, 0.45, 0.1])
-    scores = rng.permutation(n) * rng.choice([0.1, 1.0, 3.0]) + rng.normal()
-    return {None: grades, "clicks": clicks, "fresh": fresh}, scores
-
-
-def computed(objective, labels, scores, sizes, *, weight=None, seed=0, iteration=0):
-    """Return lambdas and weights, one row each."""
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    targets = Targets(labels, offsets, TOP, query_weight=weight, seed=seed)
-    out = np.full((2, 1, len(scores)), np.nan)
-    scores = np.asarray(scores, dtype=float)[np.newaxis]
-    objective.prepare(targets).gradients(scores, iteration, out[0], out[1])
-    return out[:, 0]
-
-
-def trained(objective):
-    """Return the tiers at the depths of their lambdas: the whole list, but for P."""
-    return [
-        tier
-        if objective.train_depth is None and isinstance(tier, rk.P)
-        else replace(tier, depth=objective.train_depth)
-        for tier in objective.measure.tiers
-    ]
-
-
-def expected(objective, labels, scores, ranking=None):
-    """Return what the naive twin gives for one query."""
-    tiers = trained(objective)
-    return naive_graded.graded(
-        tiers,
-        [list(labels[tier.source]) for tier in tiers],
-        objective.weights,
-        list(scores),
-        TOP,
-        normalise=objective.normalise,
-        truncation=objective.truncation,
-        ranking=ranking,
-        pairs_of=objective.pairs_of,
-    )
-
-
 def some_objectives(text):
     """Go through options of the lambdas of a graded measure."""
     measure = parse_measure(text)
@@ -101,10 +52,6 @@ def some_objectives(text):
             train_depth=depth,
             pairs_of=pairs_of[number // 3 % 3],
         ).adjusted(truncation=truncation, normalise=normalise)
-
-
-def assert_equal(ours, theirs):
-    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.kernel
@@ -319,127 +266,3 @@ def test_groups_are_numbered_by_query(values, n_queries):
             and str(values[begin + a][1]) == str(values[begin + b][1]))
             for a in range(end - begin) for b in range(end - begin)
         )  # fmt: skip
-
-
-class TestLambdaGradients:
-    labels = (np.array([3.0, 0.0, 3.0]), np.array([0.25, 0.75, 0.5]))
-
-    def test_of_several_sources(self):
-        y = {"clicks": self.labels[1], None: self.labels[0]}
-        text = "Graded(NDCG@3 > CNDCG@3[clicks], weights=0.3)"
-        lam, weight = rk.lambda_gradients(text, [2, 1, 0], y, [0, 3], top_grade=4)
-        graded = computed(Graded("NDCG > CNDCG[clicks]", weights=0.3), y, [2, 1, 0], [3])
-        assert (lam == graded[0]).all()
-        assert (weight == graded[1]).all()
-        without = rk.lambda_gradients(text, [2, 1, 0], y, [0, 3])[0]
-        assert not np.allclose(without, lam)  # the top grade is 3 then, and CNDCG knows it
-
-    def test_of_an_iteration(self):
-        changing = "Transition(NDCG, ERR, linear(start=0, eta=0.5))"
-        found = [
-            rk.lambda_gradients(changing, [2, 1, 0], self.labels[0], [0, 3], iteration=m)[0]
-            for m in (0, 1)
-        ]
-        parts = [
-            rk.lambda_gradients(text, [2, 1, 0], self.labels[0], [0, 3])[0]
-            for text in ("NDCG", "ERR")
-        ]
-        assert_equal(found[0], (parts[0] + parts[1]) / 2)
-        assert (found[1] == parts[1]).all()
-
-    def test_what_is_refused(self):
-        with pytest.raises(UsageError, match="no label source 'clicks'"):
-            rk.lambda_gradients("NDCG > CNDCG[clicks]", [2, 1, 0], self.labels[0], [0, 3])
-        y = {None: self.labels[0], "clicks": [0.0, 1.0]}
-        with pytest.raises(DataError, match=r"y\['clicks'\]: there are 2; expected 3"):
-            rk.lambda_gradients("NDCG", [2, 1, 0], y, [0, 3])
-        with pytest.raises(DataError, match="there are no labels"):
-            rk.lambda_gradients("NDCG", [2, 1, 0], {}, [0, 3])
-
-
-class TestTexts:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "Graded(NDCG@3 > CNDCG@3[clicks])",
-            "Graded(NDCG@3 > CNDCG@3[clicks], weights=0.25)",
-            "Graded(NDCG@3 > NDCG@3[fresh] > CNDCG@3[clicks], weights=(0.1, 0.25))",
-            "Graded(MAP(relevant=2) > CNDCG[clicks], train_depth=5, pairs_of=all)",
-            "Graded(NDCG@3 > CNDCG(empty=0, top_grade=4)[clicks], weights=0)",
-        ],
-    )
-    def test_are_read_back(self, text):
-        chosen = choose_objective(text, truncation=30, normalise="deviation")
-        assert str(chosen) == text
-        assert (chosen.truncation, chosen.normalise) == (30, "deviation")
-
-    def test_tiers_alone_are_enough(self):
-        options = {"truncation": 30, "normalise": "none"}
-        chosen = choose_objective("ndcg@3 > cndcg@3[clicks]", **options)
-        assert chosen == Graded("NDCG@3 > CNDCG@3[clicks]").adjusted(**options)
-        assert choose_objective(parse_measure("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
-        assert choose_objective(Graded("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
-
-    def test_arrays_of_weights(self):
-        assert Graded("NDCG > ERR[a]", weights=np.array([0.25])).weights == (0.25,)
-        assert repr(Graded("NDCG > ERR[a]", weights=np.float64(0.25))) == (
-            "Graded(NDCG > ERR[a], weights=0.25)"
-        )
-
-    def test_one_weight_is_shared_out(self):
-        assert Graded("NDCG > ERR[a] > ERR[b]", weights=0.5).weights == (0.25, 0.25)
-
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            (
-                "Graded(NDCG@3)",
-                "Graded: NDCG@3 is no measure with tiers; give two measures",
-            ),
-            ("Graded()", r"Graded needs a measure; write Graded\(NDCG@3 > CNDCG@3\[clicks\]\)"),
-            ("Graded(NDCG > CNDCG[c], weights=1.5)", "weights must be .*at most 1; got 1.5"),
-            ("Graded(NDCG > CNDCG[c], weights=-1)", "weights must be .*at least 0.* got -1"),
-            ("Graded(NDCG > CNDCG[c], weights=much)", "weights must be .* got 'much'"),
-            ("Graded(NDCG > CNDCG[c], weights=(0.1, 0.2))", "2 weights, .* and 1 tiers below the"),
-            (
-                "Graded(NDCG > ERR[a] > ERR[b], weights=(0.6, 0.6))",
-                "sum to 1.2; expected 1",
-            ),
-            ("Graded(P > CNDCG[c])", "P of a whole list is the same in any order; give it a depth"),
-            ("Graded(NDCG > CNDCG[c], pairs_of=some)", "pairs_of must be one of 'positive'"),
-            ("Graded(NDCG > CNDCG[c], train_depth=0)", "train_depth must be a whole number"),
-            ("Graded(NDCG > CNDCG[c], depth=3)", "'depth=3' is not an option of Graded; expected"),
-            ("LocalCost(NDCG > CNDCG[c])", r"several tiers; give one measure.*use Graded\(NDCG"),
-        ],
-    )
-    def test_what_is_refused(self, text, message):
-        with pytest.raises(UsageError, match=message):
-            choose_objective(text, truncation=None, normalise="none")
-
-
-CLICKED = {None: np.array([1.0, 1.0]), "clicks": np.array([0.5, 1.0])}
-
-
-class TestBadData:
-    def test_a_source_that_is_not_there(self):
-        with pytest.raises(UsageError, match=r"no label source 'click'; it has 'clicks'"):
-            computed(Graded("NDCG > CNDCG[click]"), CLICKED, [1.0, 0.0], [2])
-
-    def test_rates_above_1(self):
-        labels = {**CLICKED, "clicks": np.array([0.5, 3.0])}
-        with pytest.raises(DataError, match="document 1 has the label 3, and click rates lie in"):
-            computed(Graded("NDCG > CNDCG[clicks]"), labels, [1.0, 0.0], [2])
-
-    def test_a_tier_without_pairs_is_told(self, caplog):
-        with caplog.at_level(logging.WARNING, "rankinite"):
-            lam, _ = computed(Graded("NDCG@3 > ERR@5"), CLICKED, [1.0, 0.0], [2])
-        assert "ERR@5 has nothing to teach: no two positive documents" in caplog.text
-        assert "see pairs_of=labelled" in caplog.text
-        assert not lam.any()
-
-    def test_a_precision_keeps_its_depth(self):
-        labels = {None: np.array([0.0, 1.0, 0.0]), "clicks": np.ones(3)}
-        alone = rk.lambda_gradients("P@1", [3.0, 2.0, 1.0], labels[None], [0, 3])[0]
-        lam, _ = computed(Graded("P@1 > CNDCG[clicks]", weights=0.0), labels, [3.0, 2.0, 1.0], [3])
-        assert lam[1] > 0.0
-        assert (lam == alone).all()
