@@ -206,7 +206,7 @@ def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> 
         rows.append((name, *row, "/".join(f"{value:g}" for value in PAPER.get(name, ()))))
     title = (
         f"NDCG on {sets['test'].n_queries:,} test queries, in points; + and - against gradient "
-        f"descent, of which against the Newton step"
+        "descent, and of gradient descent against the Newton step"
     )
     columns = ("Method", *(f"@{depth}" for depth in DEPTHS), "Paper @1/3/10")
     return Sheet(title, columns, tuple(rows))
