@@ -37,6 +37,10 @@ def test_every_command_has_an_example_of_itself():
         assert f"Example: rankinite {command}".strip() in text, command
 
 
+def test_brackets_of_label_sources_are_shown():
+    assert "CNDCG@3[clicks]" in GENERATOR.help_text("train")
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom rankinite.cli import main\n"

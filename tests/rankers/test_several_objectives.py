@@ -143,6 +143,17 @@ def test_files_hold_the_text_of_the_objective(tmp_path):
     assert bytes_of(again) == (tmp_path / "model.rk").read_bytes()
 
 
+def test_diagnostics_go_by_the_labels_that_are_followed():
+    rates = TRAIN.labels["clicks"]
+    grades = np.where(np.isnan(rates), np.nan, (rates > 0.1).astype(float))
+    data = TRAIN.with_labels({"liked": grades})
+    diagnostics = rk.Diagnostics()
+    measure = rk.Transition(rk.RankNet(source="liked"), "NDCG", 0.5)
+    rk.LambdaMART(measure, **SMALL).fit(data, diagnostics=diagnostics)
+    shares = [name for name in diagnostics.curves if name.startswith("lambda share")]
+    assert shares == ["lambda share of grade 0", "lambda share of grade 1"]
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         "measure", ["SigmoidCost(NDCG)", "Transition(NDCG, SigmoidCost(NDCG@3), 0.5)"]
@@ -164,6 +175,10 @@ class TestRefused:
             rk.UsageError, match=r"validation set 'valid'.*no label source 'clicks'"
         ):
             rk.LambdaMART(TIERS).fit(TRAIN, valid=plain)
+
+    def test_a_scorer_has_one_measure(self):
+        with pytest.raises(rk.UsageError, match="scorer: 'NDCG > ERR' are 2 measures; give one"):
+            rk.scorer("NDCG > ERR")
 
     def test_a_schedule_that_leaves_0_to_1(self):
         model = rk.LambdaRank(rk.Transition("NDCG", "ERR", lambda m: 0.4 * m), n_epochs=5)
