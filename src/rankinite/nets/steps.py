@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rankinite.core.kernels import kernel
 from rankinite.nets.kernels import backward, fill_inputs, filled, forward
 from rankinite.nets.parts import Layers, Room, Source
-from rankinite.objectives.plan import Blend, Scratch
-from rankinite.objectives.plan_kernels import blend_lambdas, new_scratch
+from rankinite.objectives.plan import Blend
+from rankinite.objectives.plan_kernels import blend_lambdas, new_scratch, plan_lambdas
 
 # The kind of a plan whose lambdas were computed before.
 GIVEN = -1
@@ -58,34 +58,39 @@ class Adam(NamedTuple):
 
 
 @kernel
-def query_gradient(
-    q: int,
+def query_scores(
+    first: int,
+    n: int,
     source: Source,
     layers: Layers,
     weights: Numbers,
-    blend: Blend,
     documents: Documents,
     room: Room,
-    scratch: Scratch,
-    rate: float,
-    target: Numbers,
-) -> None:
-    """Score a query, find its lambdas, and add what they ask of the weights to the target."""
-    plan = blend.plans[0]
-    first = plan.offsets[q]
-    n = plan.offsets[q + 1] - first
+) -> int:
+    """Score the documents of a query; return where its pushes are to be put."""
     fill_inputs(source, first, n, room.activity, layers.strides[0])
     at = forward(n, layers, weights, room)
     for i in range(n):
         documents.scores[first + i] = documents.start[first + i] + room.activity[at + i]
-    if plan.kind != GIVEN:
-        blend_lambdas(
-            q, documents.scores, blend, scratch, documents.spare, documents.lambdas,
-            documents.slopes,
-        )  # fmt: skip
+    return at
+
+
+@kernel
+def query_gradient(
+    first: int,
+    n: int,
+    at: int,
+    layers: Layers,
+    weights: Numbers,
+    lambdas: Floats,
+    room: Room,
+    rate: float,
+    target: Numbers,
+) -> None:
+    """Add what the lambdas of a query ask of the weights to the target."""
     moves = False
     for i in range(filled(n)):
-        push = documents.lambdas[first + i] * rate if i < n else 0.0
+        push = lambdas[first + i] * rate if i < n else 0.0
         room.pushes[at + i] = push
         moves |= push != 0.0
     if moves:
@@ -133,14 +138,23 @@ def go_through(
 
     Without moments steps go straight along the lambdas.
     """
-    scratch = new_scratch(len(blend.plans[0].rank_weights))
+    plan = blend.plans[0]
+    offsets, lambdas, slopes = plan.offsets, documents.lambdas, documents.slopes
+    is_alone = blend.shares[0] == 1.0  # then the others need not be handed on for every query
+    scratch = new_scratch(len(plan.rank_weights))
     straight = by_query and len(adam.first) == 0
     target = weights if straight else gradient
     for q in queries:
+        first = offsets[q]
+        n = offsets[q + 1] - first
+        at = query_scores(first, n, source, layers, weights, documents, room)
+        if not is_alone:
+            blend_lambdas(q, documents.scores, blend, scratch, documents.spare, lambdas, slopes)
+        elif plan.kind != GIVEN:
+            plan_lambdas(q, documents.scores, plan, scratch, lambdas, slopes)
         query_gradient(
-            q, source, layers, weights, blend, documents, room, scratch, rate if straight else 1.0,
-            target,
-        )  # fmt: skip
+            first, n, at, layers, weights, lambdas, room, rate if straight else 1.0, target
+        )
         if by_query and not straight:
             n_steps += 1
             adam_step(weights, gradient, adam, n_steps)
