@@ -75,11 +75,8 @@ class Followed:
     @property
     def source(self) -> str | None:
         """The label source of the first measure."""
-        first = (
-            self.objective.begins_with
-            if isinstance(self.objective, Transition)
-            else (self.objective)
-        )
+        objective = self.objective
+        first = objective.begins_with if isinstance(objective, Transition) else objective
         measure = getattr(first, "measure", first)
         found: str | None = getattr(getattr(measure, "tiers", [measure])[0], "source", None)
         return found
