@@ -39,6 +39,7 @@ OTHER_NAMES = {
         ("random_seed", "it is called 'random_state' here"),
         ("max_iter", "it is called 'n_trees' here"),
         ("max_leaf_nodes", "it is called 'n_leaves' here"),
+        ("tolerance", "tiers have it in their measure, behind ~: 'NDCG@3 ~0.002 > CNDCG"),
         # What only nets have.
         ("hidden_layer_sizes", "it is called 'hidden' here, and "),
         ("dropout", "use 'docs_per_tree', 'queries_per_tree' or 'features_per_tree' against over"),
@@ -113,3 +114,12 @@ def test_names_of_other_tools_in_fit(case, name, sentence):
     message = refused(lambda: case.new().fit(TRAIN, **{name: 1}))
     assert message.startswith(f"{case.kind.__name__}.fit: there is no parameter {name!r}; ")
     assert sentence in message
+
+
+@pytest.mark.parametrize("kind", [rk.LambdaMART, rk.LambdaRank])
+def test_options_of_objectives_stand_in_the_measure(kind):
+    for name in ("weights", "tier_weights", "train_depth", "pairs_of"):
+        assert "Graded(NDCG@3 > CNDCG@3[clicks], weights=0.3)" in refused(
+            lambda n=name: kind(**{n: 1})
+        )
+    assert "Transition(NDCG, SigmoidCost(NDCG)" in refused(lambda: kind(schedule=0.5))

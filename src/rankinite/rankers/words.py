@@ -82,6 +82,21 @@ _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it b
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
 _SEPARATE = {_ANY: "give fit valid, queries of their own, and see 'patience'"}
 
+_OF_TIERS = {
+    "measure": (
+        "tiers have it in the measure: 'Graded(NDCG@3 > CNDCG@3[clicks], weights=0.3)', "
+        "where train_depth and pairs_of stand, too"
+    ),
+}
+_TOLERANCE = {
+    _ANY: "tiers have it in their measure, behind ~: 'NDCG@3 ~0.002 > CNDCG@3[clicks]'",
+}
+_SCHEDULE = {
+    "measure": (
+        "the measure has it: 'Transition(NDCG, SigmoidCost(NDCG), linear(start=0.1, eta=0.001))'"
+    ),
+}
+
 # What has no name of its own here, by what a ranker must have for the words to make sense.
 _ADVICE = {
     "bagging_freq": _ANEW,
@@ -128,6 +143,12 @@ _ADVICE = {
     "early_stopping": _SEPARATE,
     "validation_fraction": _SEPARATE,
     "validation_split": _SEPARATE,
+    "weights": _OF_TIERS,
+    "tier_weights": _OF_TIERS,
+    "train_depth": _OF_TIERS,
+    "pairs_of": _OF_TIERS,
+    "tolerance": _TOLERANCE,
+    "schedule": _SCHEDULE,
     "warm_start": {_ANY: "give 'base' a fitted ranker, or fit a checkpoint"},
     "shuffle": {
         _TREES: "the order of queries does not matter to trees",
