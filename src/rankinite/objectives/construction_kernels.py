@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
+from rankinite.objectives.distances import fill_exponentials
 from rankinite.objectives.kernels import (
     BY_DISTANCE,
     LANES,
-    WIDEST_SPREAD,
     fits_usual,
     keep_labelled,
     new_scratch,
@@ -101,13 +101,7 @@ def push_pair(r: Ranked, u: int, v: int, fall: float) -> None:
 @kernel
 def spring_smooth(r: Ranked, n: int) -> None:
     """Set lambdas and weights: all pairs, each change at least 1 before it is normalised."""
-    for k in range(n + LANES):
-        r[LAMBDA, k] = 0.0
-        r[WEIGHT, k] = 0.0
-    if r[SCORE, 0] - r[SCORE, n - 1] <= WIDEST_SPREAD:
-        for k in range(n):
-            r[E, k] = math.exp(r[SCORE, k] - r[SCORE, 0])
-            r[INVERSE, k] = 1.0 / r[E, k]
+    if fill_exponentials(r, n):
         for k in range(n, n + LANES):  # as in `kernels.push_all`: they push nobody
             r[VALUE, k] = -1.0
             r[LOWER, k] = 0.0

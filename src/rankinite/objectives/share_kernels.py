@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.kernels import kernel, parallel_kernel, prange
+from rankinite.objectives.distances import least_distance
 from rankinite.objectives.kernels import (
     BY_DISTANCE,
     fits_usual,
@@ -29,7 +30,6 @@ from rankinite.objectives.swaps import (
     Ranked,
     fill_swaps,
 )
-from rankinite.objectives.tied_kernels import least_distance
 
 
 @kernel

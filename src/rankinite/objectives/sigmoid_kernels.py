@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.kernels import inlined_kernel, kernel, summing_kernel
+from rankinite.objectives.distances import fill_exponentials, least_distance
 from rankinite.objectives.kernels import LANES
 from rankinite.objectives.swaps import (
     INVERSE,
@@ -26,7 +27,6 @@ from rankinite.objectives.swaps import (
     E,
     Ranked,
 )
-from rankinite.objectives.tied_kernels import fill_exponentials, least_distance
 
 
 @inlined_kernel
