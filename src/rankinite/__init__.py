@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from rankinite.combine.interpolation import Interpolation as Interpolation
     from rankinite.combine.mix import Mix as Mix
     from rankinite.combine.mix import best_mix as best_mix
+    from rankinite.combine.score_features import score_features as score_features
     from rankinite.combine.stacked import Stacked as Stacked
     from rankinite.combine.subsets import SubsetSearch as SubsetSearch
     from rankinite.combine.subsets import best_subset as best_subset
+    from rankinite.combine.with_score_features import WithScoreFeatures as WithScoreFeatures
     from rankinite.core.errors import DataError as DataError
     from rankinite.core.errors import FileFormatError as FileFormatError
     from rankinite.core.errors import MissingExtraError as MissingExtraError
     from rankinite.core.errors import ModelFileError as ModelFileError
     from rankinite.core.errors import RankiniteError as RankiniteError
+    from rankinite.core.errors import RecipeError as RecipeError
     from rankinite.core.errors import UsageError as UsageError
     from rankinite.data.augment import augment as augment
     from rankinite.data.concat import concat as concat
@@ -87,10 +90,13 @@ _HOME_OF = {
         "combine.best_mix": "BestMix",
         "combine.interpolation": "Interpolation",
         "combine.mix": "Mix best_mix",
+        "combine.score_features": "score_features",
         "combine.stacked": "Stacked",
         "combine.subsets": "SubsetSearch best_subset",
+        "combine.with_score_features": "WithScoreFeatures",
         "core.errors": (
-            "DataError FileFormatError MissingExtraError ModelFileError RankiniteError UsageError"
+            "DataError FileFormatError MissingExtraError ModelFileError RankiniteError RecipeError "
+            "UsageError"
         ),
         "data.augment": "augment",
         "data.concat": "concat",

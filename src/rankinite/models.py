@@ -8,9 +8,11 @@ from typing import Any
 
 from rankinite.combine.average import Average
 from rankinite.combine.best_mix import BestMix
-from rankinite.combine.combination import INNER, MEMBERS, Combination
+from rankinite.combine.combination import Combination
 from rankinite.combine.interpolation import Interpolation
+from rankinite.combine.parts import INNER, MEMBERS
 from rankinite.combine.stacked import Stacked
+from rankinite.combine.with_score_features import WithScoreFeatures
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
@@ -27,6 +29,11 @@ RANKERS: Mapping[str, type[Learner]] = {
 }
 COMBINATIONS: Mapping[str, type[Combination]] = {
     combination.__name__: combination for combination in (Average, BestMix, Interpolation, Stacked)
+}
+# Rankers that are made of others, which stand in the same file.
+COMPOSED: Mapping[str, type[Combination] | type[WithScoreFeatures]] = {
+    **COMBINATIONS,
+    WithScoreFeatures.__name__: WithScoreFeatures,
 }
 BASE = "base"
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
@@ -59,22 +66,22 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
     if depth > DEEPEST:
         raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
-    if kind not in {**RANKERS, **COMBINATIONS}:
+    if kind not in {**RANKERS, **COMPOSED}:
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
-            + ", ".join([*RANKERS, *COMBINATIONS])
+            + ", ".join([*RANKERS, *COMPOSED])
         )
     base = None
     if BASE in content.manifest:
         base = _ranker_of(_inner(content, BASE, content.manifest[BASE]), depth + 1)
-    if kind in COMBINATIONS:
+    if kind in COMPOSED:
         own = _without(content, (f"{MEMBERS}.", f"{INNER}."))
-        return COMBINATIONS[kind]._from_content(own, base, _parts(content, depth))
+        return COMPOSED[kind]._from_content(own, base, _parts(content, depth))
     return RANKERS[kind]._from_content(_without(content, (f"{BASE}.",)), base)
 
 
 def _parts(content: Content, depth: int) -> dict[str, Ranker]:
-    """Return the rankers within a combination, by the prefix of their arrays."""
+    """Return the rankers within another, by the prefix of their arrays."""
     members = content.manifest.get(MEMBERS)
     if not isinstance(members, list):
         raise ModelFileError("the manifest of the file is not understood: it lists no members")

@@ -251,5 +251,5 @@ def test_inspect_shows_members_and_the_ranker_on_top(call, models):
     call("combine", *MODELS, "--subsets", "none")
     out = call("inspect", "combined/combination.rk")
     assert "Members, each as weight * (score - mean) / scale" in out
-    assert "Parameters" not in out
+    assert "scaled" in out
     assert "Base" not in out

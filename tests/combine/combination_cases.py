@@ -63,6 +63,7 @@ TREES = {"ranker": rk.LambdaMART(**SMALL | {"n_trees": 3, "features_per_tree": 1
 
 CASES = {
     "average": Case(rk.Average),
+    "average-plain": Case(rk.Average, {"scaled": False}),
     "average-scores": Case(rk.Average, by_scores=True),
     "mix": Case(rk.BestMix),
     "mix-tree": Case(rk.BestMix, {"tree": "((1 3)2)", "measure": rk.ERR()}),

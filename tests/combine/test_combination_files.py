@@ -89,8 +89,10 @@ def contents(tmp_path_factory):
 ABSENT = object()
 MANIFESTS = [
     ("average", "class", "Mean", "holds a 'Mean', which this version of rankinite does not know"),
-    ("average", "class", "Stacked", "has no ranker that takes the scores of its members"),
-    ("average", "class", "BestMix", "the file has no alphas of 2 numbers"),
+    ("average", "class", "Stacked", "Stacked: there is no parameter 'scaled'"),
+    ("average", "class", "BestMix", "BestMix: there is no parameter 'scaled'"),
+    ("average", "class", "WithScoreFeatures", "other rankers inside than a scorer and a ranker"),
+    ("average", "parameters", {"scaled": "no"}, "scaled must be one of False, True"),
     ("average", "class", "MART", "has no 'n_rounds'"),
     ("linear", "class", "Average", "has a ranker inside that does not belong there"),
     ("average", "parameters", ABSENT, "has no 'parameters'"),

@@ -13,14 +13,18 @@ from rankinite.core.errors import (
     MissingExtraError,
     ModelFileError,
     RankiniteError,
+    RecipeError,
+    RunError,
     UsageError,
 )
 
 EXAMPLES = [
     RankiniteError("root"),
     UsageError("usage"),
+    RecipeError("a.toml:1: one", "a.toml:2: another"),
     DataError("data"),
     FileFormatError("./a.txt", "bad", 3, 7),
+    RunError("unit"),
     ModelFileError("model"),
     MissingExtraError("optuna", "sweep"),
 ]

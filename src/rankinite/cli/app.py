@@ -21,9 +21,12 @@ from rankinite.cli.normalise import normalise
 from rankinite.cli.optimality import optimality
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
+from rankinite.cli.recipe_run import run
+from rankinite.cli.recipes import check, list_recipes, show
 from rankinite.cli.reproduce import experiment
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.split import split
+from rankinite.cli.sweep import sweep
 from rankinite.cli.train import train
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -56,6 +59,13 @@ reproduce = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(reproduce, name="reproduce")
+recipe = typer.Typer(
+    help="Train many models by a recipe, and combine them: the system that won the challenge.",
+    epilog="Example: rankinite recipe list",
+    context_settings=SETTINGS,
+    no_args_is_help=True,
+)
+app.add_typer(recipe, name="recipe")
 
 
 def _version(wanted: bool) -> None:
@@ -94,6 +104,15 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (app, mix, "rankinite mix a.scores b.scores --data valid.txt --measure NDCG@10"),
     (app, combine, "rankinite combine a.rk b.rk c.rk --data valid.txt --out combined"),
     (app, optimality, "rankinite optimality net.rk train.txt --measures NDCG@10,MAP"),
+    (recipe, run, "rankinite recipe run winner-small --train train.txt --test test.txt --out run"),
+    (recipe, list_recipes, "rankinite recipe list"),
+    (recipe, show, "rankinite recipe show winner-small > mine.toml"),
+    (recipe, check, "rankinite recipe check mine.toml"),
+    (
+        app,
+        sweep,
+        "rankinite sweep winner-small --model M5 --train train.txt --trials 30 --out sweep",
+    ),
     (reproduce, experiment("matching"), "rankinite reproduce matching --scale 0.5 --out matching"),
     (
         reproduce,

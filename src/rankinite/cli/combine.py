@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,11 +14,10 @@ from rankinite.cli.options import Loading, Measures, Missing, Out, Seed
 from rankinite.cli.predict import write_scores
 from rankinite.cli.targets import refuse_file_as_folder, refuse_overwriting
 from rankinite.cli.terminal import Terminal
-from rankinite.core.errors import DataError, UsageError
+from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
 
 if TYPE_CHECKING:
-    from rankinite.data.ranking_data import RankingData
     from rankinite.experiments.combining import Applied, Combined, Plan
 
 SCORES, TEST_SCORES, MODEL = "scores.txt", "test-scores.txt", "combination.rk"
@@ -103,7 +101,7 @@ def combine(
     out.mkdir(parents=True, exist_ok=True)
     applied = None
     if test is not None:
-        tested = _load_test(loading, test, source, data, terminal)
+        tested = loading.load_like(data, source, test, terminal)
         refuse_samples("combine", tested)
         test_rows = {one.name: one.scores(tested, test, missing) for one in members}
         applied = found.apply(test_rows, tested)
@@ -131,21 +129,6 @@ def _load_members(files: Sequence[Path], plan: Plan, test: Path | None) -> list[
                 "holds those of --data alone; give model files, or leave out --test"
             )
     return members
-
-
-def _load_test(
-    loading: Loading, test: Path, source: Path, data: RankingData, terminal: Terminal
-) -> RankingData:
-    """Load the test set; the top grade is that of the data the members are combined on."""
-    try:
-        return replace(loading, top_grade=data.top_grade).load(test, terminal)
-    except DataError as problem:
-        if "top_grade" not in str(problem):
-            raise
-        raise DataError(
-            f"{test}: has labels above {data.top_grade:g}, the largest of {source}; say with "
-            "--top-grade how large labels can be"
-        ) from None
 
 
 def _finish(

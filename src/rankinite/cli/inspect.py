@@ -33,7 +33,8 @@ def inspect(
 ) -> None:
     """Show what is in a model: parameters, trees or layers, learning curve, importances, base.
 
-    Of a combination: its members with their weights, and the ranker on top if there is one.
+    Of a combination: its members with their weights, and the ranker on top if there is one. Of a
+    ranker that sees another one's scores: both.
     """
     from rankinite.experiments.inspection import draw_figures, inspect_ranker
 
@@ -65,10 +66,14 @@ def _show(terminal: Terminal, name: str, found: Inspection, top: int) -> None:
     if not isinstance(found.base, str) and found.base is not None:
         terminal.say("")
         _show(terminal, f"The base of {name}", found.base, top)
+    if found.scorer is not None:
+        terminal.say("")
+        _show(terminal, f"The scorer of {name}, whose scores are features", found.scorer, top)
     if found.on_top is not None:
         terminal.say("")
+        seen = "members" if found.members else "also the scorer's scores of the query"
         _show(
-            terminal, f"The ranker on top of {name}, whose features are members", found.on_top, top
+            terminal, f"The ranker on top of {name}, whose features are {seen}", found.on_top, top
         )
 
 
@@ -80,9 +85,9 @@ def _summary(found: Inspection) -> list[list[str]]:
         *(_layers(found, found.net) if found.net is not None else []),
         *([["Members", f"{len(found.members):,}"]] if found.members else []),
         ["Features", f"{len(found.features):,}"],
-        *([] if found.members else [[f"  {used}", f"{len(found.importances):,}"]]),
+        *([] if found.is_composed else [[f"  {used}", f"{len(found.importances):,}"]]),
         ["Top grade", plain_number(found.top_grade)],
-        *([] if found.members else [["Base", base]]),
+        *([] if found.is_composed else [["Base", base]]),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -97,6 +97,20 @@ class Loading:
             comments=not self.no_comments,
             progress=terminal.progress(),
         )
+
+    def load_like(
+        self, data: RankingData, source: Path, path: Path, terminal: Terminal
+    ) -> RankingData:
+        """Load another data set, whose top grade is that of one that was loaded from a source."""
+        try:
+            return replace(self, top_grade=data.top_grade).load(path, terminal)
+        except DataError as problem:
+            if "top_grade" not in str(problem):
+                raise
+            raise DataError(
+                f"{path}: has labels above {data.top_grade:g}, the largest of {source}; say with "
+                "--top-grade how large labels can be"
+            ) from None
 
 
 def _names(text: str) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import rich.progress
 
 SECONDS_BEFORE_BAR = 1.0
+SECONDS_BETWEEN_LINES = 5.0
 BAR_WIDTH = 20
 # The bar, 4,000/10,000 and 0:00:00, with spaces between; notes get the rest of the line.
 BAR_ROOM = BAR_WIDTH + 25
@@ -41,9 +42,14 @@ class Terminal:
                 log.removeHandler(handler)
         log.addHandler(_NoteHandler())
 
-    def progress(self) -> Progress:
-        """Return who draws progress bars, if somebody is there to look at them."""
-        return Bars() if self._is_watched() else Silent()
+    def progress(self, *, lines: bool = False) -> Progress:
+        """Return who draws progress bars, if somebody is there to look at them.
+
+        Work of hours says in a pipe, too, how far it is: in lines.
+        """
+        if self._is_watched():
+            return Bars()
+        return Lines() if lines and not self.quiet else Silent()
 
     def expect_compiling(self) -> None:
         """Explain the wait for kernels that are compiled, if somebody waits."""
@@ -60,7 +66,7 @@ class Terminal:
         print(json.dumps(value, indent=2))
 
     def show_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Print a table; the first column is text, the others are numbers.
+        """Print a table; numbers are to the right.
 
         One that is too wide for the terminal is plain, and in parts where that is too wide as
         well: no number is cut.
@@ -79,7 +85,8 @@ class Terminal:
             return
         table = rich.table.Table(title=escape(title), title_justify="left", title_style="bold")
         for k, column in enumerate(columns):
-            table.add_column(escape(column), justify="left" if k == 0 else "right")
+            justify = "left" if _is_text(k, rows) else "right"
+            table.add_column(escape(column), justify=justify)
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
         console.print(table)
@@ -118,14 +125,20 @@ def plain_table(
     """
     lines = [list(columns), *(list(row) for row in rows)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
+    left = [_is_text(k, rows) for k in range(len(columns))]
     texts = [
         gap.join(
-            cell.ljust(width) if k == 0 else cell.rjust(width)
+            cell.ljust(width) if left[k] else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     ]
     return "\n".join([title, *texts])
+
+
+def _is_text(column: int, rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a column holds texts: the first does, and those where a cell has no number."""
+    return column == 0 or any(row[column][:1].isalpha() for row in rows)
 
 
 def drawn_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
@@ -217,6 +230,55 @@ class _Bar(Task):
     def end(self) -> None:
         if self.drawn is not None:
             self.drawn.stop()
+
+
+class Lines:
+    """Progress as plain lines on the error stream, every few seconds."""
+
+    def start(self, name: str, total: int | None, unit: str) -> Task:
+        """Begin a piece of work."""
+        return _Lines(name, total, unit)
+
+
+class _Lines(Task):
+    def __init__(self, name: str, total: int | None, unit: str) -> None:
+        self.name = name
+        self.total = total
+        self.unit = unit
+        self.done = 0
+        self.words = ""
+        self.begun = self.said = time.monotonic()
+        self.before: int | None = None
+
+    def advance(self, amount: int) -> None:
+        # What is done at the very beginning was there already.
+        if self.before is None:
+            self.before = amount if time.monotonic() - self.begun < SECONDS_BEFORE_BAR else 0
+        self.done += amount
+        if time.monotonic() - self.said > SECONDS_BETWEEN_LINES:
+            self._say()
+
+    def note(self, text: str) -> None:
+        self.words = text
+
+    def end(self) -> None:
+        if time.monotonic() - self.begun > SECONDS_BEFORE_BAR:
+            self._say()
+
+    def _say(self) -> None:
+        self.said = time.monotonic()
+        of = "" if self.total is None else f" of {self.total:,}"
+        parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._left()]
+        parts += [self.words] if self.words else []
+        print(", ".join(parts), file=sys.stderr, flush=True)
+
+    def _left(self) -> list[str]:
+        new = self.done - (self.before or 0)
+        if self.total is None or new <= 0 or self.done >= self.total:
+            return []
+        seconds = (self.said - self.begun) / new * (self.total - self.done)
+        minutes, rest = divmod(round(seconds), 60)
+        return [f"{minutes}:{rest:02} left"]
 
 
 class _NoteHandler(logging.Handler):

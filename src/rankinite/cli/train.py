@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +17,7 @@ from rankinite.cli.names import short_names
 from rankinite.cli.options import Loading, load_ranker, refuse_narrow_text
 from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
-from rankinite.core.errors import DataError, UsageError
+from rankinite.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -161,20 +161,11 @@ def _load_sets(
         )
     loading = Loading(**chosen.loading)
     data = loading.load(Path(str(chosen.train)), terminal)
-    same = replace(loading, top_grade=data.top_grade)
     paths = [Path(name) for name in chosen.valid]
     sets = {}
     names = _set_names(chosen, paths)
     for name, path in zip(names, paths, strict=True):
-        try:
-            sets[name] = same.load(path, terminal)
-        except DataError as problem:
-            if "top_grade" not in str(problem):
-                raise
-            raise DataError(
-                f"{path}: has labels above {data.top_grade:g}, the largest of {chosen.train}; "
-                "say with --top-grade how large labels can be"
-            ) from None
+        sets[name] = loading.load_like(data, Path(str(chosen.train)), path, terminal)
         refuse_narrow_text(path, sets[name], data.feature_names)
     return data, sets
 

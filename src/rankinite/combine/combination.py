@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from rankinite.combine.members import fitted_members, in_order, scores_by_name
+from rankinite.combine.parts import INNER, MEMBERS, with_parts
 from rankinite.combine.scaling import LARGEST, Scaling, weighted_sum
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
@@ -22,9 +23,6 @@ from rankinite.rankers.manifest import Manifest, plain
 from rankinite.rankers.ranker import Ranker
 
 Floats = NDArray[np.float64]
-
-MEMBERS = "members"
-INNER = "ranker"
 
 
 @dataclass(frozen=True)
@@ -164,9 +162,13 @@ class Combination(Ranker):
         given = training_data(self._name, X, y, qid, None)
         rows = self._scores_of(given, X, qid, member_scores)
         scores = np.stack(list(rows.values()))
-        scaling = Scaling.fit(scores)
+        scaling = self._scaling(scores)
         scaled = scaling.apply(self._name, list(rows), scores)
         return Gathered(given.data, tuple(rows), scaling, scaled)
+
+    def _scaling(self, scores: Floats) -> Scaling:
+        """Return what brings the members' scores to one scale."""
+        return Scaling.fit(scores)
 
     def _take(self, gathered: Gathered) -> None:
         """Remember what was learned of all members alike."""
@@ -185,17 +187,7 @@ class Combination(Ranker):
 
     def to_content(self) -> Content:
         """Return the manifest and arrays of a model file."""
-        own = super().to_content()
-        manifest, arrays = dict(own.manifest), dict(own.arrays)
-        manifest[MEMBERS] = []
-        for prefix, part in self._parts().items():
-            inner = part.to_content()
-            arrays |= {f"{prefix}.{name}": array for name, array in inner.arrays.items()}
-            if prefix == INNER:
-                manifest[INNER] = inner.manifest
-            else:
-                manifest[MEMBERS].append(inner.manifest)
-        return Content(manifest, arrays)
+        return with_parts(super().to_content(), self._parts())
 
     def _content(self) -> Content:
         parameters = self.get_params(deep=False)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from rankinite.combine.combination import INNER, Combination, Gathered, ask
+from rankinite.combine.combination import Combination, Gathered, ask
 from rankinite.combine.members import fitted_members, in_order, scores_by_name
+from rankinite.combine.parts import INNER
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Constraint

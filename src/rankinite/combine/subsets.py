@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from rankinite.combine.judge import Judge
 from rankinite.combine.members import fitted_members, scores_by_name
 from rankinite.combine.scaling import Scaling, weighted_sum
+from rankinite.core.errors import UsageError
 from rankinite.core.params import Real, Whole, check
 from rankinite.core.progress import Progress, Silent, Task
+from rankinite.core.wording import refuse_text, some_of
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import split_queries
@@ -31,7 +33,7 @@ Numbers = tuple[int, ...]
 # 2 are the halves. It gives the best subset on its way.
 Search = Callable[[int], Numbers]
 
-EVERY, GREEDY = "every subset", "forward and backward"
+EVERY, GREEDY, GIVEN = "every subset", "forward and backward", "given subsets"
 OWNER = "best_subset"
 # Of a mean: below it is the rounding of whoever added the values up.
 ROUNDING = 2.0**-46
@@ -74,7 +76,7 @@ class SubsetSearch:
         The same of `best` on the queries that it was chosen by. The gain is never below zero, and
         the p-value too small: of many subsets some look good by chance.
     method
-        "every subset" or "forward and backward".
+        "every subset", "forward and backward" or "given subsets".
     level
         Below which p-value a difference counts.
     """
@@ -107,6 +109,7 @@ def best_subset(
     data: RankingData,
     measure: MeasureLike | Iterable[MeasureLike] = "NDCG@10",
     *,
+    candidates: Iterable[Sequence[str]] | None = None,
     most_exhaustive: int = 15,
     level: float = 0.05,
     seed: int = 0,
@@ -126,6 +129,9 @@ def best_subset(
         A validation set, which the members were not fitted to.
     measure
         What to compute: one measure or several, of which the first decides.
+    candidates
+        Subsets to choose from, as names of members; only these and all members are measured. Any
+        subset if None.
     most_exhaustive
         Up to so many members every subset is measured. With more, members are added one by one
         to none, and taken one by one from all, the best first, and the best subset on both ways
@@ -150,8 +156,13 @@ def best_subset(
     check(OWNER, "level", level, Real(0, 1))
     names, scaled = _scaled_scores(members, data)
     found = _Values(names, scaled, data, measure, _halves(data, seed))
-    method = EVERY if len(names) <= most_exhaustive else GREEDY
-    search = (_every if method == EVERY else _greedy)(found, progress or Silent())
+    progress = progress or Silent()
+    if candidates is not None:
+        method, search = GIVEN, _given(found, _numbers(names, candidates), progress)
+    elif len(names) <= most_exhaustive:
+        method, search = EVERY, _every(found, progress)
+    else:
+        method, search = GREEDY, _greedy(found, progress)
     best = search(0)
     held_out = _held_out(found, search)
     gain, p_value = gain_and_p(held_out, found.per_query(found.full))
@@ -262,6 +273,30 @@ class _Values:
         texts = [str(measure) for measure in self.measures]
         values = dict(zip(texts, self.means[numbers], strict=True))
         return Subset(tuple(self.names[k] for k in numbers), values)
+
+
+def _numbers(names: Sequence[str], candidates: Iterable[Sequence[str]]) -> list[Numbers]:
+    """Return given subsets, each once, as numbers of their members."""
+    refuse_text(OWNER, "candidates", candidates)
+    place = {name: k for k, name in enumerate(names)}
+    found: dict[Numbers, None] = {}
+    for subset in candidates:
+        refuse_text(OWNER, "a subset of candidates", subset)
+        unknown = [name for name in subset if name not in place]
+        if unknown or not subset or len(set(subset)) < len(subset):
+            problem = f"the members are {some_of(names)}" if unknown else "expected some, each once"
+            raise UsageError(f"{OWNER}: candidates has the subset {tuple(subset)}; {problem}")
+        found[tuple(sorted(place[name] for name in subset))] = None
+    return list(found)
+
+
+def _given(found: _Values, subsets: Sequence[Numbers], progress: Progress) -> Search:
+    subsets = list(dict.fromkeys([*subsets, found.full]))
+    with progress.start("subsets", len(subsets), "subsets") as task:
+        for subset in subsets:
+            found.add(subset)
+            task.advance(1)
+    return lambda part: found.best(subsets, part)
 
 
 def _every(found: _Values, progress: Progress) -> Search:

@@ -4,8 +4,10 @@
 
     RankiniteError
     ├── UsageError            a parameter or option that cannot be meant (also a ValueError)
+    │   └── RecipeError       a recipe with mistakes, all of them
     ├── DataError             data that cannot be used (also a ValueError)
     │   └── FileFormatError   a file that cannot be read, with its path, line and column
+    ├── RunError              a unit of a run that failed again and again
     ├── ModelFileError        a model file that is damaged, foreign or too new
     └── MissingExtraError     an optional dependency is not installed (also an ImportError)
 """
@@ -21,6 +23,25 @@ class RankiniteError(Exception):
 
 class UsageError(RankiniteError, ValueError):
     """A parameter, option or measure that cannot be meant."""
+
+
+class RecipeError(UsageError):
+    """A recipe with mistakes; the message lists all of them, one a line.
+
+    Parameters
+    ----------
+    mistakes
+        A sentence each, which starts with ``file:line``.
+    """
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__(*mistakes)
+        self.mistakes = mistakes
+
+    def __str__(self) -> str:
+        if len(self.mistakes) == 1:
+            return self.mistakes[0]
+        return "\n".join([f"the recipe has {len(self.mistakes)} mistakes:", *self.mistakes])
 
 
 class DataError(RankiniteError, ValueError):
@@ -54,6 +75,10 @@ class FileFormatError(DataError):
         path, problem, line, column = self.args
         place = ":".join(str(part) for part in (path, line, column) if part is not None)
         return f"{place}: {problem}"
+
+
+class RunError(RankiniteError):
+    """A unit of a run that failed, and failed again; the rest of the run is kept."""
 
 
 class ModelFileError(RankiniteError):

@@ -1,14 +1,18 @@
-"""Files that are either whole or not there: written beside the target, flushed, renamed."""
+"""Files and folders that are whole or not there: written beside the target, flushed, renamed."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+# How the names end of what is not finished yet.
+PART = ".part"
 
 
 @contextlib.contextmanager
@@ -20,7 +24,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     mode = _checked_mode(target, path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
     try:
         with _create(beside, target) as file:
             yield file
@@ -33,7 +37,40 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
-    _flush_directory(target.parent)
+    _flush(target.parent)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """Give a folder to fill, which takes the name ``path`` only when the block ends well.
+
+    If the folder has appeared meanwhile, that one stays: whoever was faster made the same.
+    """
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        for file in beside.iterdir():
+            _flush(file)
+        try:
+            beside.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    _flush(target.parent)
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what was not finished in a folder, of processes that were killed."""
+    for part in folder.glob(f".*{PART}"):
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def _checked_mode(target: Path, named: str | Path) -> int | None:
@@ -61,10 +98,10 @@ def _create(beside: Path, target: Path) -> BinaryIO:
         ) from None
 
 
-def _flush_directory(directory: Path) -> None:
-    """Make a rename survive a power cut, where the system can do that."""
+def _flush(path: Path) -> None:
+    """Make a file, or a rename in a folder, survive a power cut, where the system can do that."""
     with contextlib.suppress(OSError):
-        handle = os.open(directory, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

@@ -107,7 +107,9 @@ def compare(
     refuse_samples(data.qids)
     rankings = [_checked_scores(name, scores[name], data) for name in names]
     found = evaluate_all(rankings, data, measures, drop_single_label=drop_single_label)
-    return _compare(dict(zip(names, found, strict=True)), settings, progress)
+    compared = _compare(dict(zip(names, found, strict=True)), settings, progress)
+    _tell_of_twins(compared.systems, compared.per_query)
+    return compared
 
 
 def compare_evaluations(
@@ -146,7 +148,6 @@ def _compare(
     per_query = {m: np.stack([one.per_query[m] for one in evaluations.values()]) for m in measures}
     _check_finite(first.qids, systems, per_query)
     _check_counts(per_query)
-    _tell_of_twins(systems, per_query)
     uncorrected, intervals = {}, {}
     for group, values in _groups(per_query):
         p_values = _p_values(values, settings, progress)

@@ -10,7 +10,7 @@ import difflib
 import inspect
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,13 +161,12 @@ def configure(*sources: Source) -> Configuration:
     for source in sources:
         for key, value in source.values.items():
             if key not in known:
-                raise UsageError(f"{source.owner}: {_unknown(source.spell(key), key, name)}")
+                problem = unknown_key(source.spell(key), key, name, known)
+                hint = problem or f"there is no key {key!r}; --print-config shows what there is"
+                raise UsageError(f"{source.owner}: {hint}")
             check(source.owner, source.spell(key), value, known[key])
-            values[key] = float(value) if isinstance(known[key], Real) else value
-    parameters = {
-        key: _from_toml(values[key], known[key]) if key in values else default
-        for key, default in defaults_of(name).items()
-    }
+            values[key] = from_toml(value, known[key])
+    parameters = {key: values.get(key, default) for key, default in defaults_of(name).items()}
     # Wrong measures are refused now, and not when the data are loaded.
     RANKERS[name](**parameters)._check_measures()
     return Configuration(
@@ -214,7 +213,10 @@ def _as_toml(constraint: Constraint) -> Constraint:
     return constraint
 
 
-def _from_toml(value: Any, constraint: Constraint) -> Any:
+def from_toml(value: Any, constraint: Constraint) -> Any:
+    """Return the value of a parameter, from how a file can say it."""
+    if isinstance(constraint, Real):
+        return float(value)
     return None if isinstance(constraint, OrNone) and value == NONE else value
 
 
@@ -225,13 +227,23 @@ def _toml(value: Any) -> str:
     return json.dumps(NONE) if value is None else repr(value)
 
 
-def _unknown(spelled: str, key: str, ranker: str) -> str:
+def unknown_key(spelled: str, key: str, ranker: str, known: Collection[str]) -> str | None:
+    """Return the sentence for a key that is none; None if there is nothing to advise.
+
+    Parameters
+    ----------
+    spelled, key
+        The key as it was given, and as a file has it.
+    ranker
+        The name of the ranker's class.
+    known
+        The keys that there are.
+    """
     having = [other for other in RANKERS if key in keys_of(other)]
     if having:
         return f"{ranker} has no {spelled}; {' and '.join(having)} can have it"
-    ours = our_word(ranker, key, keys_of(ranker))
-    if ours:
-        return f"there is no key {key!r}; {ours}"
-    near = difflib.get_close_matches(key, keys_of(ranker), 1)
-    hint = f"did you mean {near[0]!r}?" if near else "--print-config shows what there is"
-    return f"there is no key {key!r}; {hint}"
+    advice = our_word(ranker, key, known)
+    if advice is None:
+        near = difflib.get_close_matches(key, known, 1)
+        advice = f"did you mean {near[0]!r}?" if near else None
+    return None if advice is None else f"there is no key {key!r}; {advice}"

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from rankinite.combine.combination import Combination
+from rankinite.combine.with_score_features import WithScoreFeatures
 from rankinite.core.figures import panels, save_figure
 from rankinite.experiments.configuration import defaults_of
 from rankinite.rankers.lambdarank import LambdaRank
@@ -133,7 +134,9 @@ class Inspection:
     members
         The rankers that a combination consists of.
     on_top
-        The ranker that learned from the members' scores, if there is one.
+        The ranker that learned from the scores of the members, or of the scorer, if there is one.
+    scorer
+        The ranker whose scores are features of the one on top, if there is one.
     """
 
     kind: str
@@ -151,12 +154,18 @@ class Inspection:
     base: Inspection | str | None
     members: tuple[Member, ...] = ()
     on_top: Inspection | None = None
+    scorer: Inspection | None = None
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether it consists of other rankers, and has no rounds of its own."""
+        return bool(self.members) or self.scorer is not None
 
     def as_json(self, top: int | None = None) -> dict[str, Any]:
         """Return plain values, with so many importances."""
         base = self.base.as_json(top) if isinstance(self.base, Inspection) else self.base
         own: dict[str, Any] = {}
-        if not self.members:
+        if not self.is_composed:
             own = dict(_rounds(self.rounds, self.kept, self.done))
         if self.trees is not None:
             own |= {"trees_a_round": self.trees.a_round, "leaves": self.trees.n_leaves}
@@ -164,6 +173,8 @@ class Inspection:
             own |= {"layers": [*self.net.sizes, 1], "weights": self.net.n_weights}
         if self.members:
             own["members"] = [one.as_json(top) for one in self.members]
+        if self.scorer is not None:
+            own["scorer"] = self.scorer.as_json(top)
         if self.on_top is not None:
             own["ranker"] = self.on_top.as_json(top)
         return {
@@ -190,13 +201,15 @@ def _rounds(word: str, kept: int, done: int) -> dict[str, int]:
     return {word: kept, f"{word}_{'grown' if word == 'trees' else 'done'}": done}
 
 
-def inspect_ranker(ranker: Learner | Combination) -> Inspection:
+def inspect_ranker(ranker: Learner | Combination | WithScoreFeatures) -> Inspection:
     """Look into a fitted ranker, and into its base or members."""
     if isinstance(ranker, Combination):
         return _inspect_combination(ranker)
+    if isinstance(ranker, WithScoreFeatures):
+        return _inspect_with_score_features(ranker)
     own_base = getattr(ranker, "base", None)
     base: Inspection | str | None = None
-    if isinstance(own_base, (Learner, Combination)):
+    if isinstance(own_base, (Learner, Combination, WithScoreFeatures)):
         base = inspect_ranker(own_base)
     elif own_base is not None:
         base = "scores"
@@ -250,6 +263,32 @@ def _inspect_combination(ranker: Combination) -> Inspection:
         base=None,
         members=members,
         on_top=None if on_top is None else inspect_ranker(on_top),
+    )
+
+
+def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
+    """Look into a ranker that sees another one's scores, and into both."""
+    scorer, on_top = (
+        inspect_ranker(cast("Learner | Combination", part))
+        for part in (ranker.scorer_, ranker.ranker_)
+    )
+    default = inspect.signature(type(ranker)).parameters["folds"].default
+    return Inspection(
+        kind=type(ranker).__name__,
+        parameters={"folds": ranker.folds},
+        defaults={"folds": default},
+        rounds=on_top.rounds,
+        kept=on_top.kept,
+        done=on_top.done,
+        trees=None,
+        net=None,
+        features=ranker.feature_names_,
+        top_grade=ranker.top_grade_,
+        importances=(),
+        curves=(),
+        base=None,
+        on_top=on_top,
+        scorer=scorer,
     )
 
 

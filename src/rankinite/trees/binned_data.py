@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.files import atomic_folder
 from rankinite.core.kernels import frozen, n_threads
 from rankinite.core.params import Whole, check
 from rankinite.core.seeds import generator
@@ -241,18 +241,12 @@ class BinnedData:
         if target.exists():
             raise UsageError(f"{target}: is there already; name a new folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as made:
+        with atomic_folder(target) as made:
             for name, block in (("main", self.main), ("more", self.more)):
                 for part in fields(Block):
-                    np.save(Path(made) / f"{name}-{part.name}.npy", getattr(block, part.name))
+                    np.save(made / f"{name}-{part.name}.npy", getattr(block, part.name))
             names = json.dumps({"format": FORMAT, "feature_names": self.feature_names})
-            (Path(made) / MANIFEST).write_text(names)
-            inner = Path(made) / "whole"
-            inner.mkdir()
-            for file in list(Path(made).iterdir()):
-                if file.is_file():
-                    file.rename(inner / file.name)
-            inner.rename(target)
+            (made / MANIFEST).write_text(names)
 
     @classmethod
     def open(cls, folder: str | Path) -> BinnedData:

@@ -1,0 +1,119 @@
+"""What the report says first: the ensemble against the best single model, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rankinite.evaluation.evaluate import Evaluation
+from rankinite.experiments.report.wording import counted, signed
+from rankinite.experiments.runs.contest import (
+    HELD_OUT,
+    Contest,
+    best_of,
+    counts,
+    gain_over,
+    whole_subset,
+)
+from rankinite.experiments.runs.results import ENSEMBLE, Results
+from rankinite.experiments.runs.tables import oracle_of
+from rankinite.experiments.runs.texts import NOTHING, number, p_in_words, p_text
+
+
+@dataclass(frozen=True)
+class Card:
+    """A measure: the ensemble, the best member, the gain and what it could be by chance."""
+
+    measure: str
+    ensemble: str
+    best: str
+    gain: str
+    interval: str
+    p: str
+    oracle: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The result in sentences and numbers.
+
+    Attributes
+    ----------
+    sentences
+        What was measured, and what to think of it.
+    cards
+        One a measure; none if there is nothing to compare.
+    title, best
+        What the ensemble and the best member are called.
+    """
+
+    sentences: tuple[str, ...]
+    cards: tuple[Card, ...]
+    title: str
+    best: str
+
+
+def headline_of(results: Results, contest: Contest) -> Headline:
+    """Return the result by every measure that counts."""
+    measures = results.recipe.measures
+    best, ensemble = contest.members[contest.best], contest.ensemble
+    if ensemble is None or not counts([ensemble], measures[0]):
+        absent = f"No ensemble could be compared with a single model on {contest.place}."
+        return Headline((absent,), (), contest.title, contest.best)
+    oracle = oracle_of(contest, measures)
+    cards = tuple(
+        _card(ensemble, best, measure, oracle) for measure in measures if counts([best], measure)
+    )
+    told = (_means(results, contest, ensemble, best), _judgement(ensemble, best, measures[0]))
+    title = f"the {ENSEMBLE}" if contest.title == ENSEMBLE else contest.title
+    return Headline(told, cards, title, contest.best)
+
+
+def _card(
+    ensemble: Evaluation, best: Evaluation, measure: str, oracle: Mapping[str, float]
+) -> Card:
+    gain = gain_over(ensemble, best, measure)
+    difference = ensemble.mean[measure] - best.mean[measure]
+    return Card(
+        measure,
+        number(ensemble.mean[measure]),
+        number(best.mean[measure]),
+        signed(difference if gain is None else gain.mean),
+        NOTHING if gain is None else f"{signed(gain.low)} to {signed(gain.high)}",
+        NOTHING if gain is None else p_text(gain.p),
+        number(oracle.get(measure, float("nan"))),
+    )
+
+
+def _means(results: Results, contest: Contest, ensemble: Evaluation, best: Evaluation) -> str:
+    first = results.recipe.measures[0]
+    n_models = len(contest.members)
+    if contest.name == HELD_OUT:
+        subset = results.recipe.subsets.get(whole_subset(results) or "", ())
+        n_models = len(subset) or n_models
+    n_queries = counted(ensemble.n_queries[first], "query", "queries")
+    return (
+        f"On {n_queries} of {contest.place} the ensemble of {counted(n_models, 'model')} reaches "
+        f"{first} {number(ensemble.mean[first])}; the best single model, {contest.best}, reaches "
+        f"{number(best.mean[first])}."
+    )
+
+
+def _judgement(ensemble: Evaluation, best: Evaluation, measure: str) -> str:
+    gain = gain_over(ensemble, best, measure)
+    if gain is None:
+        return "The set holds samples of queries, so there is no test of the difference."
+    p = p_in_words(gain.p)
+    if gain.mean == 0:
+        return "There is no difference between them."
+    if not gain.is_significant:
+        return f"The difference of {signed(gain.mean)} may be chance ({p})."
+    word = "better" if gain.mean > 0 else "worse"
+    return f"The ensemble is significantly {word}, by {number(abs(gain.mean))} ({p})."
+
+
+def best_names(results: Results) -> tuple[str, str]:
+    """Return the best member on the held-out parts, and the best of those trained again."""
+    again = [n for one in results.outcomes.values() for n in one.members if n != ENSEMBLE]
+    best = best_of(results, results.selection.members)
+    return best, best_of(results, dict.fromkeys(again)) if again else best

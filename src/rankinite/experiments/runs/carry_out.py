@@ -1,0 +1,166 @@
+"""Units carried out: those that can be, on all workers, until none is left."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+
+from rankinite.core.errors import RankiniteError, RunError
+from rankinite.core.progress import Progress, Task
+from rankinite.core.wording import some_of
+from rankinite.experiments.runs.folder import RunFolder
+from rankinite.experiments.runs.plan import all_needed
+from rankinite.experiments.runs.units import Done, Unit, do_unit
+from rankinite.experiments.runs.workers import Workers, is_death
+
+log = logging.getLogger("rankinite")
+
+MOST_FAILURES = 3
+# Between two looks at what has ended.
+SECONDS = 1.0
+
+
+def carry_out(
+    units: Iterable[Unit], folder: RunFolder, workers: Workers, progress: Progress, title: str
+) -> None:
+    """Do the units that are not done, and what they need.
+
+    A unit that fails is tried again; after three failures the run ends with its error, once those
+    under way have ended. Errors in data or use are no accidents and end it at once.
+
+    Parameters
+    ----------
+    units
+        What is wanted.
+    folder
+        Where.
+    workers
+        Who does it.
+    progress, title
+        Who wants to know how far it is, and what the work is called.
+    """
+    needed = all_needed(units)
+    waiting = {key: unit for key, unit in needed.items() if not folder.is_done(key)}
+    with progress.start(title, len(needed), "units") as task:
+        task.advance(len(needed) - len(waiting))
+        _Carrying(waiting, folder, workers, task).go()
+
+
+class _Carrying:
+    def __init__(
+        self, waiting: dict[str, Unit], folder: RunFolder, workers: Workers, task: Task
+    ) -> None:
+        self.waiting = waiting
+        self.folder = folder
+        self.workers = workers
+        self.task = task
+        self.running: dict[Future[Done], Unit] = {}
+        self.failures: Counter[str] = Counter()
+        # Those that ran when a worker died: each is tried alone, to see which one it was.
+        self.suspects: set[str] = set()
+        self.problem: BaseException | None = None
+        self.best: tuple[float, str] | None = None
+
+    def go(self) -> None:
+        while self.waiting or self.running:
+            self._begin_some()
+            ended, _ = wait(self.running, SECONDS, FIRST_COMPLETED)
+            died = False
+            for future in ended:
+                unit = self.running.pop(future)
+                problem = future.exception()
+                if problem is None:
+                    self._has_ended(unit, future.result())
+                else:
+                    died |= is_death(problem)
+                    self._has_failed(unit, problem)
+            if died:
+                self._a_worker_died()
+            if self.problem is not None and not self.running:
+                raise self.problem
+
+    def _begin_some(self) -> None:
+        if self.problem is not None:
+            return
+        ready = sorted(
+            (unit for unit in self.waiting.values() if all(self._is_there(n) for n in unit.needs)),
+            key=lambda unit: (unit.key in self.suspects, -unit.cost),
+        )
+        for unit in ready:
+            alone = unit.key in self.suspects
+            if len(self.running) >= (1 if alone else self.workers.slots):
+                break
+            del self.waiting[unit.key]
+            log.debug("%s begins", unit.name)
+            future = self.workers.submit(do_unit, self.folder.path.absolute(), unit)
+            self.running[future] = unit
+            if alone:
+                break
+        self._note()
+
+    def _note(self) -> None:
+        now = some_of([unit.name for unit in self.running.values()], 3)
+        best = "" if self.best is None else f"; best {self.best[1]}"
+        self.task.note(f"now {now}{best}" if now else best)
+
+    def _is_there(self, unit: Unit) -> bool:
+        running = {one.key for one in self.running.values()}
+        return unit.key not in self.waiting and unit.key not in running
+
+    def _has_ended(self, unit: Unit, done: Done) -> None:
+        self.suspects.discard(unit.key)
+        words, value = done.how_well.words, done.how_well.value
+        log.debug("%s: %s, %.1f s", unit.name, words, done.seconds)
+        if value is not None and (self.best is None or value > self.best[0]):
+            self.best = (value, f"{words} ({unit.name})")
+        self.task.advance(1)
+
+    def _has_failed(self, unit: Unit, problem: BaseException) -> None:
+        self.failures[unit.key] += 1
+        self.waiting[unit.key] = unit
+        count = self.failures[unit.key]
+        log.debug("%s: failure %d: %s", unit.name, count, problem, exc_info=problem)
+        if is_death(problem):
+            self.suspects.add(unit.key)
+            problem = RunError("the worker process died (killed, or out of memory)")
+        elif not isinstance(problem, RankiniteError) and not _is_full_disk(problem):
+            log.info("%s failed (%s) and is tried again", unit.name, problem)
+        else:
+            count = MOST_FAILURES
+        if count >= MOST_FAILURES and self.problem is None:
+            self.problem = _told(unit, problem, self.failures[unit.key])
+
+    def _a_worker_died(self) -> None:
+        """Replace the workers; whatever ran beside the one that died has gone, too."""
+        if self.problem is None:
+            log.info("a worker died; its unit is tried again")
+        for future, unit in list(self.running.items()):
+            if not future.done() or future.exception() is not None:
+                del self.running[future]
+                self.waiting[unit.key] = unit
+                self.suspects.add(unit.key)
+        self.workers.renew()
+
+
+def _is_full_disk(problem: BaseException) -> bool:
+    return isinstance(problem, OSError) and problem.errno == errno.ENOSPC
+
+
+def _told(unit: Unit, problem: BaseException, count: int) -> BaseException:
+    """Return the error that ends a run, with the name of the unit."""
+    if _is_full_disk(problem):
+        return problem
+    times = f"failed {count} times" if count > 1 else "failed"
+    if isinstance(problem, RankiniteError):
+        words = str(problem)
+    else:
+        words = f"{type(problem).__name__}: {problem}"
+    error = RunError(
+        f"{unit.name}: {times}: {words}; all that is done is kept, and the same command goes on "
+        "from there"
+    )
+    error.__cause__ = problem
+    return error

@@ -1,0 +1,109 @@
+"""What comes before the first unit: data that can be used, shared once, with bins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rankinite.core.errors import DataError, UsageError
+from rankinite.core.progress import Progress
+from rankinite.data.origins import first_sample
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.shared import fingerprint, save_shared
+from rankinite.experiments.recipes.recipe import Recipe
+from rankinite.experiments.runs.bench import TRAIN
+from rankinite.experiments.runs.folder import RunFolder
+from rankinite.experiments.runs.plan import Plan
+from rankinite.models import RANKERS
+from rankinite.rankers.inputs import check_features
+from rankinite.rankers.tree_ranker import TreeRanker
+from rankinite.trees.binned_data import BinnedData
+
+
+def prepare(
+    recipe: Recipe, sets: Mapping[str, RankingData], folder: RunFolder, progress: Progress
+) -> dict[str, str]:
+    """Check the data sets, and share those that are not shared yet; return their fingerprints.
+
+    Parameters
+    ----------
+    recipe
+        What is to be done with them.
+    sets
+        ``train``, and ``valid`` and ``test`` where there are such.
+    folder
+        The folder of the run.
+    progress
+        Who wants to know how far it is.
+    """
+    _check(recipe, sets)
+    digests = {name: fingerprint(data) for name, data in sets.items()}
+    folder.check_data(digests, recipe.text)
+    share(sets, _numbers_of_bins(recipe), recipe.seed, folder, progress)
+    return digests
+
+
+def share(
+    sets: Mapping[str, RankingData],
+    bins: Sequence[int],
+    seed: int,
+    folder: RunFolder,
+    progress: Progress,
+) -> None:
+    """Write data sets, and bins of the training data, where all units find them."""
+    with progress.start("sharing data", len(sets) + len(bins), "sets") as task:
+        for name, data in sets.items():
+            if not folder.data(name).is_dir():
+                save_shared(data, folder.data(name))
+            task.advance(1)
+        for most_bins in bins:
+            if not folder.binned(most_bins).is_dir():
+                train = sets[TRAIN]
+                BinnedData.make(
+                    train.X, train.feature_names, most_bins=most_bins, seed=seed
+                ).save(folder.binned(most_bins))
+            task.advance(1)
+
+
+def _numbers_of_bins(recipe: Recipe) -> list[int]:
+    """Return the different numbers of bins that models of trees ask for."""
+    trees = [m for m in recipe.models.values() if issubclass(RANKERS[m.ranker], TreeRanker)]
+    return sorted({int(model.parameters["most_bins"]) for model in trees})
+
+
+def _check(recipe: Recipe, sets: Mapping[str, RankingData]) -> None:
+    train = sets[TRAIN]
+    for name, data in sets.items():
+        check_features(f"the {name} data", data.feature_names, train.feature_names)
+        if data.top_grade != train.top_grade:
+            raise DataError(
+                f"the top grade of the {name} data is {data.top_grade:g}, that of the training "
+                f"data {train.top_grade:g}; say how large labels can be: top_grade, in [data] of "
+                "the recipe"
+            )
+        refuse_samples(name, data)
+    _check_size(recipe, train)
+
+
+def refuse_samples(name: str, data: RankingData) -> None:
+    """Refuse data that are augmented already."""
+    sample = first_sample(data.qids)
+    if sample is not None:
+        raise UsageError(
+            f"the {name} data hold samples, such as {sample!r}; give the original data, and "
+            "let the recipe augment it"
+        )
+
+
+def _check_size(recipe: Recipe, train: RankingData) -> None:
+    """Refuse training data of too few queries for all the cuts that will be made."""
+    folds = [recipe.folds, *(features.folds for features in recipe.features.values())]
+    smallest = train.n_queries // recipe.parts * recipe.train_parts
+    # After one fold is left out, the rest is cut once more.
+    left = smallest - -(-smallest // min(folds)) if recipe.features else smallest
+    if train.n_queries < recipe.parts or left < max(folds):
+        raise UsageError(
+            f"the training data have {train.n_queries:,} queries, too few for {recipe.parts} parts "
+            f"of which {recipe.train_parts} are cut into {max(folds)} folds; ask for fewer parts "
+            "and folds in [data] of the recipe, or give more data"
+        )
+    Plan(recipe, "").first.inside(train)

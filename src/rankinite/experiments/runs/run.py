@@ -1,0 +1,296 @@
+"""A recipe carried out: two stages, an ensemble, tables and a report."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite import __version__
+from rankinite.combine.average import Average
+from rankinite.combine.scaling import Scaling, weighted_sum
+from rankinite.combine.subsets import SubsetSearch, best_subset
+from rankinite.core.progress import Progress, Silent
+from rankinite.data.describe import describe
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.scores import save_scores
+from rankinite.evaluation.evaluate import Evaluation, evaluate_all
+from rankinite.experiments.findings import Findings
+from rankinite.experiments.recipes.recipe import ALL, EVERY, NAMED, Recipe
+from rankinite.experiments.report.page import report_html
+from rankinite.experiments.runs.bench import TRAIN, Bench, bench_of
+from rankinite.experiments.runs.carry_out import carry_out
+from rankinite.experiments.runs.compiling import compile_kernels
+from rankinite.experiments.runs.facts import facts_of
+from rankinite.experiments.runs.folder import MODEL, REPORT, RunFolder, write_text
+from rankinite.experiments.runs.plan import Member, Plan
+from rankinite.experiments.runs.prepare import prepare
+from rankinite.experiments.runs.results import ENSEMBLE, Outcome, Results, Selection
+from rankinite.experiments.runs.run_log import logged_to
+from rankinite.experiments.runs.tables import per_query_csv, tables_of
+from rankinite.experiments.runs.work import read_spread
+from rankinite.experiments.runs.workers import Workers, new_workers, opened
+from rankinite.rankers.ranker import Ranker
+
+log = logging.getLogger("rankinite")
+
+Floats = NDArray[np.float64]
+
+VALID, TEST = "valid", "test"
+# With every subset of more members than this, a search would not end.
+MOST_EXHAUSTIVE = 15
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "joblib")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has come to its end.
+
+    Attributes
+    ----------
+    results
+        All numbers.
+    tables
+        The tables of the recipe.
+    ensemble
+        The ensemble, which scores new data.
+    written
+        The files for people.
+    """
+
+    results: Results
+    tables: Findings
+    ensemble: Average
+    written: tuple[Path, ...]
+
+
+def run_recipe(
+    recipe: Recipe,
+    train: RankingData,
+    valid: RankingData | None = None,
+    test: RankingData | None = None,
+    *,
+    out: str | Path,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Carry out a recipe in a folder; what is there already is not done again.
+
+    Models are trained on some parts of the training queries and compared on the rest, which
+    chooses those of the ensemble; these are trained again on all training queries (Ensemble,
+    Sec. 4.3). Validation and test data are for the last table alone: nothing is learned from them.
+
+    Parameters
+    ----------
+    recipe
+        A recipe, as `read_recipe` gives it.
+    train, valid, test
+        The data sets; the last two may be missing.
+    out
+        The folder of the run. An interrupted run goes on in it, to the same bytes.
+    jobs
+        How many units are done at once on this machine; as many as there are cores if None.
+    cluster
+        The address of a Dask scheduler, or ``local:4``, instead.
+    progress
+        Who wants to know how far it is.
+    """
+    folder = RunFolder(out)
+    given = {TRAIN: train, VALID: valid, TEST: test}
+    sets = {name: data for name, data in given.items() if data is not None}
+    watcher = progress or Silent()
+    with folder.locked(), logged_to(folder):
+        begun = time.perf_counter()
+        digests = prepare(recipe, sets, folder, watcher)
+        with opened(new_workers(jobs, cluster)) as workers:
+            running = _Running(recipe, sets, digests, folder, workers, watcher)
+            run = running.go(begun)
+        log.debug("done in %.1f s", time.perf_counter() - begun)
+    return run
+
+
+class _Running:
+    def __init__(
+        self,
+        recipe: Recipe,
+        sets: Mapping[str, RankingData],
+        digests: Mapping[str, str],
+        folder: RunFolder,
+        workers: Workers,
+        progress: Progress,
+    ) -> None:
+        self.recipe = recipe
+        self.sets = sets
+        self.digests = digests
+        self.folder = folder
+        self.workers = workers
+        self.progress = progress
+        self.plan = Plan(recipe, digests[TRAIN])
+        self.bench: Bench = bench_of(folder.path.absolute())
+        self.seconds: dict[str, float] = {}
+
+    def go(self, begun: float) -> Run:
+        self._lap("preparation", begun)
+        begun = time.perf_counter()
+        selection = self._select()
+        self._lap("first stage", begun)
+        begun = time.perf_counter()
+        members = self._retrain(selection)
+        self._lap("final training", begun)
+        begun = time.perf_counter()
+        models = {name: self._model(member) for name, member in members.items()}
+        ensemble = self._ensemble({name: members[name] for name in selection.chosen}, models)
+        outcomes = {
+            name: self._outcome(name, members, ensemble) for name in self.sets if name != TRAIN
+        }
+        self._lap("ensemble and measures", begun)
+        results = Results(
+            recipe=self.recipe,
+            descriptions={name: describe(data) for name, data in self.sets.items()},
+            selection=selection,
+            outcomes=outcomes,
+            facts=facts_of(self.plan, self.bench, members),
+            seconds=self.seconds,
+            versions=_versions(),
+            digests=self.digests,
+        )
+        tables = tables_of(results)
+        written = self._write(results, tables, models, ensemble)
+        return Run(results, tables, ensemble, tuple(written))
+
+    def _lap(self, name: str, begun: float) -> None:
+        self.seconds[name] = time.perf_counter() - begun
+
+    def _select(self) -> Selection:
+        """Carry out the first stage, and choose the models of the ensemble."""
+        units = self.plan.selection_scores()
+        compile_kernels(units.values(), self.folder, self.workers, self.progress)
+        carry_out(units.values(), self.folder, self.workers, self.progress, "first stage")
+        data = self.plan.first.outside(self.sets[TRAIN])
+        scores = {name: self.bench.scores(unit.key) for name, unit in units.items()}
+        members = _evaluated(scores, data, self.recipe.measures)
+        averages = _averages(scores, self.recipe.subsets)
+        search = self._search(scores, data)
+        first = self.recipe.measures[0]
+        return Selection(
+            data=data,
+            scores=scores,
+            members=members,
+            subsets=_evaluated(averages, data, self.recipe.measures),
+            search=search,
+            chosen=tuple(scores) if search is None else search.chosen,
+            best_member=max(members, key=lambda name: members[name].mean[first]),
+        )
+
+    def _search(self, scores: Mapping[str, Floats], data: RankingData) -> SubsetSearch | None:
+        recipe = self.recipe
+        if recipe.choose == ALL or len(scores) < 2:
+            return None
+        return best_subset(
+            scores,
+            data,
+            recipe.measures,
+            candidates=list(recipe.subsets.values()) if recipe.choose == NAMED else None,
+            most_exhaustive=MOST_EXHAUSTIVE if recipe.choose == EVERY else 1,
+            level=recipe.level,
+            seed=recipe.seed,
+            progress=self.progress,
+        )
+
+    def _retrain(self, selection: Selection) -> dict[str, Member]:
+        """Train the chosen models on all training queries, and the best one for comparison."""
+        wanted = {*selection.chosen, selection.best_member}
+        members = {
+            name: self.plan.member(name, self.plan.final)
+            for name in self.recipe.models
+            if name in wanted
+        }
+        units = [self.plan.spread(member) for member in members.values()]
+        units += [
+            self.plan.score(member, name, digest)
+            for member in members.values()
+            for name, digest in self.digests.items()
+            if name != TRAIN
+        ]
+        carry_out(units, self.folder, self.workers, self.progress, "final training")
+        return members
+
+    def _model(self, member: Member) -> Ranker:
+        parts = member.parts
+        return self.bench.member(parts.fits, parts.scorer, parts.scoring)
+
+    def _ensemble(self, members: Mapping[str, Member], models: Mapping[str, Ranker]) -> Average:
+        """Make the chosen models one, each on the scale of its scores for unseen queries."""
+        spreads = [
+            read_spread(self.bench, self.plan.spread(member).key) for member in members.values()
+        ]
+        means, scales = (np.array(column) for column in zip(*spreads, strict=True))
+        return Average.made_of({name: models[name] for name in members}, means=means, scales=scales)
+
+    def _outcome(self, name: str, members: Mapping[str, Member], ensemble: Average) -> Outcome:
+        data = self.sets[name]
+        scores = {
+            one: self.bench.scores(self.plan.score(member, name, self.digests[name]).key)
+            for one, member in members.items()
+        }
+        chosen = np.stack([scores[one] for one in ensemble.member_names_])
+        scaling = Scaling(ensemble.means_, ensemble.scales_)
+        scaled = scaling.apply(ENSEMBLE, ensemble.member_names_, chosen)
+        scores[ENSEMBLE] = weighted_sum(scaled, ensemble.weights_)
+        return Outcome(data, scores, _evaluated(scores, data, self.recipe.measures))
+
+    def _write(
+        self,
+        results: Results,
+        tables: Findings,
+        models: Mapping[str, Ranker],
+        ensemble: Average,
+    ) -> list[Path]:
+        """Write what people look for; the report, which tells of all else, comes last."""
+        path = self.folder.path
+        (path / "models").mkdir(exist_ok=True)
+        for name, model in models.items():
+            model.save(path / "models" / f"{name}.rk")
+        ensemble.save(path / MODEL)
+        held_out = results.selection
+        write_text(path / "measures" / "held-out.csv", per_query_csv(held_out.members))
+        for name, outcome in results.outcomes.items():
+            (path / "scores" / name).mkdir(parents=True, exist_ok=True)
+            for one, scores in outcome.scores.items():
+                save_scores(scores, outcome.data, path / "scores" / name / f"{one}.txt")
+            write_text(path / "measures" / f"{name}.csv", per_query_csv(outcome.members))
+        written = tables.save(path)
+        write_text(path / REPORT, report_html(results))
+        return [path / MODEL, *written, path / REPORT]
+
+
+def _evaluated(
+    scores: Mapping[str, Floats], data: RankingData, measures: tuple[str, ...]
+) -> dict[str, Evaluation]:
+    found = evaluate_all(list(scores.values()), data, measures, drop_single_label=False)
+    return dict(zip(scores, found, strict=True))
+
+
+def _averages(
+    scores: Mapping[str, Floats], subsets: Mapping[str, tuple[str, ...]]
+) -> dict[str, Floats]:
+    """Return the average of every subset, of scores on one scale."""
+    rows = np.stack(list(scores.values()))
+    scaled = dict(zip(scores, Scaling.fit(rows).apply(ENSEMBLE, list(scores), rows), strict=True))
+    return {
+        name: weighted_sum(np.stack([scaled[one] for one in members]), np.ones(len(members)))
+        for name, members in subsets.items()
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"rankinite": __version__, "Python": platform.python_version()}
+    return found | {name: version(name) for name in PACKAGES}

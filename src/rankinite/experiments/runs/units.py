@@ -1,0 +1,81 @@
+"""Units of work: each is named by a key, made of all that its result depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rankinite import __version__
+from rankinite.core.files import atomic_folder
+from rankinite.experiments.runs.bench import bench_of
+from rankinite.experiments.runs.folder import write_json
+from rankinite.experiments.runs.work import HowWell, Work
+
+# Of keys: units of other code are other units.
+FORMAT = 1
+KEY_LENGTH = 20
+DONE = "unit.json"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of work.
+
+    Attributes
+    ----------
+    name
+        What it is, for people.
+    work
+        What is done, with all that the result depends on; of other units that is their keys.
+    needs
+        The units that come before.
+    cost
+        How long it takes, roughly, compared with others.
+    """
+
+    name: str
+    work: Work
+    needs: tuple[Unit, ...]
+    cost: float
+
+    @cached_property
+    def key(self) -> str:
+        """The name of its folder."""
+        said = {
+            "format": FORMAT,
+            "version": __version__,
+            "kind": type(self.work).__name__,
+            "work": asdict(self.work),  # type: ignore[call-overload]
+        }
+        text = json.dumps(said, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a unit went, and how long it took."""
+
+    how_well: HowWell
+    seconds: float
+
+
+def do_unit(path: Path, unit: Unit) -> Done:
+    """Do a unit in the folder of a run; called in worker processes."""
+    begun = time.perf_counter()
+    bench = bench_of(path)
+    with atomic_folder(bench.folder.unit(unit.key)) as into:
+        how_well = unit.work.do(bench, unit.key, into)
+        done = Done(how_well, time.perf_counter() - begun)
+        write_json(into / DONE, {"name": unit.name, "seconds": done.seconds, **asdict(how_well)})
+    bench.folder.checkpoint(unit.key).unlink(missing_ok=True)
+    return done
+
+
+def seconds_of(path: Path, unit: Unit) -> float:
+    """Return how long a unit took that is done."""
+    found = json.loads((bench_of(path).folder.unit(unit.key) / DONE).read_text("utf-8"))
+    return float(found["seconds"])

@@ -1,0 +1,233 @@
+"""What units of work do, each in a process of its own: values that say all they depend on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from rankinite.combine.scaling import Scaling
+from rankinite.combine.score_features import FEATURE_NAMES, score_features
+from rankinite.data.augment import augment
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.shared import beside
+from rankinite.experiments.recipes.recipe import Samples
+from rankinite.experiments.runs.bench import ADDED, MODEL, SCORES, WIDE, Bench, save_array
+from rankinite.experiments.runs.cuts import Cut, Stage
+from rankinite.experiments.runs.folder import write_json
+from rankinite.experiments.runs.orphans import stop_if_orphaned
+from rankinite.models import RANKERS
+from rankinite.rankers.learner import Learner
+from rankinite.rankers.rounds import Callback
+from rankinite.rankers.tree_ranker import TreeRanker
+
+SPREAD = "spread.json"
+
+
+@dataclass(frozen=True)
+class HowWell:
+    """How a unit went: in a few words, and the first measure of a validation fold if it has one."""
+
+    words: str
+    value: float | None = None
+
+
+class Work(Protocol):
+    """What a unit does."""
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Write to a folder what is made."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A training.
+
+    Attributes
+    ----------
+    ranker, parameters
+        The class of the ranker, and its parameters.
+    measures
+        What the validation fold is measured by, besides what decides about rounds.
+    cut
+        The queries to train and to validate on.
+    samples
+        How training queries are augmented, if they are.
+    features
+        The unit that made score features, if the ranker sees such.
+    data
+        The fingerprint of the training data.
+    """
+
+    ranker: str
+    parameters: Mapping[str, Any]
+    measures: tuple[str, ...]
+    cut: Cut
+    samples: Samples | None
+    features: str | None
+    data: str
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Train, and score the queries that were put aside."""
+        ranker = self.fitted(bench, key)
+        ranker.save(into / MODEL)
+        if self.cut.left_out is not None:
+            aside = self.cut.put_aside(bench.train)
+            save_array(into / SCORES, ranker.predict(aside))
+        return self._how_well(ranker)
+
+    def fitted(self, bench: Bench, key: str, *callbacks: Callback) -> Learner:
+        """Return the ranker, fitted; callbacks are asked after every round whether to stop."""
+        train, valid = self.cut.pair(bench.train_with(self.features))
+        if self.samples is not None:
+            train = augment(
+                train, self.samples.fraction, self.samples.times, seed=self.cut.stage.seed
+            )
+        ranker: Any = self.new_ranker()
+        ranker.fit(
+            train,
+            valid=valid,
+            checkpoint=bench.folder.checkpoint(key),
+            callbacks=[lambda _done: stop_if_orphaned(), *callbacks],
+            **self.options(bench),
+        )
+        fitted: Learner = ranker
+        return fitted
+
+    def options(self, bench: Bench) -> dict[str, Any]:
+        """Return what `fit` of the ranker gets besides data: bins, for trees."""
+        if not issubclass(RANKERS[self.ranker], TreeRanker):
+            return {}
+        return {"binned": bench.binned(self.parameters["most_bins"], self.features)}
+
+    def new_ranker(self) -> Learner:
+        """Return the ranker, unfitted, which also measures what tables will show."""
+        ranker = RANKERS[self.ranker](**self.parameters)
+        judges = ranker._judges()
+        known = [str(measure) for measure in ranker._measures()]
+        others = [text for text in self.measures if text not in known]
+        ranker.valid_measure = [judges, *others] if others else judges
+        return ranker
+
+    def _how_well(self, ranker: Learner) -> HowWell:
+        curves = ranker.history_["valid"]
+        measure = self.measures[0]
+        value = curves[measure][ranker.kept_rounds_ - 1]
+        words = f"{measure} {value:.4f} with {ranker.kept_rounds_:,} {ranker.rounds}"
+        return HowWell(words, float(value))
+
+
+@dataclass(frozen=True)
+class GatherScores:
+    """Features made of scores that left-out folds got, for all queries of a stage.
+
+    Attributes
+    ----------
+    folds
+        The trainings, in the order of the folds.
+    cuts
+        Their cuts.
+    """
+
+    folds: tuple[str, ...]
+    cuts: tuple[Cut, ...]
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Write the four columns, and the matrix of features with them."""
+        data = bench.train
+        scores = np.full(data.n_docs, np.nan)
+        for fold, cut in zip(self.folds, self.cuts, strict=True):
+            scores[_rows(cut.put_aside(data))] = bench.scores(fold)
+        inside = self.cuts[0].stage.inside(data)
+        rows = _rows(inside)
+        added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
+        added[rows] = score_features(scores[rows], inside.offsets)
+        save_array(into / ADDED, added)
+        write_json(beside(into / WIDE), list(FEATURE_NAMES))
+        shape = (data.n_docs, data.n_features + added.shape[1])
+        wide = np.lib.format.open_memmap(into / WIDE, "w+", np.float32, shape)
+        wide[:, : data.n_features] = data.base
+        wide[:, data.n_features :] = added
+        wide.flush()
+        return HowWell(f"{len(rows):,} documents")
+
+
+def _rows(data: RankingData) -> Any:
+    return np.arange(data.n_docs) if data.rows is None else data.rows
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a model of a stage consists of: keys of trainings, and what is said of its scores."""
+
+    fits: tuple[str, ...]
+    scorer: str | None
+    scoring: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Score:
+    """The scores of a model for the queries outside of a stage, or for another data set.
+
+    Attributes
+    ----------
+    parts
+        The model.
+    data
+        The name of the data set.
+    digest
+        Its fingerprint.
+    outside
+        The stage whose queries are left out, if it is the training data.
+    """
+
+    parts: Parts
+    data: str
+    digest: str
+    outside: Stage | None
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Score documents."""
+        data = bench.data(self.data)
+        if self.outside is not None:
+            data = self.outside.outside(data)
+        parts = self.parts
+        scores = bench.member(parts.fits, parts.scorer, parts.scoring).predict(data)
+        save_array(into / SCORES, scores)
+        return HowWell(f"{len(scores):,} documents")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and deviation of a model's scores for documents that it has not seen.
+
+    Every training scores the fold that was for its validation.
+    """
+
+    parts: Parts
+    cuts: tuple[Cut, ...]
+    features: str | None
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Measure the spread."""
+        data = bench.train_with(self.features)
+        scores = np.concatenate(
+            [
+                bench.model(fit, self.parts.scoring).predict(cut.pair(data)[1])
+                for fit, cut in zip(self.parts.fits, self.cuts, strict=True)
+            ]
+        )
+        found = Scaling.fit(scores[None])
+        spread = {"mean": float(found.means[0]), "scale": float(found.scales[0])}
+        write_json(into / SPREAD, spread)
+        return HowWell(f"deviation {spread['scale']:.4g}")
+
+
+def read_spread(bench: Bench, key: str) -> tuple[float, float]:
+    """Return mean and deviation that a unit has measured."""
+    found = json.loads((bench.folder.unit(key) / SPREAD).read_text("utf-8"))
+    return float(found["mean"]), float(found["scale"])

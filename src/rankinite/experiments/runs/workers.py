@@ -1,0 +1,212 @@
+"""Who does units of work: this process, processes beside it, or a Dask cluster.
+
+All are executors; what a unit gives does not depend on who does it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+from rankinite.core.errors import MissingExtraError, UsageError
+from rankinite.core.params import Whole, check
+from rankinite.experiments.runs.orphans import watch_parent
+
+LOCAL = "local:"
+THREADS = "NUMBA_NUM_THREADS"
+
+T = TypeVar("T")
+
+
+class Workers(Protocol):
+    """Who does units of work; how many at once are its slots."""
+
+    slots: int
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Begin a piece of work."""
+
+    def renew(self) -> None:
+        """Replace workers after one of them died."""
+
+    def close(self, *, kill: bool) -> None:
+        """Let workers go; whatever they do is stopped if ``kill``."""
+
+
+class InProcess:
+    """The process itself, one unit after the other; parallel kernels have all threads."""
+
+    slots = 1
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Do a piece of work at once."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as problem:
+            future.set_exception(problem)
+        return future
+
+    def renew(self) -> None:
+        """Do nothing: if this process dies, nobody is left to ask."""
+
+    def close(self, *, kill: bool) -> None:
+        """Do nothing."""
+
+
+class Processes:
+    """Processes on this machine, through joblib's executor.
+
+    Parameters
+    ----------
+    slots
+        How many.
+    threads
+        How many threads each may use.
+    """
+
+    def __init__(self, slots: int, threads: int) -> None:
+        self.slots = slots
+        self.threads = threads
+        self.executor: Any = self._new()
+
+    def _new(self) -> Executor:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        made: Executor = ProcessPoolExecutor(
+            self.slots,
+            timeout=None,
+            env={THREADS: str(self.threads)},
+            initializer=watch_parent,
+        )
+        return made
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Give a piece of work to one of the processes."""
+        future: Future[T] = self.executor.submit(function, *arguments)
+        return future
+
+    def renew(self) -> None:
+        """Start new processes."""
+        self.executor.shutdown(wait=True, kill_workers=True)
+        self.executor = self._new()
+
+    def close(self, *, kill: bool) -> None:
+        """End the processes."""
+        self.executor.shutdown(wait=True, kill_workers=kill)
+
+
+class Cluster:
+    """The workers of a Dask cluster, which see the folder of the run under the same path.
+
+    Parameters
+    ----------
+    address
+        Of a scheduler, such as ``tcp://10.0.0.1:8786``; or ``local:4`` for a cluster of four
+        processes on this machine.
+    """
+
+    def __init__(self, address: str) -> None:
+        distributed = _distributed()
+        self.local: Any = None
+        if address.startswith(LOCAL):
+            self.local = distributed.LocalCluster(
+                n_workers=_number(address),
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                env={THREADS: "1"},
+            )
+        try:
+            self.client: Any = distributed.Client(self.local or address, timeout=10)
+        except (OSError, ValueError) as problem:
+            raise UsageError(
+                f"--cluster {address}: no scheduler answers there ({problem}); give the address "
+                "of a Dask scheduler, or local:4"
+            ) from None
+        self.slots = max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+        self.executor: Any = self.client.get_executor(pure=False, retries=0)
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Give a piece of work to one of the workers."""
+        future: Future[T] = self.executor.submit(do_alone, function, *arguments)
+        return future
+
+    def renew(self) -> None:
+        """Do nothing: Dask replaces workers."""
+
+    def close(self, *, kill: bool) -> None:
+        """Leave the cluster; end it if it is our own."""
+        self.client.close()
+        if self.local is not None:
+            self.local.close()
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise MissingExtraError("dask.distributed", "cluster") from None
+    return distributed
+
+
+_one_at_a_time = threading.Lock()
+
+
+def do_alone(function: Callable[..., T], *arguments: Any) -> T:
+    """Do a piece of work; a worker with several threads does one at a time."""
+    with _one_at_a_time:
+        return function(*arguments)
+
+
+def _number(address: str) -> int:
+    text = address.removeprefix(LOCAL)
+    if not text.isdigit() or int(text) < 1:
+        raise UsageError(f"--cluster {address}: expected a number of workers, as in local:4")
+    return int(text)
+
+
+def new_workers(jobs: int | None, cluster: str | None) -> Workers:
+    """Return who does the units.
+
+    Parameters
+    ----------
+    jobs
+        How many at once on this machine; as many as there are cores if None. The cores are shared
+        out among them: threads and jobs together are never more.
+    cluster
+        The address of a Dask cluster instead.
+    """
+    if cluster is not None:
+        if jobs is not None:
+            raise UsageError("jobs are for this machine; a cluster has its own workers: say one")
+        return Cluster(cluster)
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    slots = n_cores or 1
+    if jobs is not None:
+        check("run", "jobs", jobs, Whole(1))
+        slots = int(jobs)
+    if slots == 1:
+        return InProcess()
+    return Processes(slots, max(1, (n_cores or 1) // slots))
+
+
+@contextmanager
+def opened(workers: Workers) -> Iterator[Workers]:
+    """Let workers go in the end; at once if something went wrong."""
+    try:
+        yield workers
+    except BaseException:
+        workers.close(kill=True)
+        raise
+    workers.close(kill=False)
+
+
+def is_death(problem: BaseException) -> bool:
+    """Tell whether a worker died, other than an error of the unit."""
+    return isinstance(problem, BrokenProcessPool) or type(problem).__name__ == "KilledWorker"

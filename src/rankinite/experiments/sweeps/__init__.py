@@ -1,0 +1,1 @@
+"""Sweeps: the parameters of a recipe's model that do best in cross-validation by query."""

@@ -1,0 +1,76 @@
+"""A recipe with other parameters of one of its models; all else stays as it was written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rankinite.core.errors import RecipeError, UsageError
+from rankinite.experiments.configuration import NONE
+from rankinite.experiments.recipes.lines import KeyPath, Span, key_spans
+from rankinite.experiments.recipes.model_tables import MODELS
+from rankinite.experiments.recipes.read import recipe_of
+from rankinite.experiments.recipes.recipe import Recipe
+
+RANKER = "ranker"
+LAST_KEY = re.compile(rf"""["']?{RANKER}["']?([ \t]*=[ \t]*)$""")
+
+
+def with_parameters(recipe: Recipe, model: str, parameters: Mapping[str, Any]) -> str:
+    """Return the text of a recipe in which a model has other parameters.
+
+    Parameters
+    ----------
+    recipe
+        The recipe.
+    model
+        The name of the model.
+    parameters
+        What it is to have; the rest of its parameters, and all comments, stay.
+    """
+    text = recipe.text
+    for name, value in parameters.items():
+        text = _with_one(text, model, name, _toml(value))
+    wanted = {**recipe.models[model].parameters, **parameters}
+    if not _has(text, model, wanted):
+        said = ", ".join(f"{name} = {_toml(value)}" for name, value in parameters.items())
+        raise UsageError(
+            f"sweep: the recipe cannot be changed by itself; write {said} into [models.{model}]"
+        )
+    return text
+
+
+def _has(text: str, model: str, wanted: Mapping[str, Any]) -> bool:
+    try:
+        return dict(recipe_of("recipe", text).models[model].parameters) == wanted
+    except RecipeError:
+        return False
+
+
+def _with_one(text: str, model: str, name: str, value: str) -> str:
+    spans = key_spans(text)
+    path: KeyPath = (MODELS, model, name)
+    if path in spans:
+        span = spans[path]
+        return text[: span.value] + value + text[span.end :]
+    # Every model that is trained has a ranker: what is new stands behind it.
+    return _behind(text, spans[MODELS, model, RANKER], name, value)
+
+
+def _behind(text: str, ranker: Span, name: str, value: str) -> str:
+    key = LAST_KEY.sub(rf"{name}\1", text[ranker.key : ranker.value])
+    begin = text.rfind("\n", 0, ranker.key) + 1
+    indent = text[begin : ranker.key]
+    if indent.strip():  # within a table of one line
+        return f"{text[: ranker.end]}, {key}{value}{text[ranker.end :]}"
+    end = text.find("\n", ranker.end)
+    head, rest = (text, "") if end < 0 else (text[:end], text[end:])
+    return f"{head}\n{indent}{key}{value}{rest}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(NONE) if value is None else repr(value)

@@ -1,0 +1,215 @@
+"""What a sweep has found: its trials, tables and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rankinite.experiments.findings import Findings, Sheet
+from rankinite.experiments.report.wording import counted, value_in_words
+from rankinite.experiments.runs.folder import RECIPE, RunFolder, write_json, write_text
+from rankinite.experiments.runs.texts import NOTHING, number
+from rankinite.experiments.sweeps.best_recipe import with_parameters
+from rankinite.experiments.sweeps.settings import Settings
+from rankinite.experiments.sweeps.trials import Trial, best_of, ranked
+
+CSV, JSON, PAGE = "trials.csv", "sweep.json", "sweep.html"
+MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep that has come to its end.
+
+    Attributes
+    ----------
+    settings
+        What it was.
+    trials
+        All trials, in the order of their numbers.
+    importances
+        The share of each parameter in how values vary; None if there are too few trials to tell.
+    written
+        The files for people.
+    """
+
+    settings: Settings
+    trials: tuple[Trial, ...]
+    importances: Mapping[str, float] | None
+    written: tuple[Path, ...] = ()
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the largest mean."""
+        return best_of(self.trials)
+
+    @property
+    def n_pruned(self) -> int:
+        """How many trials were given up."""
+        return sum(trial.is_pruned for trial in self.trials)
+
+    def findings(self) -> Findings:
+        """Return the best trials as a table, and what is to be said of them."""
+        notes = [best_in_words(self), flattery(self), recipe_in_words(self)]
+        return Findings("sweep", (trials_sheet(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
+
+
+def trials_sheet(sweep: Sweep, most: int | None = None) -> Sheet:
+    """Return trials from the best on; those that were pruned are the last."""
+    settings = sweep.settings
+    shown = [one for one in ranked(sweep.trials) if most is None or not one.is_pruned][:most]
+    columns = ("Trial", *settings.space, settings.measure, "SE", "Rounds", "")
+    several = f"The best {len(shown)} of {counted(len(sweep.trials), 'trial')}"
+    title = several if len(shown) < len(sweep.trials) else "Trials"
+    return Sheet(
+        f"{title} of {settings.model.name}, {settings.folds} folds",
+        columns,
+        tuple(_row(sweep, trial) for trial in shown),
+    )
+
+
+def _row(sweep: Sweep, trial: Trial) -> tuple[str, ...]:
+    error = trial.standard_error
+    return (
+        str(trial.number),
+        *(short(trial.parameters[name]) for name in sweep.settings.space),
+        number(trial.value),
+        NOTHING if error is None else number(error),
+        rounds_of(trial),
+        "pruned" if trial.is_pruned else "best" if trial is sweep.best else "",
+    )
+
+
+def short(value: Any) -> str:
+    """Return a parameter as a text, of a number four digits.
+
+    >>> short(0.00123456), short(380), short(None), short("NDCG")
+    ('0.001235', '380', 'none', 'NDCG')
+    """
+    return f"{value:.4g}" if isinstance(value, float) else value_in_words(value)
+
+
+def rounds_of(trial: Trial) -> str:
+    """Return how many rounds were kept; of a pruned trial, how many there were."""
+    if trial.is_pruned:
+        return f"{trial.folds[0].n_rounds:,}"
+    low, high = min(f.kept for f in trial.folds), max(f.kept for f in trial.folds)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def parameters_in_words(trial: Trial) -> str:
+    """Return parameters as part of a sentence."""
+    return ", ".join(f"{name} = {short(value)}" for name, value in trial.parameters.items())
+
+
+def best_in_words(sweep: Sweep) -> str:
+    """Return the sentence on the best trial."""
+    best, settings = sweep.best, sweep.settings
+    error = best.standard_error
+    spread = "" if error is None else f" (standard error over folds {number(error)})"
+    return (
+        f"Best of {counted(len(sweep.trials), 'trial')}, {sweep.n_pruned} of them pruned: "
+        f"{parameters_in_words(best)}, with a mean {settings.measure} of "
+        f"{number(best.value)}{spread}."
+    )
+
+
+def flattery(sweep: Sweep) -> str:
+    """Return why the best value is not what to expect of new data."""
+    near = _near_the_best(sweep)
+    others = (
+        f" {counted(near, 'other trial')} {'is' if near == 1 else 'are'} within one standard "
+        "error of it."
+        if near
+        else ""
+    )
+    return (
+        "The best of many trials flatters itself, and the folds that compare trials also chose "
+        f"how many rounds to keep: on new queries expect less.{others}"
+    )
+
+
+def _near_the_best(sweep: Sweep) -> int:
+    best = sweep.best
+    if best.standard_error is None:
+        return 0
+    least = best.value - best.standard_error
+    return sum(one.value >= least for one in sweep.trials if one is not best and not one.is_pruned)
+
+
+def recipe_in_words(sweep: Sweep) -> str:
+    """Return what is in the recipe that was written."""
+    settings = sweep.settings
+    return f"{RECIPE} is {settings.recipe.name} with these parameters of {settings.model.name}."
+
+
+def to_json(sweep: Sweep) -> dict[str, Any]:
+    """Return all that was found, without learning curves."""
+    return {
+        "recipe": sweep.settings.recipe.name,
+        "settings": {**sweep.settings.to_json(), "data": sweep.settings.data},
+        "best": sweep.best.number,
+        "best parameters": dict(sweep.best.parameters),
+        "importances": None if sweep.importances is None else dict(sweep.importances),
+        "trials": [
+            {
+                "number": trial.number,
+                "state": _state(trial),
+                "parameters": dict(trial.parameters),
+                "value": trial.value,
+                "standard error": trial.standard_error,
+                "folds": [fold.value for fold in trial.folds],
+                "kept rounds": [fold.kept for fold in trial.folds],
+                "rounds": [fold.n_rounds for fold in trial.folds],
+            }
+            for trial in sweep.trials
+        ],
+    }
+
+
+def _state(trial: Trial) -> str:
+    return "pruned" if trial.is_pruned else "complete"
+
+
+def to_csv(sweep: Sweep) -> str:
+    """Return all trials, one a line; a fold that was not trained is empty."""
+    n_folds = range(sweep.settings.folds)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    folds = [f"fold_{k + 1}" for k in n_folds]
+    kept = [f"kept_{k + 1}" for k in n_folds]
+    names = list(sweep.settings.space)
+    writer.writerow(["trial", "state", *names, "value", "standard_error", *folds, *kept])
+    for trial in sweep.trials:
+        missing = [None] * (len(n_folds) - len(trial.folds))
+        writer.writerow(
+            [
+                trial.number,
+                _state(trial),
+                *("none" if value is None else value for value in trial.parameters.values()),
+                trial.value,
+                trial.standard_error,
+                *(fold.value for fold in trial.folds),
+                *missing,
+                *(fold.kept for fold in trial.folds),
+                *missing,
+            ]
+        )
+    return text.getvalue()
+
+
+def write_results(sweep: Sweep, folder: RunFolder) -> Sweep:
+    """Write what people look for; return the sweep with the names of the files."""
+    from rankinite.experiments.sweeps.page import sweep_html
+
+    settings, path = sweep.settings, folder.path
+    recipe = with_parameters(settings.recipe, settings.model.name, sweep.best.parameters)
+    write_text(path / CSV, to_csv(sweep))
+    write_json(path / JSON, to_json(sweep))
+    write_text(path / RECIPE, recipe)
+    write_text(path / PAGE, sweep_html(sweep))
+    return replace(sweep, written=tuple(path / name for name in (RECIPE, CSV, JSON, PAGE)))

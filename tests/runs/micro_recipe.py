@@ -1,0 +1,78 @@
+"""A recipe of seconds, with every kind of model that the winner has, and data for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import rankinite as rk
+
+MICRO = """\
+name = "micro"
+seed = 3
+measures = ["NDCG@3", "ERR"]
+
+[data]
+parts = 4
+train_parts = 2
+folds = 3
+
+[training_sets.aug50]
+fraction = 0.5
+times = 2
+
+[features.mart]
+scores_of = "C"
+folds = 2
+
+[defaults.LambdaMART]
+n_trees = 4
+n_leaves = 4
+min_docs_in_leaf = 2
+
+[models.A]
+ranker = "LambdaMART"
+measure = "ERR"
+train = "aug50"
+bags = 2
+
+[models.B]
+ranker = "LambdaMART"
+measure = "NDCG"
+features = "mart"
+bags = 3
+
+[models.N]
+ranker = "LambdaRank"
+measure = "NDCG"
+hidden = 3
+n_epochs = 3
+
+[models.C]
+ranker = "MART"
+loss = "logistic"
+n_trees = 4
+n_leaves = 4
+min_docs_in_leaf = 2
+
+[models.D]
+trained_as = "C"
+per_query = true
+
+[combination]
+choose = "all"
+
+[subsets]
+All = ["A", "B", "N", "C", "D"]
+Trees = ["A", "B"]
+"""
+
+
+def micro_data(n_queries: int = 60, seed: int = 0, n_features: int = 4) -> rk.RankingData:
+    """Return queries of 3 to 8 documents, whose grades depend on two of the features."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(3, 9, n_queries)
+    X = random.normal(size=(sizes.sum(), n_features)).astype(np.float32)
+    latent = X[:, 0] + 0.5 * X[:, 1] + random.normal(scale=0.5, size=len(X))
+    y = np.digitize(latent, [-0.5, 0.5, 1.5])
+    qid = np.repeat(np.arange(n_queries), sizes)
+    return rk.RankingData(X, y, qid, top_grade=3)

@@ -1,0 +1,253 @@
+import json
+
+import numpy as np
+import pytest
+from micro_recipe import micro_data
+
+import rankinite as rk
+from rankinite.core.errors import DataError, UsageError
+from rankinite.data.shared import fingerprint
+from rankinite.experiments.runs.folder import RunFolder
+from rankinite.experiments.runs.plan import Plan, all_needed
+from rankinite.experiments.runs.run import run_recipe
+
+TRAIN, VALID, TEST = micro_data(60), micro_data(20, 1), micro_data(20, 2)
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def go(recipe, train=TRAIN, valid=VALID, test=TEST, out="run"):
+    return run_recipe(recipe, train, valid, test, out=out, jobs=1)
+
+
+def bytes_of(folder):
+    """Return all that must be the same in two runs: everything but times."""
+    free = {"unit.json", "log.txt", "lock", "report.html"}
+    files = (p for p in folder.rglob("*") if p.is_file() and p.name not in free)
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+
+
+def units_of(folder):
+    return {path.name for path in (folder / "units").iterdir()}
+
+
+def test_the_ensemble_is_a_model_that_gives_the_scores_of_the_run(recipe_of, tmp_path):
+    run = go(recipe_of())
+    loaded = rk.load_model(tmp_path / "run" / "ensemble.rk")
+    for name, data in (("valid", VALID), ("test", TEST)):
+        outcome = run.results.outcomes[name]
+        assert np.array_equal(loaded.predict(data), outcome.scores["ensemble"])
+        saved = np.loadtxt(tmp_path / "run" / "scores" / name / "ensemble.txt")
+        assert np.array_equal(saved, outcome.scores["ensemble"])
+    # Documents alone, without the rest of the data set, get the same scores.
+    assert np.array_equal(loaded.predict(TEST[3]), loaded.predict(TEST)[slice(*TEST.offsets[3:5])])
+
+
+def test_the_ensemble_adds_up_members_on_the_scale_of_unseen_documents(recipe_of, tmp_path):
+    run = go(recipe_of())
+    models = {p.stem: rk.load_model(p) for p in (tmp_path / "run" / "models").iterdir()}
+    assert models.keys() == {"A", "B", "N", "C", "D"}
+    ensemble = run.ensemble
+    total = sum(
+        (models[name].predict(TEST) - mean) / scale
+        for name, mean, scale in zip(
+            ensemble.member_names_, ensemble.means_, ensemble.scales_, strict=True
+        )
+    )
+    assert total == pytest.approx(run.results.outcomes["test"].scores["ensemble"], abs=1e-12)
+
+
+def test_bags_are_averaged_raw_and_every_one_has_seen_other_queries(recipe_of, tmp_path):
+    go(recipe_of())
+    bagged = rk.load_model(tmp_path / "run" / "models" / "A.rk")
+    assert len(bagged.members_) == 2
+    one, two = (member.predict(TEST) for member in bagged.members_.values())
+    assert bagged.predict(TEST) == pytest.approx((one + two) / 2, abs=1e-12)
+    assert not np.array_equal(one, two)
+
+
+def test_a_model_trained_as_another_has_its_trees(recipe_of, tmp_path):
+    go(recipe_of())
+    c, d = (rk.load_model(tmp_path / "run" / "models" / f"{name}.rk") for name in "CD")
+    p = c.predict(TEST)
+    largest = np.repeat(np.maximum.reduceat(p, TEST.offsets[:-1]), TEST.sizes)
+    # Ensemble, Sec. 4.2: P_max (1 + P_d - P_max).
+    assert d.predict(TEST) == pytest.approx(largest * (1 + p - largest), abs=1e-15)
+
+
+def test_training_documents_have_features_of_models_that_never_saw_them(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    plan = Plan(recipe, fingerprint(TRAIN))
+    folder = RunFolder(tmp_path / "run")
+    member = plan.member("B", plan.final)
+    added = np.load(folder.unit(member.features.key) / "added.npy")
+    for fold, unit in enumerate(member.features.needs):
+        scorer = rk.load_model(folder.unit(unit.key) / "model.rk")
+        aside = unit.work.cut.put_aside(TRAIN)
+        seen = np.concatenate([part.qids for part in unit.work.cut.pair(TRAIN)])
+        assert not np.isin(aside.qids, seen).any(), fold
+        assert np.array_equal(
+            added[aside.rows], rk.score_features(scorer.predict(aside), aside.offsets)
+        )
+
+
+def test_the_first_stage_never_sees_the_held_out_parts(recipe_of):
+    recipe = recipe_of()
+    held_out = Plan(recipe, "").first.outside(TRAIN)
+    # With other labels there, all that the first stage has trained stays as it is.
+    y = TRAIN.y.copy()
+    y[held_out.rows] = 3 - y[held_out.rows]
+    other = rk.RankingData(TRAIN.X, y, TRAIN.qid, top_grade=3)
+    first, second = (go(recipe, data, out=f"run-{k}") for k, data in enumerate((TRAIN, other)))
+    for name, scores in first.results.selection.scores.items():
+        assert np.array_equal(scores, second.results.selection.scores[name])
+
+
+def test_doing_it_again_does_nothing(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    folder = tmp_path / "run"
+    before = {p: p.stat().st_mtime_ns for p in (folder / "units").rglob("*")}
+    found = bytes_of(folder)
+    go(recipe)
+    assert {p: p.stat().st_mtime_ns for p in (folder / "units").rglob("*")} == before
+    assert bytes_of(folder) == found
+
+
+def test_a_changed_model_is_trained_again_with_what_depends_on_it(recipe_of, tmp_path):
+    folder = tmp_path / "run"
+    go(recipe_of())
+    before = units_of(folder)
+    recipe = recipe_of(("hidden = 3", "hidden = 2"))
+    go(recipe)
+    plan = Plan(recipe, fingerprint(TRAIN))
+    members = [plan.member("N", stage) for stage in (plan.first, plan.final)]
+    digests = {"valid": fingerprint(VALID), "test": fingerprint(TEST)}
+    own = [unit for member in members for unit in member.fits]
+    own += [plan.selection_scores()["N"], plan.spread(members[1])]
+    own += [plan.score(members[1], name, digest) for name, digest in digests.items()]
+    assert units_of(folder) - before == {unit.key for unit in own}
+    # B sees the scores of C: with C it is trained again, and so is D, which is C.
+    before = units_of(folder)
+    go(
+        recipe_of(
+            ("hidden = 3", "hidden = 2"),
+            ('loss = "logistic"\nn_trees = 4', 'loss = "logistic"\nn_trees = 3'),
+        )
+    )
+    names = {json.loads((folder / "units" / key / "unit.json").read_text())["name"]
+             for key in units_of(folder) - before}  # fmt: skip
+    assert any(name.startswith("B, final") for name in names)
+    assert not any(name.startswith(("A, ", "N, ")) for name in names)
+
+
+def test_lost_units_are_made_again_to_the_same_bytes(recipe_of, tmp_path):
+    recipe = recipe_of()
+    folder = tmp_path / "run"
+    go(recipe)
+    found = bytes_of(folder)
+    plan = Plan(recipe, fingerprint(TRAIN))
+    lost = [plan.member("A", plan.final).fits[1], plan.member("B", plan.first).features]
+    for unit in lost:
+        for path in folder.joinpath("units", unit.key).iterdir():
+            path.unlink()
+        folder.joinpath("units", unit.key).rmdir()
+    (folder / "ensemble.rk").unlink()
+    go(recipe)
+    assert bytes_of(folder) == found
+
+
+def test_adding_a_model_changes_no_other(recipe_of, tmp_path):
+    go(recipe_of())
+    before = units_of(tmp_path / "run")
+    more = '[models.E]\nranker = "MART"\nn_trees = 2\nmin_docs_in_leaf = 2\n\n[combination]'
+    go(recipe_of(("[combination]", more)))
+    after = units_of(tmp_path / "run")
+    assert before < after
+    names = {json.loads((tmp_path / "run" / "units" / key / "unit.json").read_text())["name"]
+             for key in after - before}  # fmt: skip
+    assert all(name.split(",")[0].removeprefix("scores of ").removeprefix("spread of ") == "E"
+               for name in names)  # fmt: skip
+
+
+def test_other_data_in_the_same_folder_are_refused(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    found = bytes_of(tmp_path / "run")
+    with pytest.raises(DataError, match="the train data are not those that this run began with"):
+        go(recipe, train=micro_data(60, 9))
+    with pytest.raises(DataError, match="the test data are not those"):
+        go(recipe, test=micro_data(20, 9))
+    assert bytes_of(tmp_path / "run") == found
+
+
+def test_test_data_may_come_later(recipe_of, tmp_path):
+    recipe = recipe_of()
+    first = go(recipe, valid=None, test=None)
+    assert first.results.outcomes == {}
+    before = units_of(tmp_path / "run")
+    go(recipe, valid=None)
+    new = units_of(tmp_path / "run") - before
+    names = [json.loads((tmp_path / "run" / "units" / key / "unit.json").read_text())["name"]
+             for key in new]  # fmt: skip
+    assert sorted(names) == [f"scores of {name}, test data" for name in "ABCDN"]
+
+
+def test_a_folder_in_use_is_refused(recipe_of, tmp_path):
+    with RunFolder(tmp_path / "run").locked(), pytest.raises(UsageError, match="another run works"):
+        go(recipe_of())
+
+
+def test_what_was_killed_half_way_is_cleared_away(recipe_of, tmp_path):
+    folder = tmp_path / "run"
+    half = folder / "units" / ".0123.77.part"
+    half.mkdir(parents=True)
+    (half / "model.rk").write_bytes(b"half")
+    go(recipe_of())
+    assert not half.exists()
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (micro_data(8), "8 queries, too few for 4 parts"),
+        (micro_data(60, n_features=3), "features"),
+        (rk.augment(micro_data(60), 0.5, 2), "hold samples"),
+    ],
+)
+def test_unfit_data_are_refused_before_anything_runs(recipe_of, tmp_path, train, message):
+    with pytest.raises((DataError, UsageError), match=message):
+        go(recipe_of(), train=train)
+    assert not list((tmp_path / "run" / "units").iterdir())
+
+
+def test_a_test_set_without_labels_is_scored(recipe_of, tmp_path):
+    blind = rk.RankingData(TEST.X, np.zeros(TEST.n_docs), TEST.qid, top_grade=3)
+    run = go(recipe_of(), test=blind)
+    assert (tmp_path / "run" / "scores" / "test" / "ensemble.txt").exists()
+    assert np.isnan(run.results.outcomes["test"].members["ensemble"].mean["NDCG@3"])
+
+
+@pytest.mark.parametrize("choose", ["named", "every", "greedy"])
+def test_chosen_models_alone_are_trained_again(recipe_of, tmp_path, choose):
+    recipe = recipe_of(('choose = "all"', f'choose = "{choose}"\nlevel = 1.0'))
+    run = go(recipe)
+    selection = run.results.selection
+    wanted = {*selection.chosen, selection.best_member}
+    trained = {p.stem for p in (tmp_path / "run" / "models").iterdir()}
+    assert trained == wanted
+    assert run.ensemble.member_names_ == selection.chosen
+    # At level 1 whatever seems better is taken.
+    first = recipe.measures[0]
+    if selection.search.gain > 0:
+        assert selection.search.best.values[first] >= selection.search.full.values[first]
+        assert selection.chosen == selection.search.best.members
+
+
+def test_units_of_the_plan_are_unique(recipe_of):
+    plan = Plan(recipe_of(), "digest")
+    units = all_needed(plan.selection_scores().values())
+    names = [unit.name for unit in units.values()]
+    assert len(set(names)) == len(names)
+    # Two trainings for features, one each of A, B, N and C; D has C's; five sets of scores.
+    assert len(units) == 2 + 1 + 4 + 5
