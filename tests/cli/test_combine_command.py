@@ -59,14 +59,14 @@ def test_tables_in_a_pipe(call, data):
     # better on the second; by the second all are equal, and all members are kept.
     assert call("combine", *PAIR) == (
         "Means over 2 queries\n"
-        "Ranker              Kind     MRR     P@1  Weight\n"
+        "Ranker            Kind       MRR     P@1  Weight\n"
         "1  a              scores  1.0000  1.0000       1\n"
         "2  b              scores  0.7500  0.5000       1\n"
         "average of all 2          0.8750  0.7500\n"
         "\n"
         "Averages by MRR: all 3 subsets\n"
         "Members     MRR     P@1\n"
-        "1        1.0000  1.0000         best\n"
+        "1        1.0000  1.0000  best\n"
         "1 2      0.8750  0.7500  all, chosen\n"
         "2        0.7500  0.5000\n"
         "\n"

@@ -12,6 +12,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.cli import main
+from rankinite.experiments import demo
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -134,11 +135,12 @@ def test_loading_options_reach_the_reader(call):
     assert "Queries" in call("data", "describe", "latin.txt", "--no-comments")
 
 
-def test_demo_names_what_it_wrote(call):
-    found = json.loads(call("demo", "--out", "here", "--json"))
-    ranked = [found["mean"][name]["NDCG@10"] for name in found["mean"]]
-    assert ranked == sorted(ranked)
+def test_demo_names_what_it_wrote(call, monkeypatch):
+    monkeypatch.setattr(demo, "QUERIES", {"train": 80, "valid": 20, "test": 20})
+    found = json.loads(call("demo", "--out", "here", "--jobs", 1, "--json"))
+    assert list(found["final"]["test"]) == [*(f"M{k}" for k in range(1, 13)), "ensemble"]
     assert all(Path(path).read_bytes()[:1] for path in found["wrote"])
+    assert Path("here/run/report.html") in map(Path, found["wrote"])
 
 
 def test_scores_stand_in_the_order_of_the_file_even_if_grouped(call):

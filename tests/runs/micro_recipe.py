@@ -67,6 +67,16 @@ Trees = ["A", "B"]
 """
 
 
+# What tells of times, and so differs between two runs.
+FREE = {"unit.json", "log.txt", "lock", "report.html"}
+
+
+def bytes_of(folder):
+    """Return all that must be the same in two runs, by name of the file."""
+    files = (p for p in folder.rglob("*") if p.is_file() and p.name not in FREE)
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+
+
 def micro_data(n_queries: int = 60, seed: int = 0, n_features: int = 4) -> rk.RankingData:
     """Return queries of 3 to 8 documents, whose grades depend on two of the features."""
     random = np.random.default_rng(seed)

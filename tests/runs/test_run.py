@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from micro_recipe import micro_data
+from micro_recipe import bytes_of, micro_data
 
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
@@ -17,13 +17,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def go(recipe, train=TRAIN, valid=VALID, test=TEST, out="run"):
     return run_recipe(recipe, train, valid, test, out=out, jobs=1)
-
-
-def bytes_of(folder):
-    """Return all that must be the same in two runs: everything but times."""
-    free = {"unit.json", "log.txt", "lock", "report.html"}
-    files = (p for p in folder.rglob("*") if p.is_file() and p.name not in free)
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
 def units_of(folder):

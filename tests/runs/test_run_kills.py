@@ -10,18 +10,12 @@ import time
 
 import numpy as np
 import pytest
-from micro_recipe import MICRO, micro_data
+from micro_recipe import MICRO, bytes_of, micro_data
 
 import rankinite as rk
 
 # More of them, once in a while: RANKINITE_KILLS=200.
 KILLS = int(os.environ.get("RANKINITE_KILLS", "20"))
-FREE = {"unit.json", "log.txt", "lock", "report.html"}
-
-
-def bytes_of(folder):
-    files = (p for p in folder.rglob("*") if p.is_file() and p.name not in FREE)
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
 @pytest.fixture

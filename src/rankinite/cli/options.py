@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, help="How many models are trained at once. (Default: one a core.)"
+    ),
+]
 Measures = Annotated[
     str, typer.Option("--measures", "--measure", "-m", help="What to compute, separated by commas.")
 ]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rankinite.cli.findings import show_written_findings
-from rankinite.cli.options import Loading, refuse_narrow_text
+from rankinite.cli.options import Jobs, Loading, refuse_narrow_text
 from rankinite.cli.targets import refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
@@ -39,15 +39,7 @@ def run(
         Path | None,
         typer.Option("--out", "-o", help="The folder of the run. (Default: the recipe's name.)"),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            help="How many models are trained at once. (Default: one a core.)",
-        ),
-    ] = None,
+    jobs: Jobs = None,
     cluster: Annotated[
         str | None,
         typer.Option(

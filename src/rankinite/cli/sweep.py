@@ -64,7 +64,9 @@ def sweep(
         bool,
         typer.Option(
             "--no-pruning",
-            help="Carry out every trial to its end, even if its first fold falls behind.",
+            help="Carry out every trial to its end. Otherwise one is given up if, after a third of "
+            "the rounds or more, its first fold is below the median of earlier trials; small "
+            "learning rates, which begin slowly, are so more often.",
         ),
     ] = False,
     batch: Annotated[

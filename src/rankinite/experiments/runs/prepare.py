@@ -58,9 +58,9 @@ def share(
         for most_bins in bins:
             if not folder.binned(most_bins).is_dir():
                 train = sets[TRAIN]
-                BinnedData.make(
-                    train.X, train.feature_names, most_bins=most_bins, seed=seed
-                ).save(folder.binned(most_bins))
+                BinnedData.make(train.X, train.feature_names, most_bins=most_bins, seed=seed).save(
+                    folder.binned(most_bins)
+                )
             task.advance(1)
 
 

@@ -5,6 +5,7 @@ All are executors; what a unit gives does not depend on who does it.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from rankinite.experiments.runs.orphans import watch_parent
 
 LOCAL = "local:"
 THREADS = "NUMBA_NUM_THREADS"
+SECONDS_TO_ANSWER = 10.0
 
 T = TypeVar("T")
 
@@ -114,16 +116,19 @@ class Cluster:
     def __init__(self, address: str) -> None:
         distributed = _distributed()
         self.local: Any = None
+        # Of what it does, only errors are our user's business.
+        logging.getLogger("distributed").setLevel(logging.ERROR)
         if address.startswith(LOCAL):
             self.local = distributed.LocalCluster(
                 n_workers=_number(address),
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address=None,
+                silence_logs=logging.ERROR,
                 env={THREADS: "1"},
             )
         try:
-            self.client: Any = distributed.Client(self.local or address, timeout=10)
+            self.client: Any = distributed.Client(self.local or address, timeout=SECONDS_TO_ANSWER)
         except (OSError, ValueError) as problem:
             raise UsageError(
                 f"--cluster {address}: no scheduler answers there ({problem}); give the address "

@@ -31,7 +31,8 @@ def with_parameters(recipe: Recipe, model: str, parameters: Mapping[str, Any]) -
         What it is to have; the rest of its parameters, and all comments, stay.
     """
     text = recipe.text
-    for name, value in parameters.items():
+    # The last first, as each of them that is new comes directly behind the ranker.
+    for name, value in reversed(list(parameters.items())):
         text = _with_one(text, model, name, _toml(value))
     wanted = {**recipe.models[model].parameters, **parameters}
     if not _has(text, model, wanted):

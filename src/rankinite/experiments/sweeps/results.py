@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +33,8 @@ class Sweep:
         What it was.
     trials
         All trials, in the order of their numbers.
+    own
+        How the recipe's own parameters did.
     importances
         The share of each parameter in how values vary; None if there are too few trials to tell.
     written
@@ -39,6 +43,7 @@ class Sweep:
 
     settings: Settings
     trials: tuple[Trial, ...]
+    own: Trial
     importances: Mapping[str, float] | None
     written: tuple[Path, ...] = ()
 
@@ -48,13 +53,18 @@ class Sweep:
         return best_of(self.trials)
 
     @property
+    def is_better(self) -> bool:
+        """Whether the best trial is better than the recipe's own parameters."""
+        return self.best.value > self.own.value
+
+    @property
     def n_pruned(self) -> int:
         """How many trials were given up."""
         return sum(trial.is_pruned for trial in self.trials)
 
     def findings(self) -> Findings:
         """Return the best trials as a table, and what is to be said of them."""
-        notes = [best_in_words(self), flattery(self), recipe_in_words(self)]
+        notes = [best_in_words(self), own_in_words(self), flattery(self), recipe_in_words(self)]
         return Findings("sweep", (trials_sheet(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
 
 
@@ -118,15 +128,27 @@ def best_in_words(sweep: Sweep) -> str:
     )
 
 
+def own_in_words(sweep: Sweep) -> str:
+    """Return the sentence on the recipe's own parameters."""
+    own, measure = sweep.own, sweep.settings.measure
+    words = f"The recipe's own parameters ({parameters_in_words(own)}) have {number(own.value)}"
+    differences = fold_differences(sweep.best, own)
+    ahead = sum(one > 0 for one in differences)
+    return (
+        f"{words}, a difference of {statistics.fmean(differences):+.4f} in {measure}; the best "
+        f"trial is ahead in {ahead} of {counted(len(differences), 'fold')}."
+    )
+
+
 def flattery(sweep: Sweep) -> str:
     """Return why the best value is not what to expect of new data."""
     near = _near_the_best(sweep)
-    others = (
-        f" {counted(near, 'other trial')} {'is' if near == 1 else 'are'} within one standard "
-        "error of it."
-        if near
-        else ""
-    )
+    others = ""
+    if near:
+        others = (
+            f" {counted(near, 'other trial')} {'is' if near == 1 else 'are'} as good within one "
+            "standard error of the difference, fold by fold."
+        )
     return (
         "The best of many trials flatters itself, and the folds that compare trials also chose "
         f"how many rounds to keep: on new queries expect less.{others}"
@@ -134,16 +156,29 @@ def flattery(sweep: Sweep) -> str:
 
 
 def _near_the_best(sweep: Sweep) -> int:
+    """Return how many trials are behind the best by no more than the noise of the difference."""
     best = sweep.best
-    if best.standard_error is None:
-        return 0
-    least = best.value - best.standard_error
-    return sum(one.value >= least for one in sweep.trials if one is not best and not one.is_pruned)
+    others = (one for one in sweep.trials if one is not best and not one.is_pruned)
+    return sum(_is_near(one, best) for one in others)
+
+
+def fold_differences(best: Trial, other: Trial) -> list[float]:
+    """Return by how much a trial is better than another, fold by fold."""
+    pairs = zip(best.folds, other.folds, strict=True)
+    return [one.value - two.value for one, two in pairs]
+
+
+def _is_near(one: Trial, best: Trial) -> bool:
+    differences = fold_differences(best, one)
+    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    return statistics.fmean(differences) <= error
 
 
 def recipe_in_words(sweep: Sweep) -> str:
     """Return what is in the recipe that was written."""
     settings = sweep.settings
+    if not sweep.is_better:
+        return f"No trial is better, so {RECIPE} is {settings.recipe.name} as it was."
     return f"{RECIPE} is {settings.recipe.name} with these parameters of {settings.model.name}."
 
 
@@ -154,20 +189,24 @@ def to_json(sweep: Sweep) -> dict[str, Any]:
         "settings": {**sweep.settings.to_json(), "data": sweep.settings.data},
         "best": sweep.best.number,
         "best parameters": dict(sweep.best.parameters),
+        "recipe's own": _told(sweep.own),
+        "is better": sweep.is_better,
         "importances": None if sweep.importances is None else dict(sweep.importances),
         "trials": [
-            {
-                "number": trial.number,
-                "state": _state(trial),
-                "parameters": dict(trial.parameters),
-                "value": trial.value,
-                "standard error": trial.standard_error,
-                "folds": [fold.value for fold in trial.folds],
-                "kept rounds": [fold.kept for fold in trial.folds],
-                "rounds": [fold.n_rounds for fold in trial.folds],
-            }
+            {"number": trial.number, "state": _state(trial), **_told(trial)}
             for trial in sweep.trials
         ],
+    }
+
+
+def _told(trial: Trial) -> dict[str, Any]:
+    return {
+        "parameters": dict(trial.parameters),
+        "value": trial.value,
+        "standard error": trial.standard_error,
+        "folds": [fold.value for fold in trial.folds],
+        "kept rounds": [fold.kept for fold in trial.folds],
+        "rounds": [fold.n_rounds for fold in trial.folds],
     }
 
 
@@ -207,7 +246,9 @@ def write_results(sweep: Sweep, folder: RunFolder) -> Sweep:
     from rankinite.experiments.sweeps.page import sweep_html
 
     settings, path = sweep.settings, folder.path
-    recipe = with_parameters(settings.recipe, settings.model.name, sweep.best.parameters)
+    recipe = settings.recipe.text
+    if sweep.is_better:
+        recipe = with_parameters(settings.recipe, settings.model.name, sweep.best.parameters)
     write_text(path / CSV, to_csv(sweep))
     write_json(path / JSON, to_json(sweep))
     write_text(path / RECIPE, recipe)

@@ -15,7 +15,7 @@ from rankinite.core.errors import UsageError
 from rankinite.core.params import Constraint
 from rankinite.core.wording import some_of
 from rankinite.experiments.configuration import from_toml, unknown_key
-from rankinite.experiments.recipes.model_tables import parameters_of
+from rankinite.experiments.recipes.model_tables import ADVICE, OWN, parameters_of
 from rankinite.experiments.recipes.recipe import Model
 from rankinite.models import RANKERS
 from rankinite.rankers.tree_ranker import TreeRanker
@@ -180,6 +180,8 @@ def refuse_ranges(space: Space) -> None:
 
 
 def _unknown(name: str, ranker: str, known: Mapping[str, Constraint]) -> str:
+    if name in ADVICE or name in OWN:
+        return f"{name!r} cannot be swept; {ADVICE.get(name, 'it is no parameter of a ranker')}"
     advice = unknown_key(name, name, ranker, known)
     if advice is not None:
         return advice
@@ -279,8 +281,8 @@ def _checked(name: str, value: Any, constraint: Constraint) -> Any:
 
 def _try_alone(model: Model, name: str, domain: Domain) -> None:
     """Refuse values that do not go with the model's other parameters."""
-    values = (domain.low, domain.high) if isinstance(domain, Range) else domain.values
-    for value in values:
+    ends = (domain.low, domain.high) if isinstance(domain, Range) else domain.values
+    for value in ends if isinstance(domain, Choice) else (ends[0], ends[-1]):
         ranker = RANKERS[model.ranker](**{**model.parameters, name: value})
         ranker._check_parameters()
         ranker._check_measures()

@@ -24,9 +24,12 @@ SEARCHES = (TPE, GRID, RANDOM)
 
 NAME = "sweep"
 JOURNAL = "optuna.log"
+OWN = "the recipe's own parameters"
 # How often a sampler may propose what was tried before.
 MOST_PROPOSALS = 20
 FEWEST_FOR_IMPORTANCE = 8
+# Of numbers of a range: more make no difference, and a recipe is to be read.
+DIGITS = 4
 
 
 def the_optuna() -> Any:
@@ -132,9 +135,11 @@ def _key(parameters: Mapping[str, Any]) -> str:
 
 
 def _exact(domain: Domain, value: Any) -> Any:
-    """Return the value as the user wrote it: steps of floats do not add up to the last digit."""
+    """Return the value as a person would write it: one of the steps, or with a few digits."""
     if isinstance(domain, Steps):
         return min(domain.values, key=lambda known: abs(known - value))
+    if isinstance(domain, Range) and not domain.whole:
+        return min(max(float(f"{value:.{DIGITS}g}"), domain.low), domain.high)
     return value
 
 
@@ -188,18 +193,21 @@ def _frozen(trial: Trial, space: Space) -> Any:
 
 def _thawed(found: Any, space: Space) -> Trial:
     """Return a trial from what Optuna has kept of it."""
-    folds = tuple(
-        Fold(
-            one["value"], one["kept"], one["n_rounds"], tuple((int(r), v) for r, v in one["curve"])
-        )
-        for one in found.user_attrs["folds"]
-    )
     return Trial(
         found.number,
         {name: found.params[name] for name in space},
-        folds,
+        _folds(found.user_attrs["folds"]),
         {int(number): value for number, value in sorted(found.intermediate_values.items())},
         found.state == the_optuna().trial.TrialState.PRUNED,
+    )
+
+
+def _folds(found: Sequence[Mapping[str, Any]]) -> tuple[Fold, ...]:
+    return tuple(
+        Fold(
+            one["value"], one["kept"], one["n_rounds"], tuple((int(r), v) for r, v in one["curve"])
+        )
+        for one in found
     )
 
 
@@ -235,6 +243,15 @@ class Journal:
     def trials(self) -> list[Trial]:
         """Return the trials that are there, in the order of their numbers."""
         return [_thawed(one, self.space) for one in self.study.get_trials(deepcopy=False)]
+
+    def own(self) -> tuple[Fold, ...] | None:
+        """Return how the recipe's own parameters did, if that is known."""
+        found = self.study.user_attrs.get(OWN)
+        return None if found is None else _folds(found)
+
+    def set_own(self, folds: Sequence[Fold]) -> None:
+        """Add how the recipe's own parameters did: they need not be in the space."""
+        self.study.set_user_attr(OWN, [asdict(fold) for fold in folds])
 
     def add(self, trial: Trial) -> None:
         """Add a trial, in one line of the file."""

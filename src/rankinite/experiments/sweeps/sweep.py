@@ -47,7 +47,7 @@ from rankinite.experiments.sweeps.studies import (
     importances,
     quietly,
 )
-from rankinite.experiments.sweeps.trials import Fold, Trial, best_of, some_points
+from rankinite.experiments.sweeps.trials import OWN_NUMBER, Fold, Trial, best_of, some_points
 from rankinite.experiments.sweeps.work import SweepFit, read_curve
 from rankinite.measures.graded import GradedMeasure
 from rankinite.measures.text import parse_measure
@@ -148,9 +148,10 @@ def run_sweep(
         share({TRAIN: train}, _numbers_of_bins(settings), settings.seed, folder, watcher)
         with opened(new_workers(jobs, cluster)) as workers:
             sweeping = _Sweeping(settings, folder, workers, watcher)
-            found = sweeping.go(wanted)
+            found = tuple(sweeping.go(wanted))
+            own = sweeping.own()
         shares = importances(domains, found, settings.seed)
-        return write_results(Sweep(settings, tuple(found), shares), folder)
+        return write_results(Sweep(settings, found, own, shares), folder)
 
 
 def check_sweep(
@@ -170,6 +171,8 @@ def check_sweep(
     domains = space_of(chosen, papers_space(chosen.ranker, search) if space is None else space)
     if search == GRID:
         refuse_ranges(domains)
+    if isinstance(domains.get("most_bins"), Range):
+        raise UsageError("sweep: most_bins needs values, such as most_bins=64,255, and no range")
     return chosen, domains, _measure_of(recipe, measure)
 
 
@@ -209,10 +212,9 @@ def _numbers_of_bins(settings: Settings) -> list[int]:
         for one in models
         if issubclass(RANKERS[one.ranker], TreeRanker)
     }
-    domain: Domain | None = settings.space.get("most_bins")
-    if isinstance(domain, Range):
-        raise UsageError("sweep: most_bins needs values, such as most_bins=64,255, and no range")
-    return sorted(asks | {int(value) for value in (domain.values if domain else ())})
+    swept = settings.space.get("most_bins")
+    values = () if swept is None else swept.values or ()
+    return sorted(asks | {int(value) for value in values})
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,18 @@ class _Sweeping:
                 log.debug("trial %d: %s %.4f", trial.number, settings.measure, trial.value)
         return self.trials
 
+    def own(self) -> Trial:
+        """Return how the recipe's own parameters do, never pruned."""
+        settings = self.settings
+        parameters = {name: settings.model.parameters[name] for name in settings.space}
+        begun = _Begun(OWN_NUMBER, parameters, self._unit(OWN_NUMBER, parameters, 0, {}))
+        known = self.journal.own()
+        if known is None:
+            self._do([begun.first, *self._others(begun)], "the recipe's own parameters")
+            known = self._trial(begun).folds
+            self.journal.set_own(known)
+        return Trial(OWN_NUMBER, parameters, known, {}, is_pruned=False)
+
     def _carried_out(
         self, points: Sequence[Mapping[str, Any]], earlier: Sequence[Trial], wanted: int
     ) -> Iterator[Trial]:
@@ -283,9 +297,11 @@ class _Sweeping:
             _Begun(number, point, self._unit(number, point, 0, floors))
             for number, point in enumerate(points, first)
         ]
-        title = f"trials {first + 1} to {first + len(points)} of {wanted}"
+        title = f"trials {first} to {begun[-1].number} of {wanted}"
         if earlier:
             title += f", best {best_of(earlier).value:.4f}"
+        else:
+            compile_kernels([begun[0].first], self.folder, self.workers, self.progress)
         self._do([one.first for one in begun], f"{title}, first fold")
         going_on = [one for one in begun if not read_curve(self.folder, one.first).is_pruned]
         self._do([unit for one in going_on for unit in self._others(one)], f"{title}, other folds")
@@ -293,8 +309,6 @@ class _Sweeping:
             yield self._trial(one)
 
     def _do(self, units: Sequence[Unit], title: str) -> None:
-        if not self.trials:
-            compile_kernels(units[:1], self.folder, self.workers, self.progress)
         carry_out(units, self.folder, self.workers, self.progress, title)
 
     def _others(self, begun: _Begun) -> list[Unit]:
@@ -324,7 +338,8 @@ class _Sweeping:
         )
         needs = () if self.features is None else (self.features,)
         cost = cost_of(replace(model, parameters=parameters), samples, self.stage)
-        return Unit(f"trial {number}, fold {fold + 1} of {settings.folds}", work, needs, cost)
+        name = "own parameters" if number == OWN_NUMBER else f"trial {number}"
+        return Unit(f"{name}, fold {fold + 1} of {settings.folds}", work, needs, cost)
 
     def _trial(self, begun: _Begun) -> Trial:
         curves = [read_curve(self.folder, begun.first)]

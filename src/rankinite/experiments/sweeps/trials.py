@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ class Fold:
     kept: int
     n_rounds: int
     curve: tuple[tuple[int, float], ...]
+
+
+# Of the trial with the recipe's own parameters, which Optuna does not know.
+OWN_NUMBER = -1
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Trial:
         values = [fold.value for fold in self.folds]
         if len(values) < 2:
             return None
-        return statistics.stdev(values) / len(values) ** 0.5
+        return statistics.stdev(values) / math.sqrt(len(values))
 
 
 def best_of(trials: Sequence[Trial]) -> Trial:

@@ -1,0 +1,249 @@
+"""The plan of a recipe with LightGBM for its models of trees: the same units, another engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from numpy.typing import NDArray
+
+import rankinite as rk
+from peers import BINS
+from rankinite.combine.scaling import Scaling
+from rankinite.combine.score_features import score_features
+from rankinite.core.progress import Silent
+from rankinite.experiments.recipes.recipe import Recipe
+from rankinite.experiments.runs.bench import SCORES, Bench, save_array
+from rankinite.experiments.runs.carry_out import carry_out
+from rankinite.experiments.runs.cuts import Stage
+from rankinite.experiments.runs.folder import RunFolder
+from rankinite.experiments.runs.plan import Member, Plan
+from rankinite.experiments.runs.prepare import prepare
+from rankinite.experiments.runs.units import Unit
+from rankinite.experiments.runs.work import Fit, GatherScores, HowWell
+from rankinite.experiments.runs.workers import new_workers
+
+Floats = NDArray[np.float64]
+
+BOOSTER, BINNED = "booster.txt", "lightgbm.bin"
+
+
+def carry_out_with_lightgbm(
+    recipe: Recipe,
+    train: rk.RankingData,
+    valid: rk.RankingData,
+    test: rk.RankingData,
+    chosen: Sequence[str],
+    out: Path,
+    *,
+    jobs: int,
+) -> dict[str, float]:
+    """Train all that a run of the recipe trains, and return what the ensemble is worth.
+
+    Parameters
+    ----------
+    recipe, train, valid, test
+        As in `run_recipe`.
+    chosen
+        The models that are trained on all parts; a run chooses them itself.
+    out, jobs
+        The folder, and how many units are done at once.
+    """
+    folder = RunFolder(out)
+    folder.make()
+    sets = {"train": train, "valid": valid, "test": test}
+    digests = prepare(recipe, sets, folder, Silent())
+    lgb.Dataset(train.X, train.y, params={"max_bin": BINS, "verbosity": -1}).save_binary(
+        folder.path / BINNED
+    )
+    plan = Plan(recipe, digests["train"])
+    workers = new_workers(jobs, None)
+    translated = _Translation()
+    first = [translated.score(plan.member(name, plan.first), "train", plan.first)
+             for name in recipe.models]  # fmt: skip
+    carry_out(first, folder, workers, Silent(), "first stage")
+    units = {
+        (name, data): translated.score(plan.member(name, plan.final), data, None)
+        for name in chosen
+        for data in ("valid", "test")
+    }
+    carry_out(units.values(), folder, workers, Silent(), "final training")
+    workers.close(kill=False)
+    rows = np.stack([np.load(folder.unit(units[name, "test"].key) / SCORES) for name in chosen])
+    scaled = Scaling.fit(rows).apply("LightGBM", list(chosen), rows)
+    return rk.evaluate(scaled.sum(axis=0), test, recipe.measures).mean
+
+
+@dataclass(frozen=True)
+class LightGBMFit:
+    """A training of trees as in `Fit`, by LightGBM."""
+
+    work: Fit
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Train, and score the queries that were put aside."""
+        work = self.work
+        wide = _added(bench, work.features)
+        train, valid = work.cut.pair(bench.train)
+        if work.samples is not None:
+            train = rk.augment(train, work.samples.fraction, work.samples.times)
+        parameters = _parameters(work)
+        # Bins are found once a run.
+        shared = lgb.Dataset(str(bench.folder.path / BINNED), params=parameters).construct()
+        reference = shared if wide is None else None
+        own = _dataset(train, wide, work, parameters, reference)
+        other = _dataset(valid, wide, work, parameters, own)
+        model = lgb.train(
+            parameters,
+            own,
+            work.parameters["n_trees"],
+            [other],
+            callbacks=[lgb.early_stopping(work.parameters["n_trees"], verbose=False)],
+        )
+        model.save_model(into / BOOSTER)
+        if work.cut.left_out is not None:
+            aside = work.cut.put_aside(bench.train)
+            save_array(into / SCORES, model.predict(aside.X, num_threads=_threads()))
+        return HowWell(f"{model.best_iteration} trees")
+
+
+def _threads() -> int:
+    return int(os.environ.get("NUMBA_NUM_THREADS", "2"))
+
+
+def _parameters(work: Fit) -> dict[str, Any]:
+    ours = work.parameters
+    shares = {
+        "bagging_fraction": ours["queries_per_tree"] * ours["docs_per_tree"],
+        "bagging_freq": 1,
+        "bagging_by_query": ours["queries_per_tree"] < 1,
+        "feature_fraction": ours["features_per_tree"],
+    }
+    if shares["bagging_fraction"] == 1.0:
+        del shares["bagging_freq"], shares["bagging_by_query"]
+    logistic = work.ranker == "MART"
+    return {
+        "objective": "cross_entropy" if logistic else "lambdarank",
+        "metric": "cross_entropy" if logistic else "ndcg",
+        "eval_at": [10],
+        "num_leaves": ours["n_leaves"],
+        "learning_rate": ours["learning_rate"],
+        "min_data_in_leaf": ours["min_docs_in_leaf"],
+        "max_bin": BINS,
+        "num_threads": _threads(),
+        "force_col_wise": True,
+        "seed": ours["random_state"] % 2**31,
+        "verbosity": -1,
+        **shares,
+    }
+
+
+def _added(bench: Bench, features: str | None) -> NDArray[np.float32] | None:
+    return None if features is None else np.load(bench.folder.unit(features) / "added.npy")
+
+
+def _dataset(
+    data: rk.RankingData,
+    added: NDArray[np.float32] | None,
+    work: Fit,
+    parameters: Mapping[str, Any],
+    reference: lgb.Dataset | None,
+) -> lgb.Dataset:
+    X = data.X if added is None else np.hstack([data.X, added[data.rows]])
+    y = data.y
+    if work.ranker == "MART":
+        y = (2.0**y - 1) / 2**data.top_grade
+    return lgb.Dataset(X, y, group=data.sizes, reference=reference, params=dict(parameters))
+
+
+@dataclass(frozen=True)
+class LightGBMFeatures:
+    """Score features of left-out folds, as `GatherScores` makes them, without the wide matrix."""
+
+    work: GatherScores
+    folds: tuple[str, ...]
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Write the four columns."""
+        data = bench.train
+        scores = np.full(data.n_docs, np.nan)
+        for fold, cut in zip(self.folds, self.work.cuts, strict=True):
+            scores[cut.put_aside(data).rows] = bench.scores(fold)
+        inside = self.work.cuts[0].stage.inside(data)
+        added = np.full((data.n_docs, 4), np.nan, np.float32)
+        added[inside.rows] = score_features(scores[inside.rows], inside.offsets)
+        save_array(into / "added.npy", added)
+        return HowWell("done")
+
+
+@dataclass(frozen=True)
+class LightGBMScore:
+    """Scores of a model for a data set."""
+
+    fits: tuple[str, ...]
+    scorer: str | None
+    data: str
+    outside: Stage | None
+
+    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+        """Score documents."""
+        data = bench.data(self.data)
+        if self.outside is not None:
+            data = self.outside.outside(data)
+        X = data.X
+        if self.scorer is not None:
+            scores = self._predict(bench, self.scorer, X)
+            X = np.hstack([X, score_features(scores, data.offsets)])
+        total = sum(self._predict(bench, fit, X, data) for fit in self.fits)
+        save_array(into / SCORES, np.asarray(total) / len(self.fits))
+        return HowWell("done")
+
+    def _predict(
+        self, bench: Bench, key: str, X: Any, data: rk.RankingData | None = None
+    ) -> Floats:
+        folder = bench.folder.unit(key)
+        if not (folder / BOOSTER).exists():
+            return rk.load_model(folder / "model.rk").predict(data)
+        booster = lgb.Booster(model_file=folder / BOOSTER)
+        found: Floats = booster.predict(X, num_threads=_threads())
+        return found
+
+
+class _Translation:
+    """Units of a plan as units with LightGBM; each once."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Unit] = {}
+
+    def unit(self, unit: Unit) -> Unit:
+        """Return the unit that stands for one of ours."""
+        if unit.key not in self.known:
+            self.known[unit.key] = self._translated(unit)
+        return self.known[unit.key]
+
+    def _translated(self, unit: Unit) -> Unit:
+        needs = tuple(self.unit(need) for need in unit.needs)
+        work: Any = unit.work
+        if isinstance(work, GatherScores):
+            work = LightGBMFeatures(work, tuple(need.key for need in needs))
+        elif work.ranker == "LambdaRank":
+            return unit
+        else:
+            features = needs[0].key if needs else None
+            work = LightGBMFit(Fit(**{**vars(work), "features": features}))
+        return Unit(unit.name, work, needs, unit.cost)
+
+    def score(self, member: Member, data: str, outside: Stage | None) -> Unit:
+        """Return the unit that scores a data set."""
+        fits = tuple(self.unit(fit) for fit in member.fits)
+        scorer = None if member.scorer is None else self.unit(member.scorer)
+        work = LightGBMScore(
+            tuple(fit.key for fit in fits), None if scorer is None else scorer.key, data, outside
+        )
+        needs = fits if scorer is None else (*fits, scorer)
+        return Unit(f"scores of {member.model.name}", work, needs, 1.0)

@@ -1,0 +1,235 @@
+"""The winning system against its best member, and against LightGBM, XGBoost and CatBoost.
+
+    python benchmarks/winner.py quality --mq2007 FOLDER [--recipe winner-small] [--size 0.1]
+    python benchmarks/winner.py speed [--recipe winner-small] [--size 0.1] [--turns 1] [--jobs 2]
+
+Quality: on the simulated challenge at a share of Set 1, and on mq2007 in five folds. Every system
+is given the training and the validation queries: rivals stop by NDCG@10 of the latter, and the
+recipe, which cuts folds of its own, trains on both. Rivals have as many trees as each of the
+recipe's LambdaMARTs, as many leaves and the same learning rate (CatBoost: symmetric trees of about
+as many leaves). The best member is the one that the first stage says is best, so it is chosen
+without the test queries. Tests compare with the ensemble, query by query, over all folds.
+
+Speed: the whole run, from data in memory to the report, against the same plan with LightGBM for
+all models of trees: the same cuts, samples, features, numbers of trees and leaves, shares of
+queries and features a tree, bins found once, and as many processes of as many threads. Nets are
+ours in both. LightGBM has no lambdas for ERR: its NDCG stands in for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MEASURES = ("NDCG@10", "ERR")
+ENSEMBLE, BEST = "the ensemble", "its best member"
+RIVALS = ("LightGBM-lambdarank", "XGBoost-ndcg", "CatBoost-YetiRank")
+MUST, GOAL = 1.0, 0.5
+
+
+@dataclass
+class Outcome:
+    """What a system reached: for every measure one array a fold, one value a query."""
+
+    values: dict[str, list[NDArray[np.float64]]] = field(
+        default_factory=lambda: {name: [] for name in MEASURES}
+    )
+    seconds: float = 0.0
+
+    def mean(self, measure: str) -> float:
+        """Return the mean over folds of the means over queries."""
+        return float(np.mean([np.nanmean(fold) for fold in self.values[measure]]))
+
+    def pooled(self, measure: str) -> NDArray[np.float64]:
+        """Return the values of the queries of all folds."""
+        return np.concatenate(self.values[measure])
+
+
+def main() -> int:
+    """Measure what was asked for, and print tables."""
+    chosen = _arguments()
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, str(chosen.threads))
+    with tempfile.TemporaryDirectory() as folder:
+        if chosen.what == "speed":
+            _measure_speed(chosen, Path(folder))
+        else:
+            _measure_quality(chosen, Path(folder))
+    return 0
+
+
+def _measure_quality(chosen: argparse.Namespace, folder: Path) -> None:
+    for title, cases in _data_sets(chosen):
+        outcomes = {name: Outcome() for name in (ENSEMBLE, BEST, *RIVALS)}
+        for name, parts in cases:
+            _run_recipe(chosen, parts, folder / name, outcomes)
+            _run_rivals(chosen, parts, outcomes)
+            reached = ", ".join(
+                f"{one} {np.nanmean(outcome.values[MEASURES[0]][-1]):.4f}"
+                for one, outcome in outcomes.items()
+            )
+            print(f"{title}, {name}: {MEASURES[0]}: {reached}", flush=True)
+        print(f"\n{title}; recipe {chosen.recipe}, seed {chosen.seed}\n")
+        print(table(outcomes) + "\n", flush=True)
+
+
+def _data_sets(chosen: argparse.Namespace) -> Iterator[tuple[str, Iterator[tuple[str, Any]]]]:
+    if "challenge" in chosen.data:
+        yield f"simulated challenge, {chosen.size:g} of Set 1", iter([("once", _challenge(chosen))])
+    if "mq2007" in chosen.data:
+        from shapes import mq2007
+
+        yield (
+            "mq2007",
+            ((f"fold {k}", mq2007(chosen.mq2007, k)) for k in range(1, chosen.folds + 1)),
+        )
+
+
+def _challenge(chosen: argparse.Namespace) -> dict[str, Any]:
+    import rankinite as rk
+    from rankinite.data.simulators.markets import MARKETS
+
+    return {
+        part: rk.challenge(round(n * chosen.size), part=part, seed=chosen.seed)
+        for part, n in MARKETS[1].queries.items()
+    }
+
+
+def _recipe(chosen: argparse.Namespace) -> Any:
+    from rankinite.experiments.recipes.read import read_recipe
+
+    return read_recipe(chosen.recipe)
+
+
+def _run_recipe(
+    chosen: argparse.Namespace, parts: dict[str, Any], out: Path, outcomes: dict[str, Outcome]
+) -> None:
+    import rankinite as rk
+    from rankinite.experiments.runs.run import run_recipe
+
+    train = rk.concat([parts["train"], parts["valid"]])
+    begun = time.perf_counter()
+    done = run_recipe(_recipe(chosen), train, test=parts["test"], out=out, jobs=chosen.jobs)
+    seconds = time.perf_counter() - begun
+    shutil.rmtree(out)
+    found = done.results.outcomes["test"].members
+    best = done.results.selection.best_member
+    for name, one in ((ENSEMBLE, found["ensemble"]), (BEST, found[best])):
+        for measure in MEASURES:
+            outcomes[name].values[measure].append(one.per_query[measure])
+    outcomes[ENSEMBLE].seconds += seconds
+    print(f"  chosen: {', '.join(done.results.selection.chosen)}; best member {best}", flush=True)
+
+
+def _run_rivals(
+    chosen: argparse.Namespace, parts: dict[str, Any], outcomes: dict[str, Outcome]
+) -> None:
+    import rankinite as rk
+    from rankers import SYSTEMS, Plan
+
+    trees = _recipe(chosen).models["M5"].parameters
+    plan = Plan(
+        n_trees=trees["n_trees"],
+        patience=trees["n_trees"],
+        threads=chosen.threads,
+        n_leaves=trees["n_leaves"],
+        depth=round(math.log2(trees["n_leaves"])),
+        learning_rate=trees["learning_rate"],
+    )
+    for name in RIVALS:
+        begun = time.perf_counter()
+        model = SYSTEMS[name].fit(plan, parts["train"], parts["valid"], chosen.seed)
+        outcomes[name].seconds += time.perf_counter() - begun
+        found = rk.evaluate(model.score(parts["test"]), parts["test"], MEASURES)
+        for measure in MEASURES:
+            outcomes[name].values[measure].append(found.per_query[measure])
+
+
+def table(outcomes: dict[str, Outcome]) -> str:
+    """Return means, and how far each system is below the ensemble, as Markdown."""
+    from rankinite.stats.t_test import gain_and_p
+
+    head = " | ".join(f"{m} | ensemble - it | p" for m in MEASURES)
+    lines = [f"| system | {head} | seconds |", "|---" * (3 * len(MEASURES) + 2) + "|"]
+    for name, outcome in outcomes.items():
+        cells = []
+        for m in MEASURES:
+            cells.append(f"{outcome.mean(m):.4f}")
+            gain, p = gain_and_p(outcomes[ENSEMBLE].pooled(m), outcome.pooled(m))
+            cells += ["", ""] if name == ENSEMBLE else [f"{gain:+.4f}", f"{p:.2g}"]
+        seconds = f"{outcome.seconds:.0f}" if outcome.seconds else "(in the above)"
+        lines.append(f"| {name} | {' | '.join(cells)} | {seconds} |")
+    return "\n".join(lines)
+
+
+def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
+    import rankinite as rk
+    from lightgbm_plan import carry_out_with_lightgbm
+    from rankinite.experiments.runs.run import run_recipe
+    from verdicts import Results
+
+    parts = _challenge(chosen)
+    recipe = _recipe(chosen)
+    train, valid, test = (parts[part] for part in ("train", "valid", "test"))
+    print(f"train {train}\ntest  {test}\n{rk.__version__}, {chosen.jobs} jobs", flush=True)
+    small = {name: data[: max(60, data.n_queries // 20)] for name, data in parts.items()}
+    run_recipe(recipe, *small.values(), out=folder / "warm", jobs=chosen.jobs)
+    ours, theirs = [], []
+    for turn in range(chosen.turns):
+        begun = time.perf_counter()
+        done = run_recipe(recipe, train, valid, test, out=folder / f"{turn}", jobs=chosen.jobs)
+        ours.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+        other = carry_out_with_lightgbm(
+            recipe, train, valid, test, done.results.selection.chosen, folder / f"{turn}-lightgbm",
+            jobs=chosen.jobs,
+        )  # fmt: skip
+        theirs.append(time.perf_counter() - begun)
+        reached = done.results.outcomes["test"].members["ensemble"].mean
+        print(
+            f"turn {turn + 1}: ours {ours[-1]:.0f} s, with LightGBM {theirs[-1]:.0f} s", flush=True
+        )
+        print(f"  test: ours {reached}, with LightGBM {other}", flush=True)
+        for name in (f"{turn}", f"{turn}-lightgbm"):
+            shutil.rmtree(folder / name)
+    results = Results()
+    results.ratio("the whole run", ours, theirs, must=MUST, goal=GOAL)
+    print(results.markdown())
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["quality", "speed"])
+    parser.add_argument("--data", choices=["challenge", "mq2007", "both"], default="both")
+    parser.add_argument("--mq2007", type=Path, help="where S1.txt.gz to S5.txt.gz are")
+    parser.add_argument("--recipe", default="winner-small")
+    parser.add_argument("--size", type=float, default=0.1, help="share of the challenge's Set 1")
+    parser.add_argument("--folds", type=int, default=5, help="how many folds of mq2007")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="of a rival")
+    parser.add_argument("--turns", type=int, default=1)
+    chosen = parser.parse_args()
+    chosen.data = ("challenge", "mq2007") if chosen.data == "both" else (chosen.data,)
+    needs_files = chosen.what == "quality" and "mq2007" in chosen.data
+    if needs_files and not (chosen.mq2007 and (chosen.mq2007 / "S1.txt.gz").exists()):
+        parser.error("give the folder of mq2007, which has S1.txt.gz: --mq2007 FOLDER")
+    return chosen
+
+
+if __name__ == "__main__":
+    sys.exit(main())
