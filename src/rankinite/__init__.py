@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rankinite.core.errors import ModelFileError as ModelFileError
     from rankinite.core.errors import RankiniteError as RankiniteError
     from rankinite.core.errors import RecipeError as RecipeError
+    from rankinite.core.errors import RunError as RunError
     from rankinite.core.errors import UsageError as UsageError
     from rankinite.data.augment import augment as augment
     from rankinite.data.concat import concat as concat
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
     from rankinite.evaluation.comparison import Comparison as Comparison
     from rankinite.evaluation.evaluate import Evaluation as Evaluation
     from rankinite.evaluation.evaluate import evaluate as evaluate
+    from rankinite.experiments.recipes.read import read_recipe as read_recipe
+    from rankinite.experiments.recipes.recipe import Recipe as Recipe
+    from rankinite.experiments.runs.run import Run as Run
+    from rankinite.experiments.runs.run import run_recipe as run_recipe
     from rankinite.measures.graded import GradedMeasure as GradedMeasure
     from rankinite.measures.measure import CNDCG as CNDCG
     from rankinite.measures.measure import DCG as DCG
@@ -96,7 +101,7 @@ _HOME_OF = {
         "combine.with_score_features": "WithScoreFeatures",
         "core.errors": (
             "DataError FileFormatError MissingExtraError ModelFileError RankiniteError RecipeError "
-            "UsageError"
+            "RunError UsageError"
         ),
         "data.augment": "augment",
         "data.concat": "concat",
@@ -111,6 +116,9 @@ _HOME_OF = {
         "evaluation.compare": "compare compare_evaluations",
         "evaluation.comparison": "Comparison",
         "evaluation.evaluate": "Evaluation evaluate",
+        "experiments.recipes.read": "read_recipe",
+        "experiments.recipes.recipe": "Recipe",
+        "experiments.runs.run": "Run run_recipe",
         "measures.graded": "GradedMeasure",
         "measures.measure": "CNDCG DCG ERR MAP MRR Measure NDCG P PFound",
         "measures.text": "parse_measure",

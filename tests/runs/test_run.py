@@ -130,8 +130,8 @@ def test_a_changed_model_is_trained_again_with_what_depends_on_it(recipe_of, tmp
     )
     names = {json.loads((folder / "units" / key / "unit.json").read_text())["name"]
              for key in units_of(folder) - before}  # fmt: skip
-    assert any(name.startswith("B, final") for name in names)
-    assert not any(name.startswith(("A, ", "N, ")) for name in names)
+    assert any(name.startswith("B bag") for name in names)
+    assert not any(name.startswith(("A bag", "N")) for name in names)
 
 
 def test_lost_units_are_made_again_to_the_same_bytes(recipe_of, tmp_path):
@@ -159,7 +159,7 @@ def test_adding_a_model_changes_no_other(recipe_of, tmp_path):
     assert before < after
     names = {json.loads((tmp_path / "run" / "units" / key / "unit.json").read_text())["name"]
              for key in after - before}  # fmt: skip
-    assert all(name.split(",")[0].removeprefix("scores of ").removeprefix("spread of ") == "E"
+    assert all(name.removeprefix("scores of ").removeprefix("spread of ").split()[0] == "E"
                for name in names)  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def test_test_data_may_come_later(recipe_of, tmp_path):
     new = units_of(tmp_path / "run") - before
     names = [json.loads((tmp_path / "run" / "units" / key / "unit.json").read_text())["name"]
              for key in new]  # fmt: skip
-    assert sorted(names) == [f"scores of {name}, test data" for name in "ABCDN"]
+    assert sorted(names) == [f"scores of {name} (test)" for name in "ABCDN"]
 
 
 def test_a_folder_in_use_is_refused(recipe_of, tmp_path):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,32 @@ def test_the_same_bytes_whoever_does_it(tmp_path):
         assert done.stderr == ""
         found[name] = bytes_of(tmp_path / name)
     assert found["one"] == found["two"] == found["cluster"]
+
+
+SLEEPING = """\
+import os, sys, time
+from rankinite.experiments.runs.workers import Processes
+
+if __name__ == "__main__":
+    workers = Processes(2, 1)
+    found = {workers.submit(os.getpid).result()}
+    print(*found, flush=True)
+    workers.submit(time.sleep, 60)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+def test_workers_end_when_their_run_is_killed(tmp_path):
+    Path("sleeping.py").write_text(SLEEPING)
+    running = subprocess.Popen([sys.executable, "sleeping.py"], stdout=subprocess.PIPE, text=True)
+    with running:
+        worker = int(running.stdout.readline())
+        running.kill()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{worker}").exists()
 
 
 def test_threads_and_jobs_share_the_cores(monkeypatch):

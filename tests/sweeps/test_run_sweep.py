@@ -213,3 +213,10 @@ def test_what_cannot_be_swept(tmp_path):
         with pytest.raises(UsageError, match=words.replace("(", r"\(")):
             micro_sweep("wrong", **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_recipe_by_its_file(tmp_path):
+    (tmp_path / "micro.toml").write_text(RECIPE)
+    options = {"space": {"n_leaves": "2,3"}, "folds": 2, "jobs": 1}
+    sweep = run_sweep("micro.toml", "A", sweep_data(), out="file", **options)
+    assert sweep.trials == micro_sweep("value", **options).trials

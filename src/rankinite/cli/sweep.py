@@ -104,11 +104,11 @@ def sweep(
 ) -> None:
     """Search for better parameters of a recipe's model, by cross-validation over queries.
 
-    Every trial trains one model a fold and takes the mean over the held-out folds. The folder gets
-    recipe.toml, which is the recipe with the best parameters, all trials as trials.csv and
-    sweep.json, sweep.html with plots, and optuna.log for Optuna's own tools. Stopped at any
-    moment, the same command goes on where it was, to the same trials; with more --trials it adds
-    to them.
+    Every trial trains one model a fold and takes the mean over the held-out folds; the recipe's own
+    parameters are measured in the same way. The folder gets recipe.toml, which is the recipe with
+    the best parameters, all trials as trials.csv and sweep.json, sweep.html with plots, and
+    optuna.log for Optuna's own tools. Stopped at any moment, the same command goes on where it
+    was, to the same trials; with more --trials it adds to them.
     """
     from rankinite.experiments.recipes.read import read_recipe
     from rankinite.experiments.sweeps.space import read_over

@@ -85,8 +85,7 @@ class Terminal:
             return
         table = rich.table.Table(title=escape(title), title_justify="left", title_style="bold")
         for k, column in enumerate(columns):
-            justify = "left" if _is_text(k, rows) else "right"
-            table.add_column(escape(column), justify=justify)
+            table.add_column(escape(column), justify="left" if _is_text(k, rows) else "right")
         for row in rows:
             table.add_row(*(escape(cell) for cell in row))
         console.print(table)

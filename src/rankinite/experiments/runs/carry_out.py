@@ -10,7 +10,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from rankinite.core.errors import RankiniteError, RunError
 from rankinite.core.progress import Progress, Task
-from rankinite.core.wording import some_of
 from rankinite.experiments.runs.folder import RunFolder
 from rankinite.experiments.runs.plan import all_needed
 from rankinite.experiments.runs.units import Done, Unit, do_unit
@@ -19,6 +18,7 @@ from rankinite.experiments.runs.workers import Workers, is_death
 log = logging.getLogger("rankinite")
 
 MOST_FAILURES = 3
+MOST_NAMED = 4
 # Between two looks at what has ended.
 SECONDS = 1.0
 
@@ -46,17 +46,23 @@ def carry_out(
     waiting = {key: unit for key, unit in needed.items() if not folder.is_done(key)}
     with progress.start(title, len(needed), "units") as task:
         task.advance(len(needed) - len(waiting))
-        _Carrying(waiting, folder, workers, task).go()
+        _Carrying(waiting, folder, workers, task, title).go()
 
 
 class _Carrying:
     def __init__(
-        self, waiting: dict[str, Unit], folder: RunFolder, workers: Workers, task: Task
+        self,
+        waiting: dict[str, Unit],
+        folder: RunFolder,
+        workers: Workers,
+        task: Task,
+        title: str,
     ) -> None:
         self.waiting = waiting
         self.folder = folder
         self.workers = workers
         self.task = task
+        self.title = title
         self.running: dict[Future[Done], Unit] = {}
         self.failures: Counter[str] = Counter()
         # Those that ran when a worker died: each is tried alone, to see which one it was.
@@ -83,7 +89,7 @@ class _Carrying:
                 raise self.problem
 
     def _begin_some(self) -> None:
-        if self.problem is not None:
+        if self.problem is not None or self._a_suspect_runs():
             return
         ready = sorted(
             (unit for unit in self.waiting.values() if all(self._is_there(n) for n in unit.needs)),
@@ -94,7 +100,7 @@ class _Carrying:
             if len(self.running) >= (1 if alone else self.workers.slots):
                 break
             del self.waiting[unit.key]
-            log.debug("%s begins", unit.name)
+            log.debug("%s: %s begins", self.title, unit.name)
             future = self.workers.submit(do_unit, self.folder.path.absolute(), unit)
             self.running[future] = unit
             if alone:
@@ -102,9 +108,16 @@ class _Carrying:
         self._note()
 
     def _note(self) -> None:
-        now = some_of([unit.name for unit in self.running.values()], 3)
-        best = "" if self.best is None else f"; best {self.best[1]}"
-        self.task.note(f"now {now}{best}" if now else best)
+        """Say how well it goes, and what is under way."""
+        said = [] if self.best is None else [f"best {self.best[1]}"]
+        if self.running:
+            names = [unit.name for unit in self.running.values()]
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            said.append(f"now {', '.join(names[:MOST_NAMED])}{more}")
+        self.task.note("; ".join(said))
+
+    def _a_suspect_runs(self) -> bool:
+        return any(unit.key in self.suspects for unit in self.running.values())
 
     def _is_there(self, unit: Unit) -> bool:
         running = {one.key for one in self.running.values()}
@@ -113,7 +126,7 @@ class _Carrying:
     def _has_ended(self, unit: Unit, done: Done) -> None:
         self.suspects.discard(unit.key)
         words, value = done.how_well.words, done.how_well.value
-        log.debug("%s: %s, %.1f s", unit.name, words, done.seconds)
+        log.debug("%s: %s: %s, %.1f s", self.title, unit.name, words, done.seconds)
         if value is not None and (self.best is None or value > self.best[0]):
             self.best = (value, f"{words} ({unit.name})")
         self.task.advance(1)
@@ -122,7 +135,7 @@ class _Carrying:
         self.failures[unit.key] += 1
         self.waiting[unit.key] = unit
         count = self.failures[unit.key]
-        log.debug("%s: failure %d: %s", unit.name, count, problem, exc_info=problem)
+        log.debug("%s: %s: failure %d: %s", self.title, unit.name, count, problem, exc_info=problem)
         if is_death(problem):
             self.suspects.add(unit.key)
             problem = RunError("the worker process died (killed, or out of memory)")
@@ -131,7 +144,7 @@ class _Carrying:
         else:
             count = MOST_FAILURES
         if count >= MOST_FAILURES and self.problem is None:
-            self.problem = _told(unit, problem, self.failures[unit.key])
+            self.problem = _told(f"{self.title}, {unit.name}", problem, self.failures[unit.key])
 
     def _a_worker_died(self) -> None:
         """Replace the workers; whatever ran beside the one that died has gone, too."""
@@ -149,7 +162,7 @@ def _is_full_disk(problem: BaseException) -> bool:
     return isinstance(problem, OSError) and problem.errno == errno.ENOSPC
 
 
-def _told(unit: Unit, problem: BaseException, count: int) -> BaseException:
+def _told(name: str, problem: BaseException, count: int) -> BaseException:
     """Return the error that ends a run, with the name of the unit."""
     if _is_full_disk(problem):
         return problem
@@ -159,7 +172,7 @@ def _told(unit: Unit, problem: BaseException, count: int) -> BaseException:
     else:
         words = f"{type(problem).__name__}: {problem}"
     error = RunError(
-        f"{unit.name}: {times}: {words}; all that is done is kept, and the same command goes on "
+        f"{name}: {times}: {words}; all that is done is kept, and the same command goes on "
         "from there"
     )
     error.__cause__ = problem

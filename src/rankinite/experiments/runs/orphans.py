@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 
-from rankinite.core.errors import RankiniteError
-
-_parents: list[int] = []
-
-
-class OrphanedError(RankiniteError):
-    """The run that a unit belongs to is gone."""
+SECONDS = 0.5
 
 
-def watch_parent() -> None:
-    """Remember who started this worker process."""
-    _parents[:] = [os.getppid()]
+def end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone.
+
+    Nothing is lost: what a unit has not finished is not there, and the next run goes on from the
+    checkpoint of its training.
+    """
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
 
 
-def stop_if_orphaned() -> None:
-    """End a training whose run was killed; the next run goes on from its checkpoint."""
-    if _parents and os.getppid() != _parents[0]:
-        raise OrphanedError("the run that this training belongs to has ended")
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS)
+    os._exit(1)

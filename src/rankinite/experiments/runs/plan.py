@@ -87,7 +87,7 @@ class Plan:
                 model,
                 Cut(stage, Fold(bag, self.recipe.folds)),
                 features,
-                f"{name}, {stage.name}" + (f", bag {bag + 1} of {bags}" if bags > 1 else ""),
+                f"{name} bag {bag + 1} of {bags}" if bags > 1 else name,
                 ("bag", bag),
             )
             for bag in range(bags)
@@ -125,13 +125,13 @@ class Plan:
                 model,
                 cut,
                 None,
-                f"{model.name} for features, {stage.name}, fold {k + 1} of {spec.folds}",
+                f"{model.name} fold {k + 1} of {spec.folds}",
                 (f"features {name}", k),
             )
             for k, cut in enumerate(cuts)
         )
         gather = GatherScores(tuple(unit.key for unit in fits), cuts)
-        return Unit(f"features {name}, {stage.name}", gather, fits, SMALL)
+        return Unit(f"features {name}", gather, fits, SMALL)
 
     def selection_scores(self) -> dict[str, Unit]:
         """Return the units that score the queries outside of the first stage, by model."""
@@ -140,9 +140,9 @@ class Plan:
 
     def score(self, member: Member, data: str, digest: str, outside: Stage | None = None) -> Unit:
         """Return the unit that scores a data set with a model."""
-        where = f"{data} data" if outside is None else "held-out parts"
+        where = data if outside is None else "held out"
         work = Score(member.parts, data, digest, outside)
-        return Unit(f"scores of {member.model.name}, {where}", work, member.needs, SMALL)
+        return Unit(f"scores of {member.model.name} ({where})", work, member.needs, SMALL)
 
     def spread(self, member: Member) -> Unit:
         """Return the unit that measures the spread of a model's scores."""

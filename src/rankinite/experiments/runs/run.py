@@ -23,6 +23,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import save_scores
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.experiments.findings import Findings
+from rankinite.experiments.recipes.read import read_recipe
 from rankinite.experiments.recipes.recipe import ALL, EVERY, NAMED, Recipe
 from rankinite.experiments.report.page import report_html
 from rankinite.experiments.runs.bench import TRAIN, Bench, bench_of
@@ -72,7 +73,7 @@ class Run:
 
 
 def run_recipe(
-    recipe: Recipe,
+    recipe: Recipe | str | Path,
     train: RankingData,
     valid: RankingData | None = None,
     test: RankingData | None = None,
@@ -91,7 +92,7 @@ def run_recipe(
     Parameters
     ----------
     recipe
-        A recipe, as `read_recipe` gives it.
+        What `read_recipe` gives, or takes: ``"winner-small"``, or a TOML file.
     train, valid, test
         The data sets; the last two may be missing.
     out
@@ -103,15 +104,16 @@ def run_recipe(
     progress
         Who wants to know how far it is.
     """
+    chosen = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     folder = RunFolder(out)
     given = {TRAIN: train, VALID: valid, TEST: test}
     sets = {name: data for name, data in given.items() if data is not None}
     watcher = progress or Silent()
     with folder.locked(), logged_to(folder):
         begun = time.perf_counter()
-        digests = prepare(recipe, sets, folder, watcher)
+        digests = prepare(chosen, sets, folder, watcher)
         with opened(new_workers(jobs, cluster)) as workers:
-            running = _Running(recipe, sets, digests, folder, workers, watcher)
+            running = _Running(chosen, sets, digests, folder, workers, watcher)
             run = running.go(begun)
         log.debug("done in %.1f s", time.perf_counter() - begun)
     return run

@@ -19,7 +19,6 @@ from rankinite.experiments.recipes.recipe import Samples
 from rankinite.experiments.runs.bench import ADDED, MODEL, SCORES, WIDE, Bench, save_array
 from rankinite.experiments.runs.cuts import Cut, Stage
 from rankinite.experiments.runs.folder import write_json
-from rankinite.experiments.runs.orphans import stop_if_orphaned
 from rankinite.models import RANKERS
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.rounds import Callback
@@ -92,7 +91,7 @@ class Fit:
             train,
             valid=valid,
             checkpoint=bench.folder.checkpoint(key),
-            callbacks=[lambda _done: stop_if_orphaned(), *callbacks],
+            callbacks=callbacks,
             **self.options(bench),
         )
         fitted: Learner = ranker

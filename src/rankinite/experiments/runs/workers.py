@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from rankinite.core.errors import MissingExtraError, UsageError
 from rankinite.core.params import Whole, check
-from rankinite.experiments.runs.orphans import watch_parent
+from rankinite.experiments.runs.orphans import end_with_parent
 
 LOCAL = "local:"
 THREADS = "NUMBA_NUM_THREADS"
@@ -84,7 +84,7 @@ class Processes:
             self.slots,
             timeout=None,
             env={THREADS: str(self.threads)},
-            initializer=watch_parent,
+            initializer=end_with_parent,
         )
         return made
 

@@ -15,6 +15,7 @@ from rankinite.core.seeds import child_seed
 from rankinite.core.wording import some_of
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.shared import fingerprint
+from rankinite.experiments.recipes.read import read_recipe
 from rankinite.experiments.recipes.recipe import ORIGINAL, Model, Recipe
 from rankinite.experiments.runs.bench import TRAIN
 from rankinite.experiments.runs.carry_out import carry_out
@@ -62,7 +63,7 @@ DEFAULT_BATCH = 4
 
 
 def run_sweep(
-    recipe: Recipe,
+    recipe: Recipe | str | Path,
     model: str,
     train: RankingData,
     *,
@@ -87,7 +88,8 @@ def run_sweep(
     Parameters
     ----------
     recipe, model
-        A recipe, as `read_recipe` gives it, and the name of one of its models.
+        What `read_recipe` gives, or takes: ``"winner-small"``, or a TOML file; and the name of one
+        of its models.
     train
         The training data.
     out
@@ -120,16 +122,15 @@ def run_sweep(
     for name, value, least in (("folds", folds, 2), ("batch", batch, 1), ("trials", trials, 1)):
         if value is not None:
             check("sweep", name, value, Whole(least))
-    chosen, domains, decides = check_sweep(
-        recipe, model, space=space, search=search, measure=measure
-    )
+    read = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+    chosen, domains, decides = check_sweep(read, model, space=space, search=search, measure=measure)
     refuse_samples(TRAIN, train)
     if train.n_queries < folds:
         raise UsageError(
             f"sweep: {train.n_queries} queries cannot be cut into {folds} folds; ask for fewer"
         )
     settings = Settings(
-        recipe=recipe,
+        recipe=read,
         model=chosen,
         space=domains,
         search=search,
@@ -137,7 +138,7 @@ def run_sweep(
         measure=decides,
         pruning=pruning,
         batch=batch,
-        seed=recipe.seed if seed is None else seed,
+        seed=read.seed if seed is None else seed,
         data=fingerprint(train),
     )
     wanted = _n_trials(trials, search, n_points(domains))
