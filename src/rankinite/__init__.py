@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rankinite.experiments.recipes.recipe import Recipe as Recipe
     from rankinite.experiments.runs.run import Run as Run
     from rankinite.experiments.runs.run import run_recipe as run_recipe
+    from rankinite.experiments.sweeps.sweep import run_sweep as run_sweep
     from rankinite.measures.graded import GradedMeasure as GradedMeasure
     from rankinite.measures.measure import CNDCG as CNDCG
     from rankinite.measures.measure import DCG as DCG
@@ -119,6 +120,7 @@ _HOME_OF = {
         "experiments.recipes.read": "read_recipe",
         "experiments.recipes.recipe": "Recipe",
         "experiments.runs.run": "Run run_recipe",
+        "experiments.sweeps.sweep": "run_sweep",
         "measures.graded": "GradedMeasure",
         "measures.measure": "CNDCG DCG ERR MAP MRR Measure NDCG P PFound",
         "measures.text": "parse_measure",

@@ -38,14 +38,13 @@ def prepare(
     _check(recipe, sets)
     digests = {name: fingerprint(data) for name, data in sets.items()}
     folder.check_data(digests, recipe.text)
-    share(sets, _numbers_of_bins(recipe), recipe.seed, folder, progress)
+    share(sets, _numbers_of_bins(recipe), folder, progress)
     return digests
 
 
 def share(
     sets: Mapping[str, RankingData],
     bins: Sequence[int],
-    seed: int,
     folder: RunFolder,
     progress: Progress,
 ) -> None:
@@ -58,9 +57,9 @@ def share(
         for most_bins in bins:
             if not folder.binned(most_bins).is_dir():
                 train = sets[TRAIN]
-                BinnedData.make(train.X, train.feature_names, most_bins=most_bins, seed=seed).save(
-                    folder.binned(most_bins)
-                )
+                # Bins do not go by the seed of a recipe: recipes of one folder share them.
+                made = BinnedData.make(train.X, train.feature_names, most_bins=most_bins)
+                made.save(folder.binned(most_bins))
             task.advance(1)
 
 

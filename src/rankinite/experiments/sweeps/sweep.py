@@ -146,7 +146,7 @@ def run_sweep(
     with quietly(), folder.locked(), logged_to(folder):
         check_settings(folder, settings)
         watcher = progress or Silent()
-        share({TRAIN: train}, _numbers_of_bins(settings), settings.seed, folder, watcher)
+        share({TRAIN: train}, _numbers_of_bins(settings), folder, watcher)
         with opened(new_workers(jobs, cluster)) as workers:
             sweeping = _Sweeping(settings, folder, workers, watcher)
             found = tuple(sweeping.go(wanted))
