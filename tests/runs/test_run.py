@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -244,3 +245,107 @@ def test_units_of_the_plan_are_unique(recipe_of):
     assert len(set(names)) == len(names)
     # Two trainings for features, one each of A, B, N and C; D has C's; five sets of scores.
     assert len(units) == 2 + 1 + 4 + 5
+
+
+def test_files_of_an_earlier_recipe_go_and_those_of_others_stay(recipe_of, tmp_path):
+    folder = tmp_path / "run"
+    (folder / "models").mkdir(parents=True)
+    (folder / "models" / "mine.txt").write_text("not of the run")
+    go(recipe_of())
+    assert (folder / "models" / "N.rk").exists()
+    fewer = recipe_of(
+        ('[models.N]\nranker = "LambdaRank"\nmeasure = "NDCG"\nhidden = 3\nn_epochs = 3\n', ""),
+        ('"N", ', ""),
+    )
+    go(fewer, valid=None)
+    assert sorted(p.name for p in (folder / "models").iterdir()) == [
+        "A.rk", "B.rk", "C.rk", "D.rk", "mine.txt"]  # fmt: skip
+    assert not (folder / "measures" / "valid.csv").exists()
+    assert not list((folder / "scores" / "valid").iterdir())
+    assert not (folder / "scores" / "test" / "N.txt").exists()
+
+
+def test_a_process_that_outlives_a_folder_reads_the_data_anew(recipe_of, tmp_path):
+    recipe = recipe_of()
+    other = rk.RankingData(TRAIN.X, 3 - TRAIN.y, TRAIN.qid, top_grade=3)
+    go(recipe)
+    shutil.rmtree(tmp_path / "run")
+    again = go(recipe, other)
+    fresh = go(recipe, other, out="fresh")
+    for name, scores in fresh.results.outcomes["test"].scores.items():
+        assert np.array_equal(scores, again.results.outcomes["test"].scores[name])
+
+
+def test_without_its_state_a_run_takes_the_data_that_are_given(recipe_of, tmp_path):
+    recipe = recipe_of()
+    other = rk.RankingData(TRAIN.X, 3 - TRAIN.y, TRAIN.qid, top_grade=3)
+    go(recipe)
+    (tmp_path / "run" / "run.json").unlink()
+    again, fresh = go(recipe, other), go(recipe, other, out="fresh")
+    for name, scores in fresh.results.outcomes["test"].scores.items():
+        assert np.array_equal(scores, again.results.outcomes["test"].scores[name])
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "unit", "spread"])
+def test_damaged_units_are_made_again(recipe_of, tmp_path, damage):
+    recipe = recipe_of()
+    go(recipe)
+    expected = bytes_of(tmp_path / "run")
+    plan = Plan(recipe, fingerprint(TRAIN))
+    member = plan.member("A", plan.final)
+    unit = plan.spread(member) if damage == "spread" else member.fits[0]
+    folder = tmp_path / "run" / "units" / unit.key
+    model = folder / "model.rk"
+    if damage == "missing":
+        model.unlink()
+    elif damage == "cut":
+        model.write_bytes(model.read_bytes()[:-7])
+    elif damage == "unit":
+        (folder / "unit.json").write_text("{")
+    else:
+        (folder / "spread.json").write_text("")
+    go(recipe)
+    assert bytes_of(tmp_path / "run") == expected
+
+
+def test_a_damaged_checkpoint_begins_a_training_anew(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    expected = bytes_of(tmp_path / "run")
+    unit = Plan(recipe, fingerprint(TRAIN)).member("A", Plan(recipe, "").final).fits[0]
+    shutil.rmtree(tmp_path / "run" / "units" / unit.key)
+    (tmp_path / "run" / "checkpoints" / unit.key).write_bytes(b"nonsense")
+    go(recipe)
+    assert bytes_of(tmp_path / "run") == expected
+
+
+def test_the_top_grade_of_the_recipe_holds(recipe_of):
+    run = go(recipe_of(("folds = 3\n", "folds = 3\ntop_grade = 4\n")))
+    assert run.ensemble.top_grade_ == 4
+    assert run.results.outcomes["test"].data.top_grade == 4
+    with pytest.raises(DataError, match="top_grade"):
+        go(recipe_of(("folds = 3\n", "folds = 3\ntop_grade = 2\n")), out="other")
+
+
+def test_a_bagged_model_counts_as_much_as_others(recipe_of):
+    """Scales are of single bags in the mean; pooled, bags of unlike means would look too wide."""
+    run = go(recipe_of(), test=micro_data(400, 7))
+    scores = run.results.outcomes["test"].scores
+    scales = dict(zip(run.ensemble.member_names_, run.ensemble.scales_, strict=True))
+    for name, scale in scales.items():
+        assert scores[name].std() == pytest.approx(scale, rel=0.25)
+
+
+def test_the_folder_of_a_sweep_is_refused(recipe_of, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "settings.json").write_text("{}")
+    with pytest.raises(UsageError, match="the folder of a sweep"):
+        go(recipe_of())
+
+
+def test_a_feature_called_like_score_features_is_refused(recipe_of):
+    named = rk.RankingData(
+        TRAIN.X, TRAIN.y, TRAIN.qid, top_grade=3, feature_names=["a", "b", "c", "max of scores"]
+    )
+    with pytest.raises(DataError, match="'max of scores', as score features are called"):
+        go(recipe_of(), train=named, valid=None, test=None)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SECONDS_BEFORE_BAR = 1.0
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_OF_SILENCE = 60.0
 BAR_WIDTH = 20
 # The bar, 4,000/10,000 and 0:00:00, with spaces between; notes get the rest of the line.
 BAR_ROOM = BAR_WIDTH + 25
@@ -259,6 +260,8 @@ class _Lines(Task):
 
     def note(self, text: str) -> None:
         self.words = text
+        if time.monotonic() - self.said > SECONDS_OF_SILENCE:
+            self._say()
 
     def end(self) -> None:
         if time.monotonic() - self.begun > SECONDS_BEFORE_BAR:

@@ -37,7 +37,8 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
-    _flush(target.parent)
+    with contextlib.suppress(OSError):
+        _flush(target.parent)
 
 
 @contextlib.contextmanager
@@ -52,7 +53,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     beside.mkdir(parents=True)
     try:
         yield beside
-        for file in beside.iterdir():
+        for file in (*beside.iterdir(), beside):
             _flush(file)
         try:
             beside.rename(target)
@@ -61,12 +62,13 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    _flush(target.parent)
+    with contextlib.suppress(OSError):
+        _flush(target.parent)
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what was not finished in a folder, of processes that were killed."""
-    for part in folder.glob(f".*{PART}"):
+    """Remove what was not finished in a folder and below, of processes that were killed."""
+    for part in list(folder.rglob(f".*{PART}")):
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:
@@ -99,10 +101,11 @@ def _create(beside: Path, target: Path) -> BinaryIO:
 
 
 def _flush(path: Path) -> None:
-    """Make a file, or a rename in a folder, survive a power cut, where the system can do that."""
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    """Make a file, or a rename in a folder, survive a power cut."""
+    if path.is_dir() and os.name == "nt":
+        return  # a folder cannot be opened there
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

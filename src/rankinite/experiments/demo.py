@@ -39,11 +39,10 @@ def run_demo(
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     watcher = progress or Silent()
-    written, sets = [], {}
-    for part, n_queries in QUERIES.items():
-        sets[part] = challenge(n_queries, part=part, seed=seed, progress=watcher)
-        written.append(target / f"{part}.parquet")
-        save(sets[part], written[-1])
+    sets = {
+        part: challenge(n_queries, part=part, seed=seed, progress=watcher)
+        for part, n_queries in QUERIES.items()
+    }
     run = run_recipe(
         read_recipe(RECIPE),
         sets["train"],
@@ -53,4 +52,7 @@ def run_demo(
         jobs=jobs,
         progress=watcher,
     )
+    written = [target / f"{part}.parquet" for part in sets]
+    for path, data in zip(written, sets.values(), strict=True):
+        save(data, path)
     return run, written

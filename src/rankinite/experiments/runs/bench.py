@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from rankinite.combine.average import Average
 from rankinite.combine.with_score_features import WithScoreFeatures
+from rankinite.core.errors import DataError
 from rankinite.core.files import atomic_write
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.shared import open_shared
-from rankinite.experiments.runs.folder import RunFolder
+from rankinite.experiments.runs.folder import TRAIN, RunFolder
 from rankinite.models import load_model
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
@@ -23,7 +24,6 @@ from rankinite.trees.binned_data import BinnedData
 
 Floats = NDArray[np.float64]
 
-TRAIN = "train"
 MODEL, SCORES = "model.rk", "scores.npy"
 # Of score features: the four columns, and the whole matrix with them.
 ADDED, WIDE = "added.npy", "features.npy"
@@ -34,12 +34,12 @@ class Bench:
 
     Parameters
     ----------
-    path
+    folder
         The folder of the run.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.folder = RunFolder(path)
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
 
     @cached_property
     def train(self) -> RankingData:
@@ -61,7 +61,7 @@ class Bench:
         shared = BinnedData.open(self.folder.binned(most_bins))
         if features is None:
             return shared
-        added = np.load(self.folder.unit(features) / ADDED)
+        added = _read(self.folder.unit(features) / ADDED)
         names = self.train_with(features).feature_names[-added.shape[1] :]
         return shared.append(added, names)
 
@@ -93,14 +93,28 @@ class Bench:
 
     def scores(self, key: str) -> Floats:
         """Return the scores that a unit has made."""
-        found: Floats = np.load(self.folder.unit(key) / SCORES)
-        return found
+        return _read(self.folder.unit(key) / SCORES)
+
+
+def bench_of(folder: RunFolder) -> Bench:
+    """Return the bench of a run's folder; a process that does many units opens the data once."""
+    return _bench(folder.path.absolute(), tuple(folder.digests.items()))
 
 
 @lru_cache(maxsize=2)
-def bench_of(path: Path) -> Bench:
-    """Return the bench of a run's folder; a process that does many units opens the data once."""
-    return Bench(path)
+def _bench(path: Path, digests: tuple[tuple[str, str], ...]) -> Bench:
+    return Bench(RunFolder(path, dict(digests)))
+
+
+def _read(path: Path) -> NDArray[Any]:
+    try:
+        found: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError) as problem:
+        raise DataError(
+            f"{path}: cannot be read: {problem}; delete the folder {path.parent}, and the same "
+            "command makes it again"
+        ) from None
+    return found
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:

@@ -44,6 +44,8 @@ def carry_out(
     """
     needed = all_needed(units)
     waiting = {key: unit for key, unit in needed.items() if not folder.is_done(key)}
+    for key in waiting:
+        folder.forget(key)
     with progress.start(title, len(needed), "units") as task:
         task.advance(len(needed) - len(waiting))
         _Carrying(waiting, folder, workers, task, title).go()
@@ -85,6 +87,7 @@ class _Carrying:
                     self._has_failed(unit, problem)
             if died:
                 self._a_worker_died()
+            self._note()
             if self.problem is not None and not self.running:
                 raise self.problem
 
@@ -99,19 +102,29 @@ class _Carrying:
             alone = unit.key in self.suspects
             if len(self.running) >= (1 if alone else self.workers.slots):
                 break
-            del self.waiting[unit.key]
-            log.debug("%s: %s begins", self.title, unit.name)
-            future = self.workers.submit(do_unit, self.folder.path.absolute(), unit)
-            self.running[future] = unit
-            if alone:
+            if not self._begin(unit) or alone:
                 break
-        self._note()
 
-    def _note(self) -> None:
+    def _begin(self, unit: Unit) -> bool:
+        """Give a unit to the workers; tell whether they took it."""
+        log.debug("%s: %s begins", self.title, unit.name)
+        self._note(unit)
+        try:
+            future = self.workers.submit(do_unit, self.folder, unit)
+        except Exception as problem:
+            if not is_death(problem):
+                raise
+            self._a_worker_died()  # while it had nothing to do
+            return False
+        del self.waiting[unit.key]
+        self.running[future] = unit
+        return True
+
+    def _note(self, *begun: Unit) -> None:
         """Say how well it goes, and what is under way."""
         said = [] if self.best is None else [f"best {self.best[1]}"]
-        if self.running:
-            names = [unit.name for unit in self.running.values()]
+        names = [unit.name for unit in (*self.running.values(), *begun)]
+        if names:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             said.append(f"now {', '.join(names[:MOST_NAMED])}{more}")
         self.task.note("; ".join(said))
@@ -129,6 +142,7 @@ class _Carrying:
         log.debug("%s: %s: %s, %.1f s", self.title, unit.name, words, done.seconds)
         if value is not None and (self.best is None or value > self.best[0]):
             self.best = (value, f"{words} ({unit.name})")
+        self._note()
         self.task.advance(1)
 
     def _has_failed(self, unit: Unit, problem: BaseException) -> None:
@@ -139,6 +153,8 @@ class _Carrying:
         if is_death(problem):
             self.suspects.add(unit.key)
             problem = RunError("the worker process died (killed, or out of memory)")
+            if not self.workers.share_a_fate:  # Dask has tried it on several workers
+                count = MOST_FAILURES
         elif not isinstance(problem, RankiniteError) and not _is_full_disk(problem):
             log.info("%s failed (%s) and is tried again", unit.name, problem)
         else:
@@ -150,6 +166,8 @@ class _Carrying:
         """Replace the workers; whatever ran beside the one that died has gone, too."""
         if self.problem is None:
             log.info("a worker died; its unit is tried again")
+        if not self.workers.share_a_fate:
+            return
         for future, unit in list(self.running.items()):
             if not future.done() or future.exception() is not None:
                 del self.running[future]
@@ -167,13 +185,13 @@ def _told(name: str, problem: BaseException, count: int) -> BaseException:
     if _is_full_disk(problem):
         return problem
     times = f"failed {count} times" if count > 1 else "failed"
-    if isinstance(problem, RankiniteError):
+    goes_on = "all that is done is kept, and the same command goes on from there"
+    if isinstance(problem, RunError):
+        words = f"{problem}; {goes_on}"
+    elif isinstance(problem, RankiniteError):
         words = str(problem)
     else:
-        words = f"{type(problem).__name__}: {problem}"
-    error = RunError(
-        f"{name}: {times}: {words}; all that is done is kept, and the same command goes on "
-        "from there"
-    )
+        words = f"{type(problem).__name__}: {problem}; {goes_on}"
+    error = RunError(f"{name}: {times}: {words}")
     error.__cause__ = problem
     return error

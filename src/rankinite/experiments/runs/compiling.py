@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable
-from concurrent.futures import as_completed
+from concurrent.futures import Future, as_completed
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from rankinite.core.errors import RankiniteError
@@ -17,7 +16,7 @@ from rankinite.experiments.runs.folder import RunFolder
 from rankinite.experiments.runs.plan import all_needed
 from rankinite.experiments.runs.units import Unit
 from rankinite.experiments.runs.work import Fit
-from rankinite.experiments.runs.workers import Workers
+from rankinite.experiments.runs.workers import Workers, is_death
 from rankinite.models import RANKERS
 from rankinite.rankers.tree_ranker import TreeRanker
 
@@ -42,11 +41,13 @@ def compile_kernels(
     for fit in fits:
         own = kinds.setdefault(issubclass(RANKERS[fit.ranker], TreeRanker), {})
         own.setdefault(_kind(fit), fit)
-    path = folder.path.absolute()
-    begun = [workers.submit(try_out, path, list(own.values())) for own in kinds.values()]
+    begun = [workers.submit(try_out, folder, list(own.values())) for own in kinds.values()]
     with progress.start("compiling", len(begun), "kinds") as task:
-        for _ in as_completed(begun):  # if a worker died, its units will tell
+        for _ in as_completed(begun):
             task.advance(1)
+    # Another error comes again when the units do the same, and is told then.
+    if any(is_death(problem) for problem in map(Future.exception, begun) if problem is not None):
+        workers.renew()
 
 
 def _kind(fit: Fit) -> str:
@@ -55,9 +56,9 @@ def _kind(fit: Fit) -> str:
     return json.dumps([fit.ranker, said])
 
 
-def try_out(path: Path, fits: list[Fit]) -> None:
+def try_out(folder: RunFolder, fits: list[Fit]) -> None:
     """Train models for one round on a few queries; called in a worker process."""
-    bench = bench_of(path)
+    bench = bench_of(folder)
     few = bench.train[:QUERIES]
     for fit in fits:
         plain = replace(fit, features=None)

@@ -39,7 +39,8 @@ class Contest:
     scores, members
         The scores and the evaluation of every member.
     title, ensemble
-        What the ensemble is called, and its evaluation; None if it was not measured there.
+        What the ensemble is called, and its evaluation; on the held-out parts, which chose the
+        models, it is the average of all of them.
     best
         The best member by the first measure on the held-out parts, which chose it before the data
         set was looked at.
@@ -50,7 +51,7 @@ class Contest:
     scores: Mapping[str, Floats]
     members: Mapping[str, Evaluation]
     title: str
-    ensemble: Evaluation | None
+    ensemble: Evaluation
     best: str
 
     @property
@@ -61,8 +62,7 @@ class Contest:
     @property
     def systems(self) -> dict[str, Evaluation]:
         """The members, and the ensemble as the last."""
-        own = {} if self.ensemble is None else {self.title: self.ensemble}
-        return {**self.members, **own}
+        return {**self.members, self.title: self.ensemble}
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Gain:
 
 def contest_of(results: Results) -> Contest:
     """Return the contest on the test set; if that has no labels, on the best that there is."""
-    first = results.recipe.measures[0]
+    first, selection = results.recipe.measures[0], results.selection
     for name in ("test", "valid"):
         outcome = results.outcomes.get(name)
         if outcome is not None and counts(outcome.members.values(), first):
@@ -102,40 +102,22 @@ def contest_of(results: Results) -> Contest:
                 members,
                 ENSEMBLE,
                 outcome.members[ENSEMBLE],
-                best_of(results, members),
+                selection.best_member,
             )
-    selection, whole = results.selection, whole_subset(results)
     return Contest(
         HELD_OUT,
         selection.data,
         selection.scores,
         selection.members,
-        _title(whole, selection.members),
-        selection.subsets[whole] if whole is not None else None,
-        best_of(results, selection.members),
+        _title(results.whole, selection.members),
+        results.averages[results.whole],
+        selection.best_member,
     )
 
 
-def _title(subset: str | None, members: Mapping[str, Evaluation]) -> str:
+def _title(subset: str, members: Mapping[str, Evaluation]) -> str:
     """Return what a subset is called among members, one of which may have its name."""
-    name = subset or ENSEMBLE
-    return name if name not in members else f"average of {name}"
-
-
-def best_of(results: Results, names: Iterable[str]) -> str:
-    """Return the best of some models by the first measure on the held-out parts."""
-    selection, first = results.selection, results.recipe.measures[0]
-    known = list(names)
-    if selection.best_member in known:
-        return selection.best_member
-    # The first of equals, and one without a mean after all that have one.
-    return max(known, key=lambda name: np.nan_to_num(_mean(selection.members, name, first), nan=-1))
-
-
-def whole_subset(results: Results) -> str | None:
-    """Return the name of the first subset of all models; of the largest if there is no such."""
-    named = {n: results.recipe.subsets.get(n, ()) for n in results.selection.subsets}
-    return max(named, key=lambda n: len(set(named[n])), default=None)
+    return subset if subset not in members else f"average of {subset}"
 
 
 def counts(evaluations: Iterable[Evaluation], measure: str) -> bool:
@@ -203,7 +185,3 @@ def comparison_of(
     }
     # Of the comparison only p-values and the oracle are of use here, for which none is drawn.
     return compare_evaluations(alike, resamples=1, level=LEVEL)
-
-
-def _mean(evaluations: Mapping[str, Evaluation], name: str, measure: str) -> float:
-    return evaluations[name].mean.get(measure, float("nan")) if name in evaluations else np.nan

@@ -40,7 +40,7 @@ def facts_of(plan: Plan, bench: Bench, members: Mapping[str, Member]) -> dict[st
 
 def _seconds(bench: Bench, units: Sequence[Unit]) -> float:
     fits = [unit for unit in all_needed(units).values() if isinstance(unit.work, Fit)]
-    return sum(seconds_of(bench.folder.path, unit) for unit in fits)
+    return sum(seconds_of(bench.folder, unit) for unit in fits)
 
 
 def _curve(model: Learner) -> Curve:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ try:
 except ImportError:  # where folders cannot be locked
     fcntl = None  # type: ignore[assignment]
 
+TRAIN = "train"
+FILES = "files"
 STATE = "run.json"
+# What a folder of a sweep has, and that of a run has not.
+SETTINGS = "settings.json"
+# In the folder of a unit: what it is, how it went, and the sizes of its other files.
+DONE = "unit.json"
+# Of a fingerprint, in names.
+DIGITS = 16
 RECIPE = "recipe.toml"
 REPORT = "report.html"
 MODEL = "ensemble.rk"
@@ -24,12 +33,12 @@ LOG = "log.txt"
 
 
 class RunFolder:
-    """Where a run keeps what it has.
+    """Where a run keeps what it has, and which data it is on.
 
     ::
 
         recipe.toml  run.json  log.txt      what is done, to which data, and when
-        data/                               the data sets and bins that units share
+        data/NAME-FINGERPRINT               the data sets and bins that units share
         units/KEY/                          what a unit of work has made; it appears whole
         checkpoints/                        trainings on their way
         models/  ensemble.rk                every member, and all as one
@@ -40,10 +49,13 @@ class RunFolder:
     ----------
     path
         The folder.
+    digests
+        The fingerprint of every data set, by name; known as soon as the data are checked.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, digests: Mapping[str, str] | None = None) -> None:
         self.path = Path(path)
+        self.digests = dict(digests or {})
 
     def make(self) -> None:
         """Make the folders that are not there."""
@@ -63,17 +75,25 @@ class RunFolder:
                         f"{self.path}: another run works in this folder; wait for it, or name "
                         "another folder"
                     ) from None
-            for folder in (self.path, *(p for p in self.path.iterdir() if p.is_dir())):
-                remove_parts(folder)
+            remove_parts(self.path)
             yield
 
     def unit(self, key: str) -> Path:
-        """Return the folder of a unit; it is there if the unit is done."""
+        """Return the folder of a unit."""
         return self.path / "units" / key
 
     def is_done(self, key: str) -> bool:
-        """Tell whether a unit is done."""
-        return self.unit(key).is_dir()
+        """Tell whether a unit is done: all its files are there, as large as they were."""
+        folder = self.unit(key)
+        try:
+            sizes = json.loads((folder / DONE).read_text("utf-8"))["sizes"]
+            return all((folder / name).stat().st_size == size for name, size in sizes.items())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return False
+
+    def forget(self, key: str) -> None:
+        """Remove what is left of a unit that is not whole."""
+        shutil.rmtree(self.unit(key), ignore_errors=True)
 
     def checkpoint(self, key: str) -> Path:
         """Return the file that keeps a training on its way."""
@@ -81,11 +101,12 @@ class RunFolder:
 
     def data(self, name: str) -> Path:
         """Return the folder of a data set that units share."""
-        return self.path / "data" / name
+        return self.path / "data" / f"{name}-{self.digests[name][:DIGITS]}"
 
     def binned(self, most_bins: int) -> Path:
         """Return the folder of the bins of the training data."""
-        return self.path / "data" / f"train-{most_bins}-bins"
+        shared = self.data(TRAIN)
+        return shared.with_name(f"{shared.name}-{most_bins}-bins")
 
     def check_data(self, digests: Mapping[str, str], recipe: str | None = None) -> None:
         """Remember which data the run is on; refuse others, which would not fit what is there.
@@ -97,29 +118,42 @@ class RunFolder:
         recipe
             The text of the recipe, which is kept if it is given.
         """
-        known = self._read_state().get("data", {})
+        state = self._read_state()
+        known = state["data"]
         for name, digest in digests.items():
             if known.get(name, digest) != digest:
                 raise DataError(
                     f"{self.path}: the {name} data are not those that this run began with "
-                    f"({known[name][:12]}, now {digest[:12]}); bring them back, or name another "
+                    f"({known[name][:DIGITS]}, now {digest[:DIGITS]}): documents, labels, queries, "
+                    "names of features or the top grade differ; bring them back, or name another "
                     "folder for a new run"
                 )
-        write_json(self.path / STATE, {"data": {**known, **digests}})
+        write_json(self.path / STATE, {**state, "data": {**known, **digests}})
         if recipe is not None:
             write_text(self.path / RECIPE, recipe)
+
+    def keep_files(self, written: Iterable[Path]) -> None:
+        """Remember the files for people; those of an earlier recipe, which this lacks, go."""
+        state = self._read_state()
+        names = sorted(path.relative_to(self.path).as_posix() for path in written)
+        for name in {*state[FILES]} - {*names}:
+            if ".." not in Path(name).parts and not Path(name).is_absolute():
+                (self.path / name).unlink(missing_ok=True)
+        write_json(self.path / STATE, {**state, FILES: names})
 
     def _read_state(self) -> dict[str, Any]:
         path = self.path / STATE
         if not path.exists():
-            return {}
+            return {"data": {}, FILES: []}
         try:
             found = json.loads(path.read_text("utf-8"))
-            if isinstance(found, dict) and isinstance(found.get("data"), dict):
-                return found
-        except (ValueError, UnicodeDecodeError):
+            if isinstance(found["data"], dict) and isinstance(found[FILES], list):
+                return dict(found)
+        except (ValueError, KeyError, TypeError):
             pass
-        raise DataError(f"{path}: is damaged; delete it, and data that changed will not be noticed")
+        raise DataError(
+            f"{path}: is damaged; delete it, and the run goes on with the data that you give then"
+        )
 
 
 def write_text(path: Path, text: str) -> None:

@@ -18,11 +18,8 @@ def notes_of(results: Results, contest: Contest) -> Iterator[str]:
     yield verdict(results, contest)
     if selection.search is not None:
         yield search_in_words(selection.search, results.recipe.measures[0])
-    if selection.best_member != contest.best:
-        yield (
-            f"{selection.best_member}, the best member of all, is not in the ensemble and was not "
-            f"trained again; {contest.best} is the best of those that were."
-        )
+    if selection.best_member not in selection.chosen:
+        yield f"{selection.best_member}, the best member, is not in the ensemble."
     yield from absences(results)
     yield "p: paired t-test over queries, two-sided; of one pair alone unless a table says more."
 
@@ -31,8 +28,8 @@ def verdict(results: Results, contest: Contest) -> str:
     """Return one sentence on the ensemble and the best member, by the first measure."""
     first = results.recipe.measures[0]
     best = contest.members[contest.best]
-    if contest.ensemble is None or not counts([best], first):
-        return f"There is no ensemble to compare with {contest.best} on {contest.place}."
+    if not counts([best], first):
+        return f"Nothing can be compared on {contest.place}: no query counts for {first}."
     means = f"{number(contest.ensemble.mean[first])} against {number(best.mean[first])}"
     told = f"{first} on {contest.place}: {contest.title} {means} of {contest.best}, the best member"
     told += "" if contest.name == HELD_OUT else f" by {PLACES[HELD_OUT]}"

@@ -9,8 +9,8 @@ from typing import Any
 
 from rankinite.core.seeds import child_seed
 from rankinite.experiments.recipes.recipe import ORIGINAL, Model, Recipe, Samples
-from rankinite.experiments.runs.bench import TRAIN
 from rankinite.experiments.runs.cuts import Cut, Fold, Stage
+from rankinite.experiments.runs.folder import TRAIN
 from rankinite.experiments.runs.units import Unit
 from rankinite.experiments.runs.work import Fit, GatherScores, Parts, Score, Spread
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from rankinite.combine.score_features import FEATURE_NAMES
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.progress import Progress
+from rankinite.data import checks
 from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.shared import fingerprint, save_shared
 from rankinite.experiments.recipes.recipe import Recipe
-from rankinite.experiments.runs.bench import TRAIN
-from rankinite.experiments.runs.folder import RunFolder
+from rankinite.experiments.runs.folder import SETTINGS, TRAIN, RunFolder
 from rankinite.experiments.runs.plan import Plan
 from rankinite.models import RANKERS
 from rankinite.rankers.inputs import check_features
@@ -35,10 +37,13 @@ def prepare(
     progress
         Who wants to know how far it is.
     """
+    if (folder.path / SETTINGS).exists():
+        raise UsageError(f"{folder.path}: is the folder of a sweep; name another one for a run")
     _check(recipe, sets)
     digests = {name: fingerprint(data) for name, data in sets.items()}
     folder.check_data(digests, recipe.text)
-    share(sets, _numbers_of_bins(recipe), folder, progress)
+    models = [(model.ranker, model.parameters) for model in recipe.models.values()]
+    share(sets, numbers_of_bins(models), folder, progress, digests)
     return digests
 
 
@@ -47,8 +52,13 @@ def share(
     bins: Sequence[int],
     folder: RunFolder,
     progress: Progress,
+    digests: Mapping[str, str] | None = None,
 ) -> None:
-    """Write data sets, and bins of the training data, where all units find them."""
+    """Write data sets, and bins of the training data, where all units find them.
+
+    What is there under the same fingerprint is not written again.
+    """
+    folder.digests = dict(digests or {name: fingerprint(data) for name, data in sets.items()})
     with progress.start("sharing data", len(sets) + len(bins), "sets") as task:
         for name, data in sets.items():
             if not folder.data(name).is_dir():
@@ -63,10 +73,21 @@ def share(
             task.advance(1)
 
 
-def _numbers_of_bins(recipe: Recipe) -> list[int]:
-    """Return the different numbers of bins that models of trees ask for."""
-    trees = [m for m in recipe.models.values() if issubclass(RANKERS[m.ranker], TreeRanker)]
-    return sorted({int(model.parameters["most_bins"]) for model in trees})
+def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int]:
+    """Return the different numbers of bins that rankers of trees ask for.
+
+    Parameters
+    ----------
+    models
+        The name of each ranker's class, and its parameters.
+    """
+    return sorted(
+        {
+            int(parameters["most_bins"])
+            for ranker, parameters in models
+            if issubclass(RANKERS[ranker], TreeRanker)
+        }
+    )
 
 
 def _check(recipe: Recipe, sets: Mapping[str, RankingData]) -> None:
@@ -80,7 +101,20 @@ def _check(recipe: Recipe, sets: Mapping[str, RankingData]) -> None:
                 "the recipe"
             )
         refuse_samples(name, data)
+    twice = sorted({*FEATURE_NAMES} & {*train.feature_names})
+    if recipe.features and twice:
+        raise DataError(
+            f"the training data have a feature {twice[0]!r}, as score features are called; give it "
+            "another name"
+        )
     _check_size(recipe, train)
+
+
+def with_top_grade(recipe: Recipe, data: RankingData) -> RankingData:
+    """Return a data set with the top grade that the recipe says, if it says one."""
+    if recipe.top_grade is None or recipe.top_grade == data.top_grade:
+        return data
+    return data._with(top_grade=checks.grade(recipe.top_grade, data.y))
 
 
 def refuse_samples(name: str, data: RankingData) -> None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.combine.scaling import Scaling, weighted_sum
 from rankinite.combine.subsets import SubsetSearch
 from rankinite.data.describe import Description
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import Evaluation
+from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.experiments.recipes.recipe import Recipe
 
 Floats = NDArray[np.float64]
 
 ENSEMBLE = "ensemble"
+# What the average of all models is called if no subset of the recipe is it.
+ALL_MODELS = "all models"
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ class Selection:
     Attributes
     ----------
     data
-        The queries that models were measured on, which none of them has seen.
+        The queries that models were measured on, whose labels none of them has seen; their
+        features count in the bins of trees, which are made of all training queries.
     scores, members
         The scores and the evaluation of every model, by name.
     subsets
@@ -143,6 +148,31 @@ class Results:
     versions: Mapping[str, str]
     digests: Mapping[str, str]
 
+    @cached_property
+    def averages(self) -> dict[str, Evaluation]:
+        """The averages of subsets on the held-out parts; that of all models is always there."""
+        found, recipe = dict(self.selection.subsets), self.recipe
+        if any(set(self.models_of(name)) == set(recipe.models) for name in found):
+            return found
+        scores = self.selection.scores
+        average = averages_of(scores, {ALL_MODELS: tuple(scores)})[ALL_MODELS]
+        (whole,) = evaluate_all([average], self.selection.data, recipe.measures,
+                                drop_single_label=False)  # fmt: skip
+        name = ALL_MODELS
+        while name in found:
+            name = f"average of {name}"
+        return {name: whole, **found}
+
+    @property
+    def whole(self) -> str:
+        """Which of the averages is that of all models."""
+        every = set(self.recipe.models)
+        return next(name for name in self.averages if set(self.models_of(name)) == every)
+
+    def models_of(self, average: str) -> tuple[str, ...]:
+        """Return the models of an average."""
+        return self.recipe.subsets.get(average, tuple(self.recipe.models))
+
     def as_json(self) -> dict[str, Any]:
         """Return the means of all models, as JSON can hold them."""
         selection = self.selection
@@ -151,9 +181,21 @@ class Results:
             "chosen": list(selection.chosen),
             "best_member": selection.best_member,
             "members": _means(selection.members),
-            "subsets": _means(selection.subsets),
+            "subsets": _means(self.averages),
             "final": {name: _means(one.members) for name, one in self.outcomes.items()},
         }
+
+
+def averages_of(
+    scores: Mapping[str, Floats], subsets: Mapping[str, tuple[str, ...]]
+) -> dict[str, Floats]:
+    """Return the average of every subset, of scores on one scale."""
+    rows = np.stack(list(scores.values()))
+    scaled = dict(zip(scores, Scaling.fit(rows).apply(ENSEMBLE, list(scores), rows), strict=True))
+    return {
+        name: weighted_sum(np.stack([scaled[one] for one in members]), np.ones(len(members)))
+        for name, members in subsets.items()
+    }
 
 
 def _means(found: Mapping[str, Evaluation]) -> dict[str, dict[str, float | None]]:

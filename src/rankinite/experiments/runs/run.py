@@ -26,13 +26,13 @@ from rankinite.experiments.findings import Findings
 from rankinite.experiments.recipes.read import read_recipe
 from rankinite.experiments.recipes.recipe import ALL, EVERY, NAMED, Recipe
 from rankinite.experiments.report.page import report_html
-from rankinite.experiments.runs.bench import TRAIN, Bench, bench_of
+from rankinite.experiments.runs.bench import Bench, bench_of
 from rankinite.experiments.runs.carry_out import carry_out
 from rankinite.experiments.runs.compiling import compile_kernels
 from rankinite.experiments.runs.facts import facts_of
-from rankinite.experiments.runs.folder import MODEL, REPORT, RunFolder, write_text
+from rankinite.experiments.runs.folder import MODEL, REPORT, TRAIN, RunFolder, write_text
 from rankinite.experiments.runs.plan import Member, Plan
-from rankinite.experiments.runs.prepare import prepare
+from rankinite.experiments.runs.prepare import prepare, with_top_grade
 from rankinite.experiments.runs.results import ENSEMBLE, Outcome, Results, Selection
 from rankinite.experiments.runs.run_log import logged_to
 from rankinite.experiments.runs.tables import per_query_csv, tables_of
@@ -107,7 +107,7 @@ def run_recipe(
     chosen = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     folder = RunFolder(out)
     given = {TRAIN: train, VALID: valid, TEST: test}
-    sets = {name: data for name, data in given.items() if data is not None}
+    sets = {name: with_top_grade(chosen, data) for name, data in given.items() if data is not None}
     watcher = progress or Silent()
     with folder.locked(), logged_to(folder):
         begun = time.perf_counter()
@@ -136,7 +136,7 @@ class _Running:
         self.workers = workers
         self.progress = progress
         self.plan = Plan(recipe, digests[TRAIN])
-        self.bench: Bench = bench_of(folder.path.absolute())
+        self.bench: Bench = bench_of(folder)
         self.seconds: dict[str, float] = {}
 
     def go(self, begun: float) -> Run:
@@ -258,20 +258,25 @@ class _Running:
     ) -> list[Path]:
         """Write what people look for; the report, which tells of all else, comes last."""
         path = self.folder.path
+        made = [path / "models" / f"{name}.rk" for name in models]
         (path / "models").mkdir(exist_ok=True)
-        for name, model in models.items():
-            model.save(path / "models" / f"{name}.rk")
+        for file, model in zip(made, models.values(), strict=True):
+            model.save(file)
         ensemble.save(path / MODEL)
-        held_out = results.selection
-        write_text(path / "measures" / "held-out.csv", per_query_csv(held_out.members))
+        measured = {"held-out": results.selection.members}
         for name, outcome in results.outcomes.items():
             (path / "scores" / name).mkdir(parents=True, exist_ok=True)
             for one, scores in outcome.scores.items():
-                save_scores(scores, outcome.data, path / "scores" / name / f"{one}.txt")
-            write_text(path / "measures" / f"{name}.csv", per_query_csv(outcome.members))
-        written = tables.save(path)
+                made.append(path / "scores" / name / f"{one}.txt")
+                save_scores(scores, outcome.data, made[-1])
+            measured[name] = outcome.members
+        for name, members in measured.items():
+            made.append(path / "measures" / f"{name}.csv")
+            write_text(made[-1], per_query_csv(members))
+        written = [path / MODEL, *tables.save(path), path / REPORT]
+        self.folder.keep_files([*made, *written])
         write_text(path / REPORT, report_html(results))
-        return [path / MODEL, *written, path / REPORT]
+        return written
 
 
 def _evaluated(

@@ -22,11 +22,9 @@ from rankinite.experiments.runs.contest import (
     HELD_OUT,
     PLACES,
     Contest,
-    best_of,
     comparison_of,
     contest_of,
     p_against,
-    whole_subset,
 )
 from rankinite.experiments.runs.notes import notes_of
 from rankinite.experiments.runs.results import ENSEMBLE, Results
@@ -57,7 +55,7 @@ def tables_of(results: Results) -> Findings:
 def members_sheet(results: Results) -> Sheet:
     """Return Table 2: every model on the held-out parts."""
     selection, recipe = results.selection, results.recipe
-    best = best_of(results, selection.members)
+    best = selection.best_member
     p_values = p_against(selection.members, best, recipe.measures[0])
     rows = tuple(
         (
@@ -75,25 +73,25 @@ def members_sheet(results: Results) -> Sheet:
 
 
 def subsets_sheet(results: Results) -> Sheet | None:
-    """Return Table 3: averages of subsets of models on the held-out parts; None without any."""
-    recipe, found = results.recipe, results.selection.subsets
-    rows = []
-    baseline = whole_subset(results)
-    if baseline is not None:
-        p_values = p_against(found, baseline, recipe.measures[0])
-        for name, one in found.items():
-            models = recipe.subsets.get(name, ())
-            texts = (*means_of(one, recipe.measures), p_text(p_values[name]))
-            rows.append((name, short_form(models), *texts, _mark(results, models)))
-    rows += _searched_rows(results)
-    if not rows:
+    """Return Table 3: averages on the held-out parts; None if that of all is the only one."""
+    recipe, found = results.recipe, results.averages
+    searched = _searched_rows(results)
+    if not recipe.subsets and not searched:
         return None
-    against = "all models" if baseline is None else baseline
-    queries = _queries(results.selection.members)
-    title = (
-        f"Averages on {queries} of {PLACES[HELD_OUT]}; p against {against} by {recipe.measures[0]}"
-    )
-    return Sheet(title, ("Subset", "Models", *recipe.measures, "p", ""), tuple(rows))
+    p_values = p_against(found, results.whole, recipe.measures[0])
+    rows = [
+        (
+            name,
+            short_form(results.models_of(name)),
+            *means_of(one, recipe.measures),
+            p_text(p_values[name]),
+            _mark(results, results.models_of(name)),
+        )
+        for name, one in found.items()
+    ]
+    against = f"p against {results.whole} by {recipe.measures[0]}"
+    title = f"Averages on {_queries(results.selection.members)} of {PLACES[HELD_OUT]}; {against}"
+    return Sheet(title, ("Subset", "Models", *recipe.measures, "p", ""), (*rows, *searched))
 
 
 def _searched_rows(results: Results) -> list[tuple[str, ...]]:
@@ -101,8 +99,7 @@ def _searched_rows(results: Results) -> list[tuple[str, ...]]:
     search, recipe = results.selection.search, results.recipe
     if search is None:
         return []
-    named = [set(recipe.subsets.get(name, ())) for name in results.selection.subsets]
-    if set(search.best.members) in named:
+    if any(set(search.best.members) == set(results.models_of(one)) for one in results.averages):
         return []
     means = [number(search.best.values.get(m, float("nan"))) for m in recipe.measures]
     models = search.best.members
@@ -127,7 +124,7 @@ def final_sheet(results: Results) -> Sheet | None:
         for name, one in outcome.members.items():
             texts = [*means_of(one, measures), p_text(p_values[name])]
             cells.setdefault(name, []).extend(texts)
-    best = best_of(results, [name for name in cells if name != ENSEMBLE])
+    best = results.selection.best_member
     rows = tuple((name, *texts, BEST if name == best else "") for name, texts in cells.items())
     title = f"Final models; p against the ensemble by {measures[0]}"
     return Sheet(title, (*columns, ""), rows)
@@ -154,12 +151,13 @@ def oracle_sheet(results: Results, contest: Contest) -> Sheet:
     """Return what the best member for every query would reach, were it known before."""
     measures = results.recipe.measures
     oracle = oracle_of(contest, measures)
-    rows = [(contest.best, *means_of(contest.members[contest.best], measures))]
-    if contest.ensemble is not None:
-        rows.append((contest.title, *means_of(contest.ensemble, measures)))
-    rows.append((ORACLE, *(number(oracle.get(measure, float("nan"))) for measure in measures)))
+    rows = (
+        (contest.best, *means_of(contest.members[contest.best], measures)),
+        (contest.title, *means_of(contest.ensemble, measures)),
+        (ORACLE, *(number(oracle.get(measure, float("nan"))) for measure in measures)),
+    )
     title = f"The best member chosen for every query after the fact, on {contest.place}"
-    return Sheet(title, ("", *measures), tuple(rows))
+    return Sheet(title, ("", *measures), rows)
 
 
 def oracle_of(contest: Contest, measures: Sequence[str]) -> dict[str, float]:
@@ -206,12 +204,10 @@ def _queries(evaluations: Mapping[str, Evaluation]) -> str:
 def _tests(results: Results, contest: Contest, compared: Comparison | None) -> dict[str, Any]:
     """Return p-values and the oracle, as JSON can hold them."""
     selection, measures = results.selection, results.recipe.measures
-    best, whole = best_of(results, selection.members), whole_subset(results)
-    subsets = {} if whole is None else _all_p_values(selection.subsets, whole, measures)
     return {
         "p_values": {
-            "members": _all_p_values(selection.members, best, measures),
-            "subsets": subsets,
+            "members": _all_p_values(selection.members, selection.best_member, measures),
+            "subsets": _all_p_values(results.averages, results.whole, measures),
             "final": {
                 name: _all_p_values(one.members, ENSEMBLE, measures)
                 for name, one in results.outcomes.items()

@@ -7,18 +7,16 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 
 from rankinite import __version__
 from rankinite.core.files import atomic_folder
 from rankinite.experiments.runs.bench import bench_of
-from rankinite.experiments.runs.folder import write_json
+from rankinite.experiments.runs.folder import DONE, RunFolder, write_json
 from rankinite.experiments.runs.work import HowWell, Work
 
 # Of keys: units of other code are other units.
 FORMAT = 1
 KEY_LENGTH = 20
-DONE = "unit.json"
 
 
 @dataclass(frozen=True)
@@ -63,19 +61,21 @@ class Done:
     seconds: float
 
 
-def do_unit(path: Path, unit: Unit) -> Done:
+def do_unit(folder: RunFolder, unit: Unit) -> Done:
     """Do a unit in the folder of a run; called in worker processes."""
     begun = time.perf_counter()
-    bench = bench_of(path)
+    bench = bench_of(folder)
     with atomic_folder(bench.folder.unit(unit.key)) as into:
         how_well = unit.work.do(bench, unit.key, into)
         done = Done(how_well, time.perf_counter() - begun)
-        write_json(into / DONE, {"name": unit.name, "seconds": done.seconds, **asdict(how_well)})
+        sizes = {file.name: file.stat().st_size for file in sorted(into.iterdir())}
+        said = {"name": unit.name, "seconds": done.seconds, **asdict(how_well), "sizes": sizes}
+        write_json(into / DONE, said)
     bench.folder.checkpoint(unit.key).unlink(missing_ok=True)
     return done
 
 
-def seconds_of(path: Path, unit: Unit) -> float:
+def seconds_of(folder: RunFolder, unit: Unit) -> float:
     """Return how long a unit took that is done."""
-    found = json.loads((bench_of(path).folder.unit(unit.key) / DONE).read_text("utf-8"))
+    found = json.loads((folder.unit(unit.key) / DONE).read_text("utf-8"))
     return float(found["seconds"])

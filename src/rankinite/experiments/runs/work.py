@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankinite.combine.scaling import Scaling
 from rankinite.combine.score_features import FEATURE_NAMES, score_features
+from rankinite.core.errors import ModelFileError
+from rankinite.core.files import atomic_write
 from rankinite.data.augment import augment
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.shared import beside
@@ -24,7 +27,11 @@ from rankinite.rankers.learner import Learner
 from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 
+Features = NDArray[np.float32]
+
 SPREAD = "spread.json"
+# Of a matrix that is written in parts.
+ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -87,13 +94,13 @@ class Fit:
                 train, self.samples.fraction, self.samples.times, seed=self.cut.stage.seed
             )
         ranker: Any = self.new_ranker()
-        ranker.fit(
-            train,
-            valid=valid,
-            checkpoint=bench.folder.checkpoint(key),
-            callbacks=callbacks,
-            **self.options(bench),
-        )
+        checkpoint = bench.folder.checkpoint(key)
+        options = {"valid": valid, "callbacks": callbacks, **self.options(bench)}
+        try:
+            ranker.fit(train, checkpoint=checkpoint, **options)
+        except ModelFileError:
+            checkpoint.unlink(missing_ok=True)  # it was damaged, and the training begins anew
+            ranker.fit(train, checkpoint=checkpoint, **options)
         fitted: Learner = ranker
         return fitted
 
@@ -147,12 +154,19 @@ class GatherScores:
         added[rows] = score_features(scores[rows], inside.offsets)
         save_array(into / ADDED, added)
         write_json(beside(into / WIDE), list(FEATURE_NAMES))
-        shape = (data.n_docs, data.n_features + added.shape[1])
-        wide = np.lib.format.open_memmap(into / WIDE, "w+", np.float32, shape)
-        wide[:, : data.n_features] = data.base
-        wide[:, data.n_features :] = added
-        wide.flush()
+        _save_beside(into / WIDE, data.base, added)
         return HowWell(f"{len(rows):,} documents")
+
+
+def _save_beside(path: Path, base: Features, added: Features) -> None:
+    """Write two matrices side by side, a few rows at a time; a full disk is an error, no signal."""
+    shape = (len(base), base.shape[1] + added.shape[1])
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    with atomic_write(path) as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, len(base), ROWS):
+            rows = slice(start, start + ROWS)
+            file.write(np.hstack([base[rows], added[rows]]).astype("<f4", copy=False).tobytes())
 
 
 def _rows(data: RankingData) -> Any:
@@ -214,14 +228,15 @@ class Spread:
     def do(self, bench: Bench, key: str, into: Path) -> HowWell:
         """Measure the spread."""
         data = bench.train_with(self.features)
-        scores = np.concatenate(
-            [
-                bench.model(fit, self.parts.scoring).predict(cut.pair(data)[1])
-                for fit, cut in zip(self.parts.fits, self.cuts, strict=True)
-            ]
-        )
-        found = Scaling.fit(scores[None])
-        spread = {"mean": float(found.means[0]), "scale": float(found.scales[0])}
+        found = [
+            Scaling.fit(bench.model(fit, self.parts.scoring).predict(cut.pair(data)[1])[None])
+            for fit, cut in zip(self.parts.fits, self.cuts, strict=True)
+        ]
+        # Bags rank alike: their average spreads about as far as they do in the mean.
+        spread = {
+            "mean": float(np.mean([one.means[0] for one in found])),
+            "scale": float(np.mean([one.scales[0] for one in found])),
+        }
         write_json(into / SPREAD, spread)
         return HowWell(f"deviation {spread['scale']:.4g}")
 

@@ -26,9 +26,18 @@ T = TypeVar("T")
 
 
 class Workers(Protocol):
-    """Who does units of work; how many at once are its slots."""
+    """Who does units of work.
+
+    Attributes
+    ----------
+    slots
+        How many at once.
+    share_a_fate
+        Whether all go if one of them dies.
+    """
 
     slots: int
+    share_a_fate: bool
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Begin a piece of work."""
@@ -44,6 +53,7 @@ class InProcess:
     """The process itself, one unit after the other; parallel kernels have all threads."""
 
     slots = 1
+    share_a_fate = True
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Do a piece of work at once."""
@@ -71,6 +81,8 @@ class Processes:
     threads
         How many threads each may use.
     """
+
+    share_a_fate = True
 
     def __init__(self, slots: int, threads: int) -> None:
         self.slots = slots
@@ -112,6 +124,8 @@ class Cluster:
         Of a scheduler, such as ``tcp://10.0.0.1:8786``; or ``local:4`` for a cluster of four
         processes on this machine.
     """
+
+    share_a_fate = False
 
     def __init__(self, address: str) -> None:
         distributed = _distributed()
