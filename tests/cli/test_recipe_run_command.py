@@ -55,10 +55,13 @@ def test_all_mistakes_of_a_recipe_with_their_lines_and_nothing_is_begun(call):
         (["--test", "none.txt"], 1, "none.txt: there is no such file"),
         (["--cluster", "local:2"], 2, "say one"),
         (["--out", "train.txt"], 1, "this is a file; expected a folder"),
-        (["--test", "narrow.txt"], 1, "--n-features 4"),
+        (["--test", "narrow.txt"], 1, "narrow.txt: lacks the features '2', '3', '4'; if"),
+        (["--train", "narrow.txt", "--test", "test.txt"], 1,
+         "narrow.txt: lacks the features '2', '3', '4', which test.txt has; if they are 0 all over "
+         "and were left out, say --n-features 4"),
         (["--query-file", "sizes", "--test", "test.txt"], 2, "FILE.query"),
     ],
-)
+)  # fmt: skip
 def test_wrong_use_is_a_sentence(call, options, code, words):
     Path("narrow.txt").write_text("3 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     Path("sizes").write_text("2\n")

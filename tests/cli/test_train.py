@@ -328,3 +328,13 @@ def test_wrong_configurations_are_told_by_file_and_key(train, text, words, code)
 
 def test_an_absent_configuration_is_named(train):
     assert "absent.toml: there is no such file" in train("--config absent.toml", code=1)
+
+
+def test_a_training_file_that_lacks_the_last_features(train):
+    Path("narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    Path("wide.txt").write_text("1 qid:1 1:0.5 2:0.5\n0 qid:1 1:0.1\n")
+    said = train("narrow.txt --valid wide.txt --out m.rk", code=1)
+    assert (
+        "narrow.txt: lacks the features '2', which wide.txt has; if they are 0 all over and were "
+        "left out, say --n-features 2"
+    ) in said

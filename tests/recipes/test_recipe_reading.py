@@ -60,10 +60,9 @@ def test_the_shipped_recipes_have_the_papers_models(name):
     assert recipe.training_sets.keys() == {"aug50", "aug70"}
     assert (recipe.parts, recipe.train_parts, recipe.measures) == (10, 6, ("NDCG@10", "ERR"))
     for model in recipe.models.values():
-        ranker = model.new_ranker(7)
+        ranker = RANKERS[model.ranker](**model.parameters)
         ranker._check_parameters()
         ranker._check_measures()
-        assert ranker.random_state == 7
 
 
 def test_the_winner_has_the_papers_numbers():
@@ -178,6 +177,12 @@ MISTAKES = [
     ('[models.".a"]\nranker = "MART"\n', 1, "'.a' is to be the name of files"),
     ('[models.""]\nranker = "MART"\n', 1, "'' is to be the name of files"),
     ('[models."a\\u0007"]\nranker = "MART"\n', 1, "is to be the name of files"),
+    ('[models."a."]\nranker = "MART"\n', 1, "'a.' is to be the name of files"),
+    (f'[models.{"a" * 51}]\nranker = "MART"\n', 1, "has 51 letters; give one of at most 50"),
+    (f'name = "{"a" * 51}"\n' + MODEL, 1, "has 51 letters; give one of at most 50"),
+    (MODEL + '[models.m1]\nranker = "MART"\n', 3,
+     "'m1' and 'M1' are to be the names of files, and some disks take"),
+    ('[models.Ensemble]\nranker = "MART"\n', 1, "'Ensemble' is what the average of models is"),
     ('[models.ensemble]\nranker = "MART"\n', 1, "'ensemble' is what the average of models is"),
     (MODEL + "n_trees = 0\n", 3, "models.M1.n_trees must be a whole number of at least 1; got 0"),
     (MODEL + "num_leaves = 3\n", 3, "there is no key 'num_leaves'; it is called 'n_leaves' here"),
@@ -199,6 +204,11 @@ MISTAKES = [
     ('[models.M1]\nranker = "MART"\nper_query = true\n', 1, "per_query is for chances"),
     ('[models.M1]\ntrained_as = "M2"\nper_query = true\n', 2, "no other model 'M2'; there is none"),
     ('[models.M1]\ntrained_as = "M1"\nper_query = true\n', 2, "no other model 'M1'"),
+    ('[models.M1]\nranker = "MART"\nloss = "logstic"\nper_query = true\n', 3, "M1.loss must be"),
+    ('[models.M1]\nranker = "MART"\nloss = "logstic"\n[models.M2]\ntrained_as = "M1"\n', 3,
+     "models.M1.loss must be one of"),
+    ('[defaults.MART]\nloss = 1\n[models.M1]\nranker = "MART"\n[models.M2]\ntrained_as = "M1"\n', 2,
+     "defaults.MART.loss must be one of"),
     (MODEL + '[models.M2]\ntrained_as = "M1"\nper_query = true\n', 4, "which must be a MART with"),
     ('[combination]\nchoose = "named"\n' + MODEL, 2, "is 'named', but [subsets] names none"),
     ('[combination]\nchoose = "nmed"\n' + MODEL, 2, "must be one of 'named', 'every', 'greedy'"),
@@ -206,6 +216,8 @@ MISTAKES = [
     ("[subsets]\na = []\n" + MODEL, 2, "subsets.a is empty; name at least one model"),
     ('[subsets]\n"a b" = ["M1", "M1"]\n' + MODEL, 2, "subsets.\"a b\" has 'M1' twice"),
     ('[subsets]\na = ["M1",\n"M2"]\n' + MODEL, 3, "there is no model 'M2'; expected one of 'M1'"),
+    ('[subsets]\n"" = ["M1"]\n' + MODEL, 2, 'subsets."" has no name that a table could show'),
+    ('[subsets]\n"a\\n" = ["M1"]\n' + MODEL, 2, "has no name that a table could show"),
     ("[subsets]\na = 3\n" + MODEL, 2, "subsets.a must be a list of texts; got 3"),
 ]  # fmt: skip
 
@@ -273,6 +285,18 @@ def test_files_that_are_not_there():
     Path("bad.toml").write_bytes(b"a = '\xff'")
     with pytest.raises(rk.FileFormatError, match="is no TOML file"):
         read_recipe("bad.toml")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_recipe():
+    Path("mine.toml").write_text(MODEL, encoding="utf-8-sig")
+    assert read_recipe("mine.toml").text == MODEL
+
+
+def test_names_of_files_are_not_too_long():
+    names = ["a" * 50, "\N{GRINNING FACE}" * 50]
+    text = "".join(f'[models."{name}"]\nranker = "MART"\n' for name in names)
+    for name in recipe_of("x.toml", text).models:
+        Path(f"{name}.rk").touch()
 
 
 def test_a_file_comes_before_a_name_that_is_none():

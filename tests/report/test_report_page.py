@@ -137,6 +137,16 @@ def test_the_headline_by_hand(results, page):
     ) in page.text
 
 
+def test_the_headline_counts_the_models_of_the_ensemble(results):
+    # The best member was trained again to compare with, though it is none of the ensemble.
+    best = results.selection.best_member
+    chosen = tuple(name for name in ("M1", "M5", "M9") if name != best)
+    fewer = replace(results, selection=replace(results.selection, chosen=chosen))
+    text = Page(report_html(fewer)).text
+    assert f"the ensemble of {len(chosen)} models reaches" in text
+    assert f"{best} is the best single model by the held-out parts; it is not in the" in text
+
+
 def test_every_mean_is_on_the_page(results, page):
     evaluations = [*results.selection.members.values(), *results.selection.subsets.values()]
     for outcome in results.outcomes.values():

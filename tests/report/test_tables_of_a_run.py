@@ -15,7 +15,7 @@ from scipy.stats import ttest_rel
 from rankinite.combine.subsets import Subset, SubsetSearch
 from rankinite.data.describe import describe
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import Evaluation
+from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.experiments.recipes.recipe import FINAL_TABLE, MEMBERS_TABLE
 from rankinite.experiments.runs.contest import contest_of, gain_over
 from rankinite.experiments.runs.results import ENSEMBLE, Outcome, Results, Selection
@@ -151,13 +151,39 @@ def test_without_further_sets_members_meet_all_models():
     assert found.values["compared_on"] == "held-out"
 
 
-def test_the_best_member_outside_the_ensemble_gives_way_to_the_best_inside():
+def test_the_best_member_outside_the_ensemble_is_told():
     results = hand_made_results()
-    test = results.outcomes["test"]
-    inside = {n: one for n, one in test.members.items() if n != "M2"}
-    found = tables_of(replace(results, outcomes={"test": replace(test, members=inside)}))
-    assert found.sheets[2].rows[0] == ("M1", "0.1000", "0.1000", "0.074", "best member")
-    assert any("M2, the best member of all, is not in the ensemble" in n for n in found.notes)
+    found = tables_of(replace(results, selection=replace(results.selection, chosen=("M1",))))
+    assert "M2, the best member, is not in the ensemble." in found.notes
+    assert not any("not in the ensemble" in note for note in tables_of(results).notes)
+
+
+@pytest.mark.parametrize("name", ["Trees", "all models"])
+def test_subsets_are_tested_against_all_models_though_no_subset_is_that(name):
+    recipe = fake_recipe({"M1": "MART", "M2": "MART", "M3": "MART"}, {name: ("M1", "M2")})
+    results = fake_results(recipe)
+    scores, data = results.selection.scores, results.selection.data
+    # Scores of unit variance, added up; means do not change an order.
+    (whole,) = evaluate_all(
+        [sum(one / one.std() for one in scores.values())], data, MEASURES, drop_single_label=False
+    )
+    whole_name = {"Trees": "all models", "all models": "average of all models"}[name]
+    values = tables_of(results).values
+    assert values["subsets"][whole_name] == pytest.approx(whole.mean)
+    trees = results.selection.subsets[name].per_query["ERR"]
+    expected = ttest_rel(trees, whole.per_query["ERR"], nan_policy="omit").pvalue
+    assert values["p_values"]["subsets"][name]["ERR"] == pytest.approx(expected, rel=1e-9)
+    sheet = tables_of(results).sheets[1]
+    assert sheet.title.endswith(f"; p against {whole_name} by NDCG@10")
+    assert [row[:2] for row in sheet.rows] == [(whole_name, "M1-M3"), (name, "M1, M2")]
+    assert (sheet.rows[0][-2], sheet.rows[0][-1]) == ("", "chosen")
+
+
+def test_without_subsets_members_meet_all_models():
+    results = fake_results(fake_recipe(subsets={}), sets=())
+    found = tables_of(results)
+    assert [sheet.title.split()[0] for sheet in found.sheets] == ["Members", "p-values", "The"]
+    assert found.sheets[1].rows[-1][0] == contest_of(results).title == "all models"
 
 
 def test_the_best_subset_of_a_search_is_listed_if_it_has_no_name():

@@ -30,13 +30,13 @@ def whole(tmp_path_factory):
 
 def by_hand(parameters, folds=3, seed=3):
     """Return the value of every fold: fit and evaluate, without anything of the driver."""
-    # All queries, in the order in which the recipe's ten parts have them.
+    # All queries, in the order in which the recipe's four parts have them.
     given = sweep_data()
-    data = rk.concat(given.split(10, seed=seed))
+    data = rk.concat(given.split(4, seed=seed))
     binned = BinnedData.make(given.X, given.feature_names, most_bins=255, seed=seed)
     values = []
     for fold, (train, valid) in enumerate(data.folds(folds, seed=seed)):
-        random_state = int(child_seed(seed, "sweep", "A", "fold", fold).generate_state(1)[0])
+        random_state = int(child_seed(seed, "sweep", "S", "fold", fold).generate_state(1)[0])
         model = rk.LambdaMART(
             "ERR", n_trees=12, min_docs_in_leaf=2, random_state=random_state, **parameters
         ).fit(train, valid=valid, binned=binned)
@@ -106,9 +106,9 @@ def test_the_best_parameters_are_in_the_recipe(whole):
     assert sweep.best.value == max(t.value for t in sweep.trials if not t.is_pruned)
     assert sweep.best.value > sweep.own.value
     new, old = read_recipe(folder / "recipe.toml"), micro_recipe()
-    assert new.models["A"].parameters == {**old.models["A"].parameters, **sweep.best.parameters}
-    assert {k: v for k, v in new.models.items() if k != "A"} == {
-        k: v for k, v in old.models.items() if k != "A"
+    assert new.models["S"].parameters == {**old.models["S"].parameters, **sweep.best.parameters}
+    assert {k: v for k, v in new.models.items() if k != "S"} == {
+        k: v for k, v in old.models.items() if k != "S"
     }
     comments = [line.partition("#")[2] for line in RECIPE.splitlines() if "#" in line]
     text = (folder / "recipe.toml").read_text()
@@ -179,26 +179,75 @@ def test_another_sweep_in_the_folder_is_refused(tmp_path):
         micro_sweep("one", trials=1, folds=3, seed=4)
     with pytest.raises(DataError, match="not those that this run began with"):
         run_sweep(
-            micro_recipe(), "A", sweep_data(seed=1), out="one", space=SPACE, folds=2, jobs=1
+            micro_recipe(), "S", sweep_data(seed=1), out="one", space=SPACE, folds=2, jobs=1
         )  # fmt: skip
     (tmp_path / "one" / "settings.json").unlink()
     with pytest.raises(UsageError, match="a run is in this folder"):
         micro_sweep("one", trials=1, folds=2)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("folds = 3", "folds = 4"),
+        ('["NDCG@3", "ERR"]', '["NDCG@3", "ERR", "MAP"]'),
+        ("seed = 3", "seed = 4"),
+        ('loss = "logistic"\nn_trees = 4', 'loss = "logistic"\nn_trees = 5'),
+        ("folds = 2", "folds = 3"),
+    ],
+)
+def test_score_features_of_another_kind_are_another_sweep(old, new):
+    assert RECIPE.count(old) == 1
+    other = RECIPE.replace(old, new)
+    options = {"trials": 1, "folds": 2, "space": {"n_leaves": "2,3"}, "seed": 3}
+    micro_sweep("b", model="B", **options)
+    with pytest.raises(UsageError, match="has another score features; ask for the same again"):
+        micro_sweep("b", other, model="B", **options)
+    # Without such features all of that is the same sweep.
+    micro_sweep("s", **options)
+    micro_sweep("s", other, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("rankinite", "version of rankinite"), ("parts", "parts")]
+)
+def test_another_version_or_other_parts_are_another_sweep(name, told, monkeypatch):
+    options = {"trials": 1, "folds": 2, "space": {"n_leaves": "2,3"}}
+    micro_sweep("s", **options)
+    recipe = RECIPE
+    if name == "rankinite":
+        monkeypatch.setattr("rankinite.experiments.sweeps.settings.__version__", "0.0.0")
+    else:
+        recipe = RECIPE.replace("parts = 4\n", "parts = 5\n", 1)
+    with pytest.raises(UsageError, match=f"has another {told}; ask for the same again"):
+        micro_sweep("s", recipe, **options)
+
+
 def test_samples_and_score_features_and_nets():
-    sweep = micro_sweep("b", model="B", space={"max_depth": "none,2"}, folds=2)
+    sweep = micro_sweep("a", model="A", space={"max_depth": "none,2"}, folds=2)
     assert {trial.parameters["max_depth"] for trial in sweep.trials} == {None, 2}
     assert sweep.importances is None
+    sweep = micro_sweep("b", model="B", space={"max_depth": "1,2"}, folds=2)
+    assert {trial.parameters["max_depth"] for trial in sweep.trials} == {1, 2}
     sweep = micro_sweep("n", model="N", space=None, trials=2, folds=2)
     for trial in sweep.trials:
         assert trial.parameters["hidden"] in range(10, 31, 5)
         assert 1e-4 <= trial.parameters["learning_rate"] <= 1e-2
 
 
+def test_lists_are_tried(tmp_path):
+    options = {"model": "N", "folds": 2, "pruning": False}
+    sweep = micro_sweep("n", space={"hidden": "[3,2],4"}, **options)
+    tried = [trial.parameters["hidden"] for trial in sweep.trials]
+    assert sorted(tried, key=repr) == [4, [3, 2]]
+    assert sweep.trials == micro_sweep("n", space={"hidden": [(3, 2), 4]}, **options).trials
+    best = read_recipe(tmp_path / "n" / "recipe.toml").models["N"].parameters["hidden"]
+    assert best == (sweep.best.parameters["hidden"] if sweep.is_better else 3)
+
+
 def test_what_cannot_be_swept(tmp_path):
     cases = [
-        ({"model": "E"}, "micro has no model 'E'; it has 'A', 'B', 'N', 'C', 'D'"),
+        ({"model": "E"}, "micro has no model 'E'; it has 'A', 'B', 'N', 'C', 'D', 'S'"),
         ({"model": "D"}, "D takes the training of C; sweep C"),
         ({"search": "tpee"}, "search must be one of"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
@@ -218,5 +267,5 @@ def test_what_cannot_be_swept(tmp_path):
 def test_a_recipe_by_its_file(tmp_path):
     (tmp_path / "micro.toml").write_text(RECIPE)
     options = {"space": {"n_leaves": "2,3"}, "folds": 2, "jobs": 1}
-    sweep = run_sweep("micro.toml", "A", sweep_data(), out="file", **options)
+    sweep = run_sweep("micro.toml", "S", sweep_data(), out="file", **options)
     assert sweep.trials == micro_sweep("value", **options).trials

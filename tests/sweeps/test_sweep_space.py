@@ -22,13 +22,13 @@ from rankinite.experiments.sweeps.space import (
 MODELS = micro_recipe().models
 
 
-def one(text, name="learning_rate", model="A"):
+def one(text, name="learning_rate", model="S"):
     return space_of(MODELS[model], {name: text})[name]
 
 
 def test_the_papers_grids():
     """Ensemble, Sec. 4.2: leaves 50 to 400 by 30, five rates; 10 to 30 units by 5, 1e-4 to 1e-2."""
-    trees = space_of(MODELS["A"], papers_space("LambdaMART", "tpe"))
+    trees = space_of(MODELS["S"], papers_space("LambdaMART", "tpe"))
     assert trees["n_leaves"].values == (50, 80, 110, 140, 170, 200, 230, 260, 290, 320, 350, 380)
     assert trees["learning_rate"].values == (0.01, 0.05, 0.1, 0.3, 0.5)
     assert n_points(trees) == 60
@@ -50,6 +50,11 @@ def test_kinds_of_values():
     assert one("mse,newton", "criterion") == Choice(("mse", "newton"))
     assert one("NDCG@5,ERR", "measure") == Choice(("NDCG@5", "ERR"))
     assert one("true,false", "per_query", "C") == Choice((True, False))
+    assert one("[3,2], 4,[ 5 ]", "hidden", "N") == Choice(([3, 2], 4, [5]))
+    assert one([(3, 2), 4], "hidden", "N") == Choice(([3, 2], 4))
+    assert one("MAP(relevant=2, empty=0),ERR", "measure") == Choice(
+        ("MAP(relevant=2, empty=0)", "ERR")
+    )
     assert one("2..100", "n_leaves") == Range(2, 100, whole=True)
     assert not one("2..100", "n_leaves").is_log
     assert one("2..200", "n_leaves").is_log
@@ -95,6 +100,8 @@ def test_steps_of_hundredths_are_what_one_writes(low, more, step):
         ("n_leaves", "9..2", "the first number must be below the second"),
         ("n_leaves", "4,4", "one of its values twice"),
         ("n_leaves", "4,,5", "has an empty value"),
+        ("n_leaves", "[4,5],6", "n_leaves must be a whole number from 2 to 65536; got [4, 5]"),
+        ("n_leaves", "[4,5", "got '[4,5'"),
         ("n_leaves", [], "has no values"),
         ("n_leaves", 4, "n_leaves is 4; expected values"),
         ("measure", "NGCD", "no measure 'NGCD'"),
@@ -109,7 +116,7 @@ def test_wrong_values(name, text, words):
 
 def test_all_mistakes_at_once():
     with pytest.raises(UsageError) as problem:
-        space_of(MODELS["A"], {"n_leaves": "1", "learning_rate": "0.1", "nope": "1"})
+        space_of(MODELS["S"], {"n_leaves": "1", "learning_rate": "0.1", "nope": "1"})
     lines = str(problem.value).splitlines()
     assert lines[0] == "sweep: 2 mistakes:"
     assert len(lines) == 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, MissingExtraError
 from rankinite.experiments.sweeps.pruning import best_so_far, floors_of, looks, pruned_after
-from rankinite.experiments.sweeps.space import Choice, Range, Steps
+from rankinite.experiments.sweeps.space import Choice, Range, Steps, points_of
 from rankinite.experiments.sweeps.studies import (
     JOURNAL,
     SEARCHES,
@@ -121,6 +121,22 @@ def test_a_damaged_journal_is_a_sentence(tmp_path):
     (tmp_path / JOURNAL).write_bytes(b"nonsense\nmore\n")
     with pytest.raises(DataError, match=r"optuna\.log: is damaged"):
         Journal(tmp_path, FINITE)
+
+
+def test_lists_come_back_as_they_were(tmp_path):
+    # Warnings are errors here, and Optuna has no lists.
+    space = {"a": Choice(([3, 2], 4, [5])), "b": Choice((True, None))}
+    trials = []
+    for search in ("tpe", "random"):
+        points = asked(space, search, 1, [], 0, 9)
+        assert sorted(points, key=repr) == sorted(points_of(space), key=repr)
+        trials = [a_trial(k, point, k / 10) for k, point in enumerate(points)]
+    journal = Journal(tmp_path, space)
+    for trial in trials:
+        journal.add(trial)
+    assert Journal(tmp_path, space).trials() == trials
+    more = [a_trial(k, {"a": [3, 2], "b": True}, k % 4) for k in range(6, 12)]
+    assert importances(space, [*trials, *more], 0).keys() == {"a", "b"}
 
 
 def test_importances():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from rankinite.cli.parameters import Parameters
+from rankinite.cli.searching import Searching
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.wording import some_of
@@ -30,6 +31,23 @@ Jobs = Annotated[
         "--jobs", "-j", min=1, help="How many models are trained at once. (Default: one a core.)"
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="<address>",
+        help="Train on a Dask cluster: the scheduler's address, or local:4. Its workers must see "
+        "the folder that is written to.",
+    ),
+]
+RecipeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="winner, winner-small, winner-tiny, or a TOML file.",
+        show_default=False,
+    ),
+]
+TrainFile = Annotated[Path, typer.Option("--train", help="The training data.", show_default=False)]
 Measures = Annotated[
     str, typer.Option("--measures", "--measure", "-m", help="What to compute, separated by commas.")
 ]
@@ -118,6 +136,15 @@ class Loading:
                 "--top-grade how large labels can be"
             ) from None
 
+    def load_alike(
+        self, data: RankingData, source: Path, path: Path, terminal: Terminal
+    ) -> RankingData:
+        """Load another data set, whose features also are those of one loaded from a source."""
+        found = self.load_like(data, source, path, terminal)
+        refuse_narrow_text(path, found, data.feature_names)
+        refuse_narrow_text(source, data, found.feature_names, f", which {path} has")
+        return found
+
 
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
@@ -126,6 +153,12 @@ def _names(text: str) -> list[str]:
             f"--labels {text!r} has an empty name; expected names such as clicks,dwell"
         )
     return names
+
+
+def refuse_two_places(command: str, jobs: int | None, cluster: str | None) -> None:
+    """Refuse to train both on this machine and on others."""
+    if jobs is not None and cluster is not None:
+        raise UsageError(f"{command}: --jobs is for this machine, --cluster for others; say one")
 
 
 def load_ranker(path: Path) -> Learner | Combination:
@@ -138,13 +171,15 @@ def load_ranker(path: Path) -> Learner | Combination:
     return cast("Learner | Combination", load_model(path))
 
 
-def refuse_narrow_text(path: Path, found: RankingData, expected: Sequence[str]) -> None:
+def refuse_narrow_text(
+    path: Path, found: RankingData, expected: Sequence[str], known: str = ""
+) -> None:
     """Say what to do with a text file that lacks the last features: it may only end in zeros."""
     given = found.feature_names
     if format_of(path) != "parquet" and tuple(expected[: len(given)]) == given != tuple(expected):
         raise DataError(
-            f"{path}: lacks the features {some_of(expected[len(given) :])}; if they are 0 all "
-            f"over and were left out, say --n-features {len(expected)}"
+            f"{path}: lacks the features {some_of(expected[len(given) :])}{known}; if they are 0 "
+            f"all over and were left out, say --n-features {len(expected)}"
         )
 
 
@@ -172,7 +207,7 @@ class Testing:
     drop_single_label: DropSingleLabel = False
 
 
-GROUPS = (Loading, Parameters, Terminal, Testing)
+GROUPS = (Loading, Parameters, Searching, Terminal, Testing)
 
 
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:

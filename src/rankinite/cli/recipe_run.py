@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankinite.cli.findings import show_written_findings
-from rankinite.cli.options import Jobs, Loading, refuse_narrow_text
+from rankinite.cli.options import (
+    Cluster,
+    Jobs,
+    Loading,
+    RecipeName,
+    TrainFile,
+    refuse_two_places,
+)
 from rankinite.cli.targets import refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rankinite.data.ranking_data import RankingData
 
 log = logging.getLogger("rankinite")
 
 
 def run(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE",
-            help="winner, winner-small, winner-tiny, or a TOML file.",
-            show_default=False,
-        ),
-    ],
-    train: Annotated[Path, typer.Option("--train", help="The training data.", show_default=False)],
+    recipe: RecipeName,
+    train: TrainFile,
     valid: Annotated[
         Path | None,
         typer.Option(help="Data for the last table; nothing is learned from them."),
@@ -40,14 +44,7 @@ def run(
         typer.Option("--out", "-o", help="The folder of the run. (Default: the recipe's name.)"),
     ] = None,
     jobs: Jobs = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<address>",
-            help="Train on a Dask cluster: the scheduler's address, or local:4. Its workers must "
-            "see the folder of the run.",
-        ),
-    ] = None,
+    cluster: Cluster = None,
     *,
     loading: Loading,
     terminal: Terminal,
@@ -61,31 +58,18 @@ def run(
     from rankinite.experiments.recipes.read import read_recipe
     from rankinite.experiments.runs.run import run_recipe
 
-    if jobs is not None and cluster is not None:
-        raise UsageError("recipe run: --jobs is for this machine, --cluster for others; say one")
+    refuse_two_places("recipe run", jobs, cluster)
     chosen = read_recipe(recipe)
     target = Path(chosen.name) if out is None else out
     refuse_file_as_folder(target)
-    if loading.query_file is not None and (valid or test):
-        raise UsageError(
-            "recipe run: --query-file belongs to one data set, and here are several; put the group "
-            "sizes of each beside it, as FILE.query"
-        )
     if loading.top_grade is None:
         loading = replace(loading, top_grade=chosen.top_grade)
     terminal.expect_compiling()
-    data = loading.load(train, terminal)
-    others = {}
-    for name, path in (("valid", valid), ("test", test)):
-        if path is not None:
-            others[name] = loading.load_like(data, train, path, terminal)
-            refuse_narrow_text(path, others[name], data.feature_names)
+    sets = _load_sets(loading, terminal, train, {"valid": valid, "test": test})
     try:
         done = run_recipe(
             chosen,
-            data,
-            others.get("valid"),
-            others.get("test"),
+            **sets,
             out=target,
             jobs=jobs,
             cluster=cluster,
@@ -95,3 +79,18 @@ def run(
         log.info("stopped; %s keeps what is done, and the same command goes on from there", target)
         raise
     show_written_findings(terminal, done.tables, done.written)
+
+
+def _load_sets(
+    loading: Loading, terminal: Terminal, train: Path, others: Mapping[str, Path | None]
+) -> dict[str, RankingData]:
+    """Load the training data, and all others that were named."""
+    named = {name: path for name, path in others.items() if path is not None}
+    if loading.query_file is not None and named:
+        raise UsageError(
+            "recipe run: --query-file belongs to one data set, and here are several; put the group "
+            "sizes of each beside it, as FILE.query"
+        )
+    data = loading.load(train, terminal)
+    found = {name: loading.load_alike(data, train, path, terminal) for name, path in named.items()}
+    return {"train": data, **found}

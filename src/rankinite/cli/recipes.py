@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rankinite.cli.options import RecipeName
 from rankinite.cli.terminal import Terminal
 
 
@@ -48,12 +49,7 @@ def show(
 
 
 def check(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE", help="A TOML file, or winner, winner-small or winner-tiny."
-        ),
-    ],
+    recipe: RecipeName,
     *,
     terminal: Terminal,
 ) -> None:

@@ -14,7 +14,7 @@ import typer
 from rankinite.cli.inspect import show_importances
 from rankinite.cli.interrupt import Interruption
 from rankinite.cli.names import short_names
-from rankinite.cli.options import Loading, load_ranker, refuse_narrow_text
+from rankinite.cli.options import Loading, load_ranker
 from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
@@ -165,8 +165,7 @@ def _load_sets(
     sets = {}
     names = _set_names(chosen, paths)
     for name, path in zip(names, paths, strict=True):
-        sets[name] = loading.load_like(data, Path(str(chosen.train)), path, terminal)
-        refuse_narrow_text(path, sets[name], data.feature_names)
+        sets[name] = loading.load_alike(data, Path(str(chosen.train)), path, terminal)
     return data, sets
 
 

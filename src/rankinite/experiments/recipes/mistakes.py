@@ -28,12 +28,18 @@ class Mistakes:
         self._owner = owner
         self._lines = key_lines(text)
         self._found: list[tuple[int, str]] = []
+        self._paths: set[KeyPath] = set()
 
     def add(self, path: KeyPath, sentence: str) -> None:
         """Note a mistake of a key, or of what it should have stood in."""
+        self._paths.add(path)
         while path and path not in self._lines:
             path = path[:-1]
         self._found.append((self._lines.get(path, 1), sentence))
+
+    def has(self, path: KeyPath) -> bool:
+        """Tell whether a mistake of a key was noted."""
+        return path in self._paths
 
     def refuse(self) -> None:
         """Raise an error if there was a mistake; it lists all in the order of their lines."""

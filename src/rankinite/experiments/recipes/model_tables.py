@@ -25,6 +25,7 @@ from rankinite.experiments.recipes.recipe import ORIGINAL, Model, Samples, Score
 from rankinite.models import RANKERS
 
 SEED, BAGS, TRAINED_AS, PER_QUERY = "random_state", "bags", "trained_as", "per_query"
+LOSS = "loss"
 MODELS, DEFAULTS = "models", "defaults"
 # What a model is, besides the parameters of its ranker.
 OWN: Mapping[str, Constraint] = {
@@ -138,11 +139,17 @@ class ModelTables:
             if key != SEED
         }
         parameters |= self._sound_measures(path, ranker, parameters)
-        self._try(path, lambda: RANKERS[ranker](**parameters)._check_parameters())
+        if not self._is_loss_wrong(name, ranker, given):
+            self._try(path, lambda: RANKERS[ranker](**parameters)._check_parameters())
         return self._described(
             Model(name, values.get("description", ""), ranker, parameters, train, features,
                   values.get(BAGS, 1))
         )  # fmt: skip
+
+    def _is_loss_wrong(self, name: str, ranker: str, given: Mapping[str, Any]) -> bool:
+        """Tell whether a mistake of the loss was noted: what follows from it is none."""
+        table = (MODELS, name) if LOSS in given else (DEFAULTS, ranker)
+        return self._mistakes.has((*table, LOSS))
 
     def _ranker_of(self, path: KeyPath, given: Mapping[str, Any]) -> str | None:
         ranker = given.get("ranker")
@@ -261,7 +268,9 @@ class ModelTables:
             )  # fmt: skip
             return None
         model = own[other]
-        if model is not None and model.parameters.get("loss") != "logistic":
+        if model is None or self._is_loss_wrong(other, model.ranker, tables[other]):
+            return None
+        if model.parameters.get(LOSS) != "logistic":
             self._mistakes.add(
                 place, f"{spelled(path)} is trained as {other!r}, which must be a MART with "
                 'loss = "logistic": only its scores can be given in two ways'
@@ -276,8 +285,8 @@ class ModelTables:
         parts = [model.ranker]
         if "measure" in model.parameters:
             parts[0] += f" for {model.parameters['measure']}"
-        if "loss" in model.parameters:
-            parts[0] += f" {model.parameters['loss']}"
+        if LOSS in model.parameters:
+            parts[0] += f" {model.parameters[LOSS]}"
         if model.parameters.get(PER_QUERY):
             parts.append("scores normalised per query")
         if model.train != ORIGINAL:

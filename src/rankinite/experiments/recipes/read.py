@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from rankinite.experiments.recipes.recipe import (
     ALL,
     CHOICES,
     EVERY,
+    MOST_EXHAUSTIVE,
     NAMED,
     ORIGINAL,
     TABLES,
@@ -33,8 +34,8 @@ from rankinite.experiments.recipes.shipped import SHIPPED, shipped_text
 from rankinite.measures.graded import GradedMeasure
 from rankinite.measures.text import parse_measure
 
-# So many models have 32,767 subsets.
-MOST_FOR_EVERY = 15
+# Of a name: with an ending it is that of a file, which has 255 bytes at most, a letter up to four.
+MOST_LETTERS = 50
 # What tables call the average of the models.
 RESERVED = "ensemble"
 PLACE = re.compile(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
@@ -96,7 +97,7 @@ def read_recipe(given: str | Path) -> Recipe:
             f"there is no recipe {str(given)!r}; give one of {some_of(SHIPPED)}, or a TOML file"
         )
     try:
-        return recipe_of(str(given), path.read_text("utf-8"))
+        return recipe_of(str(given), path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise FileFormatError(path, "there is no such file") from None
     except UnicodeDecodeError as problem:
@@ -148,8 +149,7 @@ class _Reader:
         tables = top.get(MODELS, {})
         if not tables:
             self._mistakes.add((MODELS,), "there are no models; give one, such as [models.M1]")
-        for model in tables:
-            self._check_name((MODELS, model), model)
+        self._check_models(list(tables))
         models = reader.read(tables)
         self._check_scorers(features, models, tables)
         subsets = self._subsets(tables)
@@ -175,14 +175,32 @@ class _Reader:
 
     def _check_name(self, path: KeyPath, name: str) -> None:
         """Note a name that no file or folder can have everywhere."""
-        fits = name.strip() == name != "" and name.isprintable() and not name.startswith(".")
+        fits = name.strip(" .") == name != "" and name.isprintable()
         if not fits or set(name) & set('/\\:*?"<>|'):
             self._mistakes.add(
                 path, f"{name!r} is to be the name of files; give one without any of "
                 '/ \\ : * ? " < > |, and without a dot or a space at its ends'
             )  # fmt: skip
-        elif name == RESERVED and path[0] == MODELS:
-            self._mistakes.add(path, f"{name!r} is what the average of models is called")
+        elif len(name) > MOST_LETTERS:
+            self._mistakes.add(
+                path, f"{name!r} is to be the name of files, and has {len(name)} letters; give one "
+                f"of at most {MOST_LETTERS}"
+            )  # fmt: skip
+
+    def _check_models(self, names: Sequence[str]) -> None:
+        """Note names of models that are none of files, or of another's."""
+        known: dict[str, str] = {}
+        for name in names:
+            path = (MODELS, name)
+            self._check_name(path, name)
+            other = known.setdefault(name.casefold(), name)
+            if other != name:
+                self._mistakes.add(
+                    path, f"{name!r} and {other!r} are to be the names of files, and some disks "
+                    "take them for the same; give names that differ in more than capital letters"
+                )  # fmt: skip
+            if name.casefold() == RESERVED:
+                self._mistakes.add(path, f"{name!r} is what the average of models is called")
 
     def _data(self) -> dict[str, Any]:
         found = self._mistakes.values(("data",), self._given.get("data", {}), DATA, PAPERS_DATA)
@@ -257,6 +275,8 @@ class _Reader:
         found = {}
         for name, given in self._given.get(SUBSETS, {}).items():
             path = (SUBSETS, name)
+            if not name.strip() or not name.isprintable():
+                self._mistakes.add(path, f"{spelled(path)} has no name that a table could show")
             if not self._mistakes.check(path, given, Texts()):
                 continue
             if not given:
@@ -277,10 +297,10 @@ class _Reader:
         path = ("combination", "choose")
         if choose == NAMED and not subsets and not self._given.get(SUBSETS):
             self._mistakes.add(path, "combination.choose is 'named', but [subsets] names none")
-        if choose == EVERY and n_models > MOST_FOR_EVERY:
+        if choose == EVERY and n_models > MOST_EXHAUSTIVE:
             self._mistakes.add(
                 path, f"combination.choose is 'every', and {n_models} models have too many subsets "
-                f"(up to {MOST_FOR_EVERY} models it can be); choose 'greedy' or 'named'"
+                f"(up to {MOST_EXHAUSTIVE} models it can be); choose 'greedy' or 'named'"
             )  # fmt: skip
         return choose, float(found["level"])
 

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankinite.models import RANKERS
-from rankinite.rankers.learner import Learner
-
 # The training set that every recipe has.
 ORIGINAL = "original"
 
 # How the subset of models is chosen by the first stage.
 NAMED, EVERY, GREEDY, ALL = "named", "every", "greedy", "all"
 CHOICES = (NAMED, EVERY, GREEDY, ALL)
+# Of so many models every subset can be measured: there are 32,767.
+MOST_EXHAUSTIVE = 15
 
 MEMBERS_TABLE, SUBSETS_TABLE, FINAL_TABLE = "members", "subsets", "final"
 P_VALUES_TABLE, ORACLE_TABLE = "p-values", "oracle"
@@ -76,10 +75,6 @@ class Model:
     features: str | None = None
     bags: int = 1
     trained_as: str | None = None
-
-    def new_ranker(self, seed: int) -> Learner:
-        """Return the ranker, not yet fitted."""
-        return RANKERS[self.ranker](**self.parameters, random_state=seed)
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def _of_models(results: Results, contest: Contest) -> dict[str, Any]:
     likeness = likeness_of(contest.scores, contest.data.offsets)
     return {
         "members": members_sheet(results),
-        "best_names": result.best_names(results),
+        "best": results.selection.best_member,
         "curves": materials.curve_panels(results),
         "without_curves": materials.without_curves(results),
         "importances": materials.importances_of(results),

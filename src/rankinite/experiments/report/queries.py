@@ -69,7 +69,7 @@ class Differences:
 
 def differences_of(contest: Contest, measure: str) -> Differences | None:
     """Return how the ensemble fares against the best member; None if no query tells."""
-    if contest.ensemble is None or measure not in contest.ensemble.per_query:
+    if measure not in contest.ensemble.per_query:
         return None
     whole = contest.ensemble.per_query[measure]
     single = contest.members[contest.best].per_query[measure]

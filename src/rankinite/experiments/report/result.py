@@ -10,10 +10,8 @@ from rankinite.experiments.report.wording import counted, signed
 from rankinite.experiments.runs.contest import (
     HELD_OUT,
     Contest,
-    best_of,
     counts,
     gain_over,
-    whole_subset,
 )
 from rankinite.experiments.runs.results import ENSEMBLE, Results
 from rankinite.experiments.runs.tables import oracle_of
@@ -57,7 +55,7 @@ def headline_of(results: Results, contest: Contest) -> Headline:
     """Return the result by every measure that counts."""
     measures = results.recipe.measures
     best, ensemble = contest.members[contest.best], contest.ensemble
-    if ensemble is None or not counts([ensemble], measures[0]):
+    if not counts([ensemble], measures[0]):
         absent = f"No ensemble could be compared with a single model on {contest.place}."
         return Headline((absent,), (), contest.title, contest.best)
     oracle = oracle_of(contest, measures)
@@ -87,13 +85,12 @@ def _card(
 
 def _means(results: Results, contest: Contest, ensemble: Evaluation, best: Evaluation) -> str:
     first = results.recipe.measures[0]
-    n_models = len(contest.members)
-    if contest.name == HELD_OUT:
-        subset = results.recipe.subsets.get(whole_subset(results) or "", ())
-        n_models = len(subset) or n_models
+    # On the held-out parts, which chose some of them, it is the average of all.
+    models = contest.members if contest.name == HELD_OUT else results.selection.chosen
+    n_models = counted(len(models), "model")
     n_queries = counted(ensemble.n_queries[first], "query", "queries")
     return (
-        f"On {n_queries} of {contest.place} the ensemble of {counted(n_models, 'model')} reaches "
+        f"On {n_queries} of {contest.place} the ensemble of {n_models} reaches "
         f"{first} {number(ensemble.mean[first])}; the best single model, {contest.best}, reaches "
         f"{number(best.mean[first])}."
     )
@@ -110,10 +107,3 @@ def _judgement(ensemble: Evaluation, best: Evaluation, measure: str) -> str:
         return f"The difference of {signed(gain.mean)} may be chance ({p})."
     word = "better" if gain.mean > 0 else "worse"
     return f"The ensemble is significantly {word}, by {number(abs(gain.mean))} ({p})."
-
-
-def best_names(results: Results) -> tuple[str, str]:
-    """Return the best member on the held-out parts, and the best of those trained again."""
-    again = [n for one in results.outcomes.values() for n in one.members if n != ENSEMBLE]
-    best = best_of(results, results.selection.members)
-    return best, best_of(results, dict.fromkeys(again)) if again else best

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.experiments.report.drawing import Scale
 from rankinite.experiments.report.wording import signed
-from rankinite.experiments.runs.contest import Contest, Gain, gain_over, whole_subset
+from rankinite.experiments.runs.contest import Contest, Gain, gain_over
 from rankinite.experiments.runs.results import Results
 from rankinite.experiments.runs.texts import number, short_form
 
@@ -60,21 +60,14 @@ class Spans:
 
 def subset_spans(results: Results) -> Spans | None:
     """Return the chart of subsets against all models; None if there is nothing to compare."""
-    whole, first = whole_subset(results), results.recipe.measures[0]
-    if whole is None:
-        return None
-    found = results.selection.subsets
-    chosen = set(results.selection.chosen)
-    subsets = results.recipe.subsets
-    details = {name: short_form(subsets.get(name, ())) for name in found}
-    accent = {name for name in found if set(subsets.get(name, ())) == chosen}
-    return _spans(found, whole, first, details, accent)
+    found, chosen = results.averages, set(results.selection.chosen)
+    details = {name: short_form(results.models_of(name)) for name in found}
+    accent = {name for name in found if set(results.models_of(name)) == chosen}
+    return _spans(found, results.whole, results.recipe.measures[0], details, accent)
 
 
 def final_spans(results: Results, contest: Contest) -> Spans | None:
     """Return the chart of members against the ensemble; None if there is nothing to compare."""
-    if contest.ensemble is None:
-        return None
     details = {contest.best: "best single model"}
     first = results.recipe.measures[0]
     return _spans(contest.systems, contest.title, first, details, {contest.title})

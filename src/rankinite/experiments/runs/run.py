@@ -24,7 +24,7 @@ from rankinite.data.scores import save_scores
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.experiments.findings import Findings
 from rankinite.experiments.recipes.read import read_recipe
-from rankinite.experiments.recipes.recipe import ALL, EVERY, NAMED, Recipe
+from rankinite.experiments.recipes.recipe import ALL, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
 from rankinite.experiments.report.page import report_html
 from rankinite.experiments.runs.bench import Bench, bench_of
 from rankinite.experiments.runs.carry_out import carry_out
@@ -33,7 +33,7 @@ from rankinite.experiments.runs.facts import facts_of
 from rankinite.experiments.runs.folder import MODEL, REPORT, TRAIN, RunFolder, write_text
 from rankinite.experiments.runs.plan import Member, Plan
 from rankinite.experiments.runs.prepare import prepare, with_top_grade
-from rankinite.experiments.runs.results import ENSEMBLE, Outcome, Results, Selection
+from rankinite.experiments.runs.results import ENSEMBLE, Outcome, Results, Selection, averages_of
 from rankinite.experiments.runs.run_log import logged_to
 from rankinite.experiments.runs.tables import per_query_csv, tables_of
 from rankinite.experiments.runs.work import read_spread
@@ -45,8 +45,6 @@ log = logging.getLogger("rankinite")
 Floats = NDArray[np.float64]
 
 VALID, TEST = "valid", "test"
-# With every subset of more members than this, a search would not end.
-MOST_EXHAUSTIVE = 15
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "joblib")
 
 
@@ -179,7 +177,7 @@ class _Running:
         data = self.plan.first.outside(self.sets[TRAIN])
         scores = {name: self.bench.scores(unit.key) for name, unit in units.items()}
         members = _evaluated(scores, data, self.recipe.measures)
-        averages = _averages(scores, self.recipe.subsets)
+        averages = averages_of(scores, self.recipe.subsets)
         search = self._search(scores, data)
         first = self.recipe.measures[0]
         return Selection(
@@ -284,18 +282,6 @@ def _evaluated(
 ) -> dict[str, Evaluation]:
     found = evaluate_all(list(scores.values()), data, measures, drop_single_label=False)
     return dict(zip(scores, found, strict=True))
-
-
-def _averages(
-    scores: Mapping[str, Floats], subsets: Mapping[str, tuple[str, ...]]
-) -> dict[str, Floats]:
-    """Return the average of every subset, of scores on one scale."""
-    rows = np.stack(list(scores.values()))
-    scaled = dict(zip(scores, Scaling.fit(rows).apply(ENSEMBLE, list(scores), rows), strict=True))
-    return {
-        name: weighted_sum(np.stack([scaled[one] for one in members]), np.ones(len(members)))
-        for name, members in subsets.items()
-    }
 
 
 def _versions() -> dict[str, str]:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rankinite import __version__
 from rankinite.core.errors import DataError, UsageError
 from rankinite.experiments.recipes.recipe import ORIGINAL, Model, Recipe
-from rankinite.experiments.runs.folder import STATE, RunFolder, write_json
+from rankinite.experiments.runs.folder import SETTINGS, STATE, RunFolder, write_json
+from rankinite.experiments.runs.plan import Plan
 from rankinite.experiments.sweeps.space import Space
-
-SETTINGS = "settings.json"
 
 
 @dataclass(frozen=True)
@@ -57,23 +57,32 @@ class Settings:
         """Return all that trials depend on, by what a person would call it."""
         model, recipe = self.model, self.recipe
         samples = None if model.train == ORIGINAL else asdict(recipe.training_sets[model.train])
-        features = None if model.features is None else asdict(recipe.features[model.features])
         fixed = {k: v for k, v in model.parameters.items() if k not in self.space}
         return {
+            "version of rankinite": __version__,
             "model": model.name,
             "space": {name: str(domain) for name, domain in self.space.items()},
             "search": self.search,
             "batch": self.batch,
             "folds": self.folds,
+            "parts": recipe.parts,
             "measure": self.measure,
             "seed": self.seed,
             "pruning": self.pruning,
             "ranker": model.ranker,
             "other parameters": fixed,
             "training set": samples,
-            "score features": features,
-            "models of score features": [asdict(one) for one in self.scorers],
+            "score features": self._features(),
         }
+
+    def _features(self) -> dict[str, Any] | None:
+        """Return what score features are, with the key of all that they depend on but the data."""
+        if self.model.features is None:
+            return None
+        plan = Plan(self.recipe, digest="")
+        unit = plan.member(self.model.name, plan.final).features
+        key = None if unit is None else unit.key
+        return {**asdict(self.recipe.features[self.model.features]), "key": key}
 
 
 def check_settings(folder: RunFolder, settings: Settings) -> None:

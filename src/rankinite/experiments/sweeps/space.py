@@ -208,10 +208,22 @@ def _listed(name: str, given: Any) -> list[Any]:
 
 def _items(name: str, text: str) -> list[Any]:
     """Return the values of a text with commas, as TOML reads them; or else as texts."""
-    parts = [part.strip() for part in text.split(",")]
+    parts = [part.strip() for part in _apart(text)]
     if not all(parts):
         raise UsageError(f"{name}={text} has an empty value; {SYNTAX}")
     return [_item(part) for part in parts]
+
+
+def _apart(text: str) -> list[str]:
+    """Cut a text at its commas, but for those within brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def _item(text: str) -> Any:
@@ -219,7 +231,7 @@ def _item(text: str) -> Any:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-    return value if isinstance(value, bool | int | float | str) else text
+    return value if isinstance(value, bool | int | float | str | list) else text
 
 
 def _choice(name: str, items: Sequence[Any], constraint: Constraint) -> Choice:
@@ -276,7 +288,8 @@ def _is_whole(constraint: Constraint, low: float) -> bool:
 def _checked(name: str, value: Any, constraint: Constraint) -> Any:
     if not constraint.allows(value):
         raise UsageError(f"{name} must be {constraint}; got {value!r}")
-    return from_toml(value, constraint)
+    # As files of trials give it back.
+    return list(value) if isinstance(value, tuple) else from_toml(value, constraint)
 
 
 def _try_alone(model: Model, name: str, domain: Domain) -> None:

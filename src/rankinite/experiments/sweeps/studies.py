@@ -6,6 +6,7 @@ from the seed and the batches before it, so that a sweep that was killed asks th
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,15 @@ from typing import Any
 
 from rankinite.core.errors import DataError, MissingExtraError
 from rankinite.core.seeds import child_seed, generator
-from rankinite.experiments.sweeps.space import Domain, Range, Space, Steps, n_points, points_of
+from rankinite.experiments.sweeps.space import (
+    Choice,
+    Domain,
+    Range,
+    Space,
+    Steps,
+    n_points,
+    points_of,
+)
 from rankinite.experiments.sweeps.trials import Fold, Trial
 
 TPE, GRID, RANDOM = "tpe", "grid", "random"
@@ -134,8 +143,15 @@ def _key(parameters: Mapping[str, Any]) -> str:
     return repr(sorted(parameters.items()))
 
 
+def _for_optuna(value: Any) -> Any:
+    """Return a value that Optuna can keep: it has no lists."""
+    return json.dumps(value) if isinstance(value, list) else value
+
+
 def _exact(domain: Domain, value: Any) -> Any:
     """Return the value as a person would write it: one of the steps, or with a few digits."""
+    if isinstance(domain, Choice):
+        return next((one for one in domain.values if _for_optuna(one) == value), value)
     if isinstance(domain, Steps):
         return min(domain.values, key=lambda known: abs(known - value))
     if isinstance(domain, Range) and not domain.whole:
@@ -171,7 +187,7 @@ def _distribution(domain: Domain) -> Any:
     if isinstance(domain, Steps):
         kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
         return kind(domain.low, domain.values[-1], step=domain.step)
-    return kinds.CategoricalDistribution(domain.values)
+    return kinds.CategoricalDistribution([_for_optuna(one) for one in domain.values])
 
 
 def _frozen(trial: Trial, space: Space) -> Any:
@@ -181,7 +197,7 @@ def _frozen(trial: Trial, space: Space) -> Any:
     return optuna.trial.create_trial(
         state=states.PRUNED if trial.is_pruned else states.COMPLETE,
         value=trial.value,
-        params=dict(trial.parameters),
+        params={name: _for_optuna(value) for name, value in trial.parameters.items()},
         distributions=_distributions(space),
         intermediate_values=dict(trial.best_so_far),
         user_attrs={
@@ -195,7 +211,7 @@ def _thawed(found: Any, space: Space) -> Trial:
     """Return a trial from what Optuna has kept of it."""
     return Trial(
         found.number,
-        {name: found.params[name] for name in space},
+        {name: _exact(domain, found.params[name]) for name, domain in space.items()},
         _folds(found.user_attrs["folds"]),
         {int(number): value for number, value in sorted(found.intermediate_values.items())},
         found.state == the_optuna().trial.TrialState.PRUNED,

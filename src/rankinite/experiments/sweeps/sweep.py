@@ -17,14 +17,18 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.shared import fingerprint
 from rankinite.experiments.recipes.read import read_recipe
 from rankinite.experiments.recipes.recipe import ORIGINAL, Model, Recipe
-from rankinite.experiments.runs.bench import TRAIN
 from rankinite.experiments.runs.carry_out import carry_out
 from rankinite.experiments.runs.compiling import compile_kernels
 from rankinite.experiments.runs.cuts import Cut
 from rankinite.experiments.runs.cuts import Fold as CutFold
-from rankinite.experiments.runs.folder import RunFolder
+from rankinite.experiments.runs.folder import TRAIN, RunFolder
 from rankinite.experiments.runs.plan import Plan, cost_of
-from rankinite.experiments.runs.prepare import refuse_samples, share
+from rankinite.experiments.runs.prepare import (
+    numbers_of_bins,
+    refuse_samples,
+    share,
+    with_top_grade,
+)
 from rankinite.experiments.runs.run_log import logged_to
 from rankinite.experiments.runs.units import Unit
 from rankinite.experiments.runs.workers import Workers, new_workers, opened
@@ -53,7 +57,6 @@ from rankinite.experiments.sweeps.work import SweepFit, read_curve
 from rankinite.measures.graded import GradedMeasure
 from rankinite.measures.text import parse_measure
 from rankinite.models import RANKERS
-from rankinite.rankers.tree_ranker import TreeRanker
 
 log = logging.getLogger("rankinite")
 
@@ -119,16 +122,13 @@ def run_sweep(
     progress
         Who wants to know how far it is.
     """
+    read = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     for name, value, least in (("folds", folds, 2), ("batch", batch, 1), ("trials", trials, 1)):
         if value is not None:
             check("sweep", name, value, Whole(least))
-    read = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     chosen, domains, decides = check_sweep(read, model, space=space, search=search, measure=measure)
-    refuse_samples(TRAIN, train)
-    if train.n_queries < folds:
-        raise UsageError(
-            f"sweep: {train.n_queries} queries cannot be cut into {folds} folds; ask for fewer"
-        )
+    data = with_top_grade(read, train)
+    _check_data(data, folds)
     settings = Settings(
         recipe=read,
         model=chosen,
@@ -139,20 +139,38 @@ def run_sweep(
         pruning=pruning,
         batch=batch,
         seed=read.seed if seed is None else seed,
-        data=fingerprint(train),
+        data=fingerprint(data),
     )
     wanted = _n_trials(trials, search, n_points(domains))
-    folder = RunFolder(out)
+    return _swept(settings, data, wanted, RunFolder(out), (jobs, cluster), progress or Silent())
+
+
+def _swept(
+    settings: Settings,
+    data: RankingData,
+    wanted: int,
+    folder: RunFolder,
+    where: tuple[int | None, str | None],
+    progress: Progress,
+) -> Sweep:
+    """Carry out a sweep that was checked."""
     with quietly(), folder.locked(), logged_to(folder):
         check_settings(folder, settings)
-        watcher = progress or Silent()
-        share({TRAIN: train}, _numbers_of_bins(settings), folder, watcher)
-        with opened(new_workers(jobs, cluster)) as workers:
-            sweeping = _Sweeping(settings, folder, workers, watcher)
+        share({TRAIN: data}, _bins(settings), folder, progress, {TRAIN: settings.data})
+        with opened(new_workers(*where)) as workers:
+            sweeping = _Sweeping(settings, folder, workers, progress)
             found = tuple(sweeping.go(wanted))
             own = sweeping.own()
-        shares = importances(domains, found, settings.seed)
+        shares = importances(settings.space, found, settings.seed)
         return write_results(Sweep(settings, found, own, shares), folder)
+
+
+def _check_data(train: RankingData, folds: int) -> None:
+    refuse_samples(TRAIN, train)
+    if train.n_queries < folds:
+        raise UsageError(
+            f"sweep: {train.n_queries} queries cannot be cut into {folds} folds; ask for fewer"
+        )
 
 
 def check_sweep(
@@ -205,17 +223,13 @@ def _n_trials(given: int | None, search: str, points: float) -> int:
     return int(min(default if given is None else given, points))
 
 
-def _numbers_of_bins(settings: Settings) -> list[int]:
+def _bins(settings: Settings) -> list[int]:
     """Return the numbers of bins that trainings ask for, those that make features among them."""
-    models = [settings.model, *settings.scorers]
-    asks = {
-        int(one.parameters["most_bins"])
-        for one in models
-        if issubclass(RANKERS[one.ranker], TreeRanker)
-    }
     swept = settings.space.get("most_bins")
     values = () if swept is None else swept.values or ()
-    return sorted(asks | {int(value) for value in values})
+    models = [(one.ranker, one.parameters) for one in (settings.model, *settings.scorers)]
+    models += [(settings.model.ranker, {"most_bins": value}) for value in values]
+    return numbers_of_bins(models)
 
 
 @dataclass(frozen=True)
