@@ -1,6 +1,7 @@
 import errno
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,6 +125,15 @@ def test_a_unit_that_kills_its_worker_ends_the_run(folder, processes):
     assert attempts(folder, "bad") == 3
     go(others, folder)
     assert all(folder.is_done(one.key) for one in others)
+
+
+def test_a_worker_that_dies_without_work_is_replaced(folder, processes):
+    worker = processes.submit(os.getpid).result()
+    os.kill(worker, signal.SIGKILL)
+    time.sleep(0.5)
+    units = [unit(str(k)) for k in range(3)]
+    go(units, folder, processes)
+    assert all(folder.is_done(one.key) for one in units)
 
 
 def test_wrong_data_are_not_tried_again(folder):

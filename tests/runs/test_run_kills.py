@@ -16,7 +16,6 @@ import rankinite as rk
 # More of them, once in a while: RANKINITE_KILLS=200.
 KILLS = int(os.environ.get("RANKINITE_KILLS", "20"))
 RUN = ["recipe", "run", "micro.toml", "--train", "train.parquet", "--test", "test.parquet"]
-OPTIONS = ["--jobs", "1", "--quiet", "--out"]
 LIMITED = """\
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -33,10 +32,11 @@ def begin(tmp_path):
         rk.save(data, tmp_path / f"{name}.parquet")
     (tmp_path / "micro.toml").write_text(MICRO)
 
-    def start(out, *how):
+    def start(out, *how, jobs=1):
+        options = ["--jobs", str(jobs), "--quiet", "--out", out]
         with (tmp_path / "said.txt").open("w") as said:
             return subprocess.Popen(
-                [sys.executable, *(how or ["-m", "rankinite"]), *RUN, *OPTIONS, out],
+                [sys.executable, *(how or ["-m", "rankinite"]), *RUN, *options],
                 cwd=tmp_path,
                 env={**os.environ, "NUMBA_NUM_THREADS": "1"},
                 stdout=said,
@@ -79,9 +79,10 @@ def test_killed_and_started_again(begin, tmp_path):
     kills, folders = 0, 0
     while kills < KILLS:
         folders += 1
+        jobs = 1 + folders % 2
         out = tmp_path / f"killed-{folders}"
         while kills < KILLS:
-            running = begin(out.name)
+            running = begin(out.name, jobs=jobs)
             wait_for(running, out)
             # Later starts have less to do: most kills should hit the work, not its end.
             if not was_killed(running, moments.uniform(0.0, seconds / 2)):
