@@ -144,7 +144,7 @@ def test_wrong_data_are_not_tried_again(folder):
 
 
 def test_a_full_disk_ends_the_run_at_once(folder):
-    with pytest.raises(OSError, match="no space") as caught:
+    with pytest.raises(OSError, match="no space is left") as caught:
         go([unit("bad", "disk", 9)], folder)
     assert caught.value.errno == errno.ENOSPC
     assert attempts(folder, "bad") == 1

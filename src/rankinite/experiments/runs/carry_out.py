@@ -160,7 +160,7 @@ class _Carrying:
         else:
             count = MOST_FAILURES
         if count >= MOST_FAILURES and self.problem is None:
-            self.problem = _told(f"{self.title}, {unit.name}", problem, self.failures[unit.key])
+            self.problem = self._told(unit, problem)
 
     def _a_worker_died(self) -> None:
         """Replace the workers; whatever ran beside the one that died has gone, too."""
@@ -175,23 +175,23 @@ class _Carrying:
                 self.suspects.add(unit.key)
         self.workers.renew()
 
+    def _told(self, unit: Unit, problem: BaseException) -> BaseException:
+        """Return the error that ends a run, with the name of the unit."""
+        if _is_full_disk(problem):
+            return OSError(errno.ENOSPC, "no space is left", str(self.folder.path))
+        goes_on = "all that is done is kept, and the same command goes on from there"
+        if isinstance(problem, RunError):
+            words = f"{problem}; {goes_on}"
+        elif isinstance(problem, RankiniteError):
+            words = str(problem)
+        else:
+            words = f"{type(problem).__name__}: {problem}; {goes_on}"
+        count = self.failures[unit.key]
+        times = f"failed {count} times" if count > 1 else "failed"
+        error = RunError(f"{self.title}, {unit.name}: {times}: {words}")
+        error.__cause__ = problem
+        return error
+
 
 def _is_full_disk(problem: BaseException) -> bool:
     return isinstance(problem, OSError) and problem.errno == errno.ENOSPC
-
-
-def _told(name: str, problem: BaseException, count: int) -> BaseException:
-    """Return the error that ends a run, with the name of the unit."""
-    if _is_full_disk(problem):
-        return problem
-    times = f"failed {count} times" if count > 1 else "failed"
-    goes_on = "all that is done is kept, and the same command goes on from there"
-    if isinstance(problem, RunError):
-        words = f"{problem}; {goes_on}"
-    elif isinstance(problem, RankiniteError):
-        words = str(problem)
-    else:
-        words = f"{type(problem).__name__}: {problem}; {goes_on}"
-    error = RunError(f"{name}: {times}: {words}")
-    error.__cause__ = problem
-    return error

@@ -9,13 +9,18 @@ import time
 SECONDS = 0.5
 
 
-def end_with_parent() -> None:
-    """End this process as soon as the one that started it is gone.
+def end_with(parent: int) -> None:
+    """End this process as soon as the one that started it is gone, if it is not gone already.
 
     Nothing is lost: what a unit has not finished is not there, and the next run goes on from the
     checkpoint of its training.
+
+    Parameters
+    ----------
+    parent
+        The number of that process.
     """
-    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
 def _watch(parent: int) -> None:

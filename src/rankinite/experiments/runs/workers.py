@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from rankinite.core.errors import MissingExtraError, UsageError
 from rankinite.core.params import Whole, check
-from rankinite.experiments.runs.orphans import end_with_parent
+from rankinite.experiments.runs.orphans import end_with
 
 LOCAL = "local:"
 THREADS = "NUMBA_NUM_THREADS"
@@ -96,7 +96,8 @@ class Processes:
             self.slots,
             timeout=None,
             env={THREADS: str(self.threads)},
-            initializer=end_with_parent,
+            initializer=end_with,
+            initargs=(os.getpid(),),
         )
         return made
 
