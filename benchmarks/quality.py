@@ -19,35 +19,16 @@ import ast
 import os
 import sys
 import time
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from outcomes import Outcome
 
 MEASURES = ("NDCG@10", "ERR@10", "MAP")
 PEERS = ("lightgbm", "xgboost", "catboost")
-
-
-@dataclass
-class Outcome:
-    """What a system reached: for every measure one array a fold, one value a query."""
-
-    values: dict[str, list[NDArray[np.float64]]] = field(
-        default_factory=lambda: {name: [] for name in MEASURES}
-    )
-    n_trees: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def mean(self, measure: str) -> float:
-        """Return the mean over folds of the means over queries."""
-        return float(np.mean([np.nanmean(fold) for fold in self.values[measure]]))
-
-    def pooled(self, measure: str) -> NDArray[np.float64]:
-        """Return the values of the queries of all folds."""
-        return np.concatenate(self.values[measure])
 
 
 def main() -> int:
@@ -94,7 +75,7 @@ def _run_fold(
         outcome.seconds += (time.perf_counter() - start) / len(models)
         outcome.n_trees += [model.n_trees for model in models]
         _keep(outcome, models, parts[chosen.part])
-        reached = ", ".join(f"{m} {np.nanmean(outcome.values[m][-1]):.4f}" for m in MEASURES)
+        reached = ", ".join(f"{m} {outcome.last(m):.4f}" for m in MEASURES)
         trees = np.mean([model.n_trees for model in models])
         print(f"fold {fold}, {chosen.part}, {name}: {reached}; {trees:.0f} trees", flush=True)
 
@@ -104,8 +85,7 @@ def _keep(outcome: Outcome, models: list[Any], data: Any) -> None:
     import rankinite as rk
 
     found = [rk.evaluate(model.score(data), data, MEASURES).per_query for model in models]
-    for measure in MEASURES:
-        outcome.values[measure].append(np.mean([one[measure] for one in found], axis=0))
+    outcome.keep({m: np.mean([one[m] for one in found], axis=0) for m in MEASURES})
 
 
 def means_table(outcomes: dict[str, Outcome]) -> str:

@@ -1,6 +1,7 @@
-"""The systems of ``quality.py``: each trains with early stopping and returns how it scores.
+"""The systems of ``quality.py`` and ``winner.py``: each trains and returns how it scores.
 
-All stop by NDCG@10 of the validation set, and keep the number of trees that was best there.
+All stop by NDCG@10 of the validation set, and keep the number of trees that was best there; without
+a validation set, they keep all trees.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Fitted:
     n_trees: int
 
 
-Fit = Callable[[Plan, rk.RankingData, rk.RankingData, int], Fitted]
+Valid = rk.RankingData | None
+Fit = Callable[[Plan, rk.RankingData, Valid, int], Fitted]
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class System:
 
 
 def _lightgbm(objective: str) -> System:
-    def fit(plan: Plan, train: rk.RankingData, valid: rk.RankingData, seed: int) -> Fitted:
+    def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
         parameters = {
             "objective": objective,
             "metric": "ndcg",
@@ -79,16 +81,20 @@ def _lightgbm(objective: str) -> System:
             "verbosity": -1,
         }
         own = lgb.Dataset(train.X, train.y, group=train.sizes, params=parameters)
-        other = lgb.Dataset(valid.X, valid.y, group=valid.sizes, reference=own, params=parameters)
-        stop = lgb.early_stopping(plan.patience, verbose=False)
-        model = lgb.train(parameters, own, plan.n_trees, [other], callbacks=[stop])
-        best = model.best_iteration or plan.n_trees
+        judged: dict[str, Any] = {}
+        if valid is not None:
+            judged["valid_sets"] = [
+                lgb.Dataset(valid.X, valid.y, group=valid.sizes, reference=own, params=parameters)
+            ]
+            judged["callbacks"] = [lgb.early_stopping(plan.patience, verbose=False)]
+        model = lgb.train(parameters, own, plan.n_trees, **judged)
+        best = model.best_iteration if valid is not None else plan.n_trees
         return Fitted(lambda data: model.predict(data.X, num_iteration=best), best)
 
     return System(fit, by_chance=objective == "rank_xendcg")
 
 
-def _xgboost(plan: Plan, train: rk.RankingData, valid: rk.RankingData, seed: int) -> Fitted:
+def _xgboost(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
     parameters = {
         **xgboost_parameters(plan.n_leaves, plan.learning_rate),
         "max_bin": BINS,
@@ -97,19 +103,20 @@ def _xgboost(plan: Plan, train: rk.RankingData, valid: rk.RankingData, seed: int
     }
     # Quality is measured with its own default; see there why speed is not.
     del parameters["min_child_weight"]
-    own, other = (
+    own, *others = (
         xgb.DMatrix(part.X, part.y, qid=np.repeat(np.arange(part.n_queries), part.sizes))
         for part in (train, valid)
+        if part is not None
     )
     model = xgb.train(
         parameters,
         own,
         plan.n_trees,
-        evals=[(other, "valid")],
-        early_stopping_rounds=plan.patience,
+        evals=[(other, "valid") for other in others],
+        early_stopping_rounds=plan.patience if others else None,
         verbose_eval=False,
     )
-    kept = (0, model.best_iteration + 1)
+    kept = (0, model.best_iteration + 1 if others else plan.n_trees)
     return Fitted(
         lambda data: model.predict(xgb.DMatrix(data.X), iteration_range=kept).astype(np.float64),
         kept[1],
@@ -117,29 +124,29 @@ def _xgboost(plan: Plan, train: rk.RankingData, valid: rk.RankingData, seed: int
 
 
 def _catboost(loss: str) -> System:
-    def fit(plan: Plan, train: rk.RankingData, valid: rk.RankingData, seed: int) -> Fitted:
+    def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
+        stopping = {"od_type": "Iter", "od_wait": plan.patience, "use_best_model": True}
         model = catboost.CatBoost(
             {
+                **(stopping if valid is not None else {}),
                 "loss_function": loss,
                 "eval_metric": "NDCG:top=10;type=Exp;hints=skip_train~true",
                 "iterations": plan.n_trees,
                 "depth": plan.depth,
                 "learning_rate": plan.learning_rate,
                 "border_count": BINS - 1,
-                "od_type": "Iter",
-                "od_wait": plan.patience,
-                "use_best_model": True,
                 "random_seed": seed,
                 "thread_count": plan.threads,
                 "allow_writing_files": False,
                 "logging_level": "Silent",
             }
         )
-        own, other = (
+        own, *others = (
             catboost.Pool(part.X, part.y, group_id=np.repeat(np.arange(part.n_queries), part.sizes))
             for part in (train, valid)
+            if part is not None
         )
-        model.fit(own, eval_set=other)
+        model.fit(own, eval_set=others or None)
         return Fitted(lambda data: model.predict(data.X), model.tree_count_)
 
     return System(fit, by_chance=True)
@@ -157,7 +164,7 @@ def _common(plan: Plan, seed: int) -> dict[str, Any]:
 
 
 def _lambdamart(measure: str | None) -> System:
-    def fit(plan: Plan, train: rk.RankingData, valid: rk.RankingData, seed: int) -> Fitted:
+    def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
         measures = {} if measure is None else {"measure": measure}
         model = rk.LambdaMART(**{**_common(plan, seed), **plan.ours, **measures})
         model.fit(train, valid=valid)
@@ -167,7 +174,7 @@ def _lambdamart(measure: str | None) -> System:
 
 
 def _pointwise(kind: type[Any], **options: Any) -> System:
-    def fit(plan: Plan, train: rk.RankingData, valid: rk.RankingData, seed: int) -> Fitted:
+    def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
         model = kind(**_common(plan, seed), **options).fit(train, valid=valid)
         return Fitted(model.predict, model.n_trees_)
 
