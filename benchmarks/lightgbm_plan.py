@@ -16,9 +16,10 @@ import rankinite as rk
 from peers import BINS
 from rankinite.combine.scaling import Scaling
 from rankinite.combine.score_features import score_features
+from rankinite.core.arrays import save_array
 from rankinite.core.progress import Silent
 from rankinite.experiments.recipes.recipe import Recipe
-from rankinite.experiments.runs.bench import SCORES, Bench, save_array
+from rankinite.experiments.runs.bench import SCORES, Bench
 from rankinite.experiments.runs.carry_out import carry_out
 from rankinite.experiments.runs.cuts import Stage
 from rankinite.experiments.runs.folder import RunFolder

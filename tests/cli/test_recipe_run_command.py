@@ -1,10 +1,12 @@
 import json
+import time
 from pathlib import Path
 
 import pytest
 from micro_recipe import MICRO, micro_data
 
 import rankinite as rk
+from rankinite.cli import terminal
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 RUN = ["recipe", "run", "micro.toml", "--train", "train.txt", "--jobs", 1]
@@ -54,6 +56,7 @@ def test_all_mistakes_of_a_recipe_with_their_lines_and_nothing_is_begun(call):
         (["--train", "none.txt"], 1, "none.txt: there is no such file"),
         (["--test", "none.txt"], 1, "none.txt: there is no such file"),
         (["--cluster", "local:2"], 2, "say one"),
+        (["--top-grade", 4], 2, "--top-grade is 4, and the recipe says 3; leave out the flag"),
         (["--out", "train.txt"], 1, "this is a file; expected a folder"),
         (["--test", "narrow.txt"], 1, "narrow.txt: lacks the features '2', '3', '4'; if"),
         (["--train", "narrow.txt", "--test", "test.txt"], 1,
@@ -65,6 +68,8 @@ def test_all_mistakes_of_a_recipe_with_their_lines_and_nothing_is_begun(call):
 def test_wrong_use_is_a_sentence(call, options, code, words):
     Path("narrow.txt").write_text("3 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     Path("sizes").write_text("2\n")
+    if "--top-grade" in options:
+        Path("micro.toml").write_text(MICRO.replace("[data]\n", "[data]\ntop_grade = 3\n"))
     assert words in call(*RUN, *options, code=code)
     assert not Path("micro").exists()
 
@@ -82,3 +87,20 @@ def test_data_that_changed_under_a_run(call):
     assert "the train data are not those that this run began with" in said
     assert "name another folder" in said
     assert Path("micro/ensemble.rk").read_bytes() == before
+
+
+def test_a_cluster_that_cannot_be_is_told_before_data_are_loaded(call):
+    given = ["recipe", "run", "micro.toml", "--train", "none.txt", "--cluster", "local:x"]
+    assert "expected a number of workers, as in local:4" in call(*given, code=2)
+
+
+def test_lines_in_a_pipe_say_what_runs_before_anything_is_done(monkeypatch, capfd):
+    monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", 0.05)
+    with terminal.Lines().start("first stage", 3, "units") as task:
+        task.note("now M1")
+        deadline = time.monotonic() + 20
+        said = ""
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capfd.readouterr().err
+    assert said == "first stage: 0 of 3 units, now M1\n"

@@ -49,7 +49,7 @@ def test_a_sweep(call):
     found = json.loads(call(*arguments, "--json"))
     assert found["wrote"][0] == str(Path("s", "recipe.toml"))
     assert len(found["trials"]) == 6
-    best = found["best parameters"]
+    best = found["best_parameters"]
     assert read_recipe("s/recipe.toml").models["M"].parameters.items() >= best.items()
     assert "n_trees = 4  # few" in Path("s/recipe.toml").read_text()
 

@@ -2,6 +2,7 @@ import errno
 import os
 import signal
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from rankinite.core.errors import DataError, RunError
 from rankinite.core.progress import Silent
 from rankinite.experiments.runs.carry_out import carry_out
 from rankinite.experiments.runs.folder import RunFolder
-from rankinite.experiments.runs.units import Unit
+from rankinite.experiments.runs.units import Unit, do_unit
 from rankinite.experiments.runs.work import HowWell
 from rankinite.experiments.runs.workers import InProcess, Processes
 
@@ -30,6 +31,8 @@ class Misbehaving:
         counts.mkdir(exist_ok=True)
         attempt = len(list(counts.glob(f"{self.name}-*"))) + 1
         (counts / f"{self.name}-{attempt}").touch()
+        with (bench.folder.path / "order.txt").open("a") as order:
+            order.write(f"{self.name}\n")
         (into / "half.txt").write_text("half")
         if attempt <= self.times:
             self._go_wrong()
@@ -61,6 +64,10 @@ def attempts(folder, name):
     return len(list((folder.path / "counts").glob(f"{name}-*")))
 
 
+def order_of(folder):
+    return (folder.path / "order.txt").read_text().split()
+
+
 def go(units, folder, workers=None):
     carry_out(units, folder, workers or InProcess(), Silent(), "work")
 
@@ -77,8 +84,7 @@ def test_what_is_needed_comes_first_and_is_done_once(folder):
     go([unit("second", needs=[first], cost=9), unit("third", needs=[first], cost=9)], folder)
     assert folder.is_done(first.key)
     assert attempts(folder, "first") == 1
-    order = sorted((folder.path / "counts").iterdir(), key=lambda p: p.stat().st_mtime_ns)
-    assert order[0].name == "first-1"
+    assert order_of(folder)[0] == "first"
 
 
 def test_what_is_done_is_not_done_again(folder):
@@ -91,8 +97,7 @@ def test_what_is_done_is_not_done_again(folder):
 
 def test_long_units_begin_first(folder):
     go([unit("short", cost=1), unit("long", cost=5)], folder)
-    order = sorted((folder.path / "counts").iterdir(), key=lambda p: p.stat().st_mtime_ns)
-    assert [path.name for path in order] == ["long-1", "short-1"]
+    assert order_of(folder) == ["long", "short"]
 
 
 @pytest.mark.parametrize("how", ["error", "die"])
@@ -156,3 +161,58 @@ def test_keys_depend_on_what_is_done_and_not_on_names_or_costs():
     same = Unit("another name", one.work, (), 7.0)
     assert one.key == same.key
     assert one.key != unit("two").key
+
+
+def test_whoever_does_a_unit_finds_the_folder_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = RunFolder("run")
+    folder.make()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    class Elsewhere(InProcess):
+        def submit(self, function, *arguments):
+            monkeypatch.chdir(elsewhere)
+            future = super().submit(function, *arguments)
+            monkeypatch.chdir(tmp_path)
+            return future
+
+    one = unit("one")
+    go([one], folder, Elsewhere())
+    assert folder.is_done(one.key)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_scheduler_that_goes_away_is_a_sentence(folder):
+    class Gone(InProcess):
+        def submit(self, function, *arguments):
+            future = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    with pytest.raises(RunError, match="failed: the scheduler of the cluster is gone; all that is"):
+        go([unit("one")], folder, Gone())
+
+
+def test_the_checkpoint_of_a_unit_that_is_done_goes(folder):
+    one = unit("one")
+    go([one], folder)
+    folder.checkpoint(one.key).write_bytes(b"left by a run that was killed right then")
+    go([one], folder)
+    assert not folder.checkpoint(one.key).exists()
+
+
+def test_a_unit_that_is_done_is_not_done_again_by_a_second_worker(folder):
+    one = unit("one")
+    first, second = (do_unit(folder, one) for _ in range(2))
+    assert second == first
+    assert attempts(folder, "one") == 1
+
+
+def test_only_what_is_tried_again_is_said_to_be(folder, caplog):
+    with caplog.at_level("INFO", "rankinite"), pytest.raises(RunError):
+        go([unit("bad", "error", 9)], folder)
+    assert [record.message for record in caplog.records] == [
+        "unit bad failed (bad luck) and is tried again"
+    ] * 2

@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 
@@ -194,7 +195,7 @@ def test_a_folder_in_use_is_refused(recipe_of, tmp_path):
 
 def test_what_was_killed_half_way_is_cleared_away(recipe_of, tmp_path):
     folder = tmp_path / "run"
-    half = folder / "units" / ".0123.77.part"
+    half = folder / "units" / ".0123.77-0123abcd.part"
     half.mkdir(parents=True)
     (half / "model.rk").write_bytes(b"half")
     go(recipe_of())
@@ -224,18 +225,21 @@ def test_a_test_set_without_labels_is_scored(recipe_of, tmp_path):
 
 @pytest.mark.parametrize("choose", ["named", "every", "greedy"])
 def test_chosen_models_alone_are_trained_again(recipe_of, tmp_path, choose):
-    recipe = recipe_of(('choose = "all"', f'choose = "{choose}"\nlevel = 1.0'))
+    # N learns nothing, and whatever seems better is taken at level 1: any subset without it.
+    recipe = recipe_of(
+        ('choose = "all"', f'choose = "{choose}"\nlevel = 1.0'),
+        ("hidden = 3\nn_epochs = 3", "hidden = 3\nn_epochs = 1\nlearning_rate = 1e-9"),
+        ('Trees = ["A", "B"]', 'Trees = ["A", "B", "C", "D"]'),
+    )
     run = go(recipe)
     selection = run.results.selection
+    assert set(selection.chosen) < set(recipe.models)
+    assert selection.chosen == selection.search.best.members
     wanted = {*selection.chosen, selection.best_member}
     trained = {p.stem for p in (tmp_path / "run" / "models").iterdir()}
     assert trained == wanted
     assert run.ensemble.member_names_ == selection.chosen
-    # At level 1 whatever seems better is taken.
-    first = recipe.measures[0]
-    if selection.search.gain > 0:
-        assert selection.search.best.values[first] >= selection.search.full.values[first]
-        assert selection.chosen == selection.search.best.members
+    assert {name for name, one in run.results.facts.items() if one.is_final} == wanted
 
 
 def test_units_of_the_plan_are_unique(recipe_of):
@@ -349,3 +353,62 @@ def test_a_feature_called_like_score_features_is_refused(recipe_of):
     )
     with pytest.raises(DataError, match="'max of scores', as score features are called"):
         go(recipe_of(), train=named, valid=None, test=None)
+
+
+def test_a_spread_waits_for_the_features_that_it_reads(recipe_of, tmp_path):
+    plan = Plan(recipe_of(), "digest")
+    member = plan.member("B", plan.final)
+    assert member.features.key in {unit.key for unit in plan.spread(member).needs}
+
+
+def test_damaged_shared_data_are_written_again(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    found = bytes_of(tmp_path / "run")
+    shared = [name for name in found if name.startswith("data/train")]
+    cut, lost = (
+        next(tmp_path / "run" / name for name in shared if name.endswith(end))
+        for end in ("features.npy", "main-bins.npy")
+    )
+    cut.write_bytes(cut.read_bytes()[:-9])
+    lost.unlink()
+    go(recipe)
+    assert bytes_of(tmp_path / "run") == found
+
+
+def test_trainings_that_make_features_count_for_the_model_they_are_of(recipe_of, tmp_path):
+    run = go(recipe_of())
+    seconds = dict.fromkeys("ABCN", 0.0)
+    for path in (tmp_path / "run" / "units").glob("*/unit.json"):
+        found = json.loads(path.read_text())
+        if found["name"][0] in seconds and found["value"] is not None:
+            seconds[found["name"][0]] += found["seconds"]
+    told = {name: one.seconds for name, one in run.results.facts.items()}
+    assert told == pytest.approx({**seconds, "D": 0.0})
+
+
+def test_only_unfinished_work_of_the_run_itself_is_cleared_away(recipe_of, tmp_path):
+    other = tmp_path / "run" / "another" / "units" / ".0123.77-0123abcd.part"
+    mine = tmp_path / "run" / ".download.part"
+    other.mkdir(parents=True)
+    mine.write_text("not of the run")
+    go(recipe_of())
+    assert other.exists()
+    assert mine.exists()
+
+
+def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path, monkeypatch, caplog):
+    def refused(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("rankinite.experiments.runs.folder.fcntl.flock", refused)
+    with caplog.at_level("INFO", "rankinite"), RunFolder(tmp_path / "run").locked():
+        pass
+    assert "cannot be locked (No locks available)" in caplog.text
+
+
+def test_the_log_is_whole_and_others_are_shown_no_more_than_before(recipe_of, tmp_path, caplog):
+    with caplog.at_level("INFO", "rankinite"):
+        go(recipe_of())
+    assert not [record for record in caplog.records if record.levelname == "DEBUG"]
+    assert "final training: A bag 1 of 2 begins" in (tmp_path / "run" / "log.txt").read_text()

@@ -1,5 +1,6 @@
 """Who does the units does not matter: one process, two, or a Dask cluster."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -63,9 +64,17 @@ def test_workers_end_when_their_run_is_killed(tmp_path):
         worker = int(running.stdout.readline())
         running.kill()
     deadline = time.monotonic() + 30
-    while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
+    while is_alive(worker) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not Path(f"/proc/{worker}").exists()
+    assert not is_alive(worker)
+
+
+def is_alive(pid):
+    """Whether a process is there; one that has ended may wait for somebody who asks how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_threads_and_jobs_share_the_cores(monkeypatch):
@@ -101,3 +110,15 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"rankinite\[cluster\]"):
         new_workers(None, "local:2")
+
+
+def test_a_scheduler_without_workers_is_told(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(workers, "SECONDS_TO_ANSWER", 1.0)
+    with (
+        distributed.LocalCluster(
+            n_workers=0, dashboard_address=None, silence_logs=logging.ERROR
+        ) as cluster,
+        pytest.raises(UsageError, match="has no workers; start some with: dask worker"),
+    ):
+        new_workers(None, cluster.scheduler_address)

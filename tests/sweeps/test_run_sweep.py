@@ -61,9 +61,7 @@ def test_the_recipes_own_parameters_are_compared(whole):
     assert sweep.own.parameters == {"n_leaves": 4, "learning_rate": 0.15}
     values = by_hand(sweep.own.parameters)
     assert [fold.value for fold in sweep.own.folds] == pytest.approx(values, abs=1e-12)
-    assert json.loads((folder / "sweep.json").read_text())["recipe's own"]["value"] == (
-        sweep.own.value
-    )
+    assert json.loads((folder / "sweep.json").read_text())["own"]["value"] == (sweep.own.value)
 
 
 def test_a_recipe_that_no_trial_betters_stays_as_it_was(tmp_path):
@@ -269,3 +267,12 @@ def test_a_recipe_by_its_file(tmp_path):
     options = {"space": {"n_leaves": "2,3"}, "folds": 2, "jobs": 1}
     sweep = run_sweep("micro.toml", "S", sweep_data(), out="file", **options)
     assert sweep.trials == micro_sweep("value", **options).trials
+
+
+def test_parameters_that_no_recipe_can_have_are_refused_before_anything_is_trained(tmp_path):
+    # D takes the training of C, and its scores per query need the logistic loss.
+    with pytest.raises(
+        UsageError, match=r"with loss = \"squared\" of C the recipe is none any more"
+    ):
+        micro_sweep("none", model="C", space={"loss": "logistic,squared"})
+    assert not (tmp_path / "none").exists()

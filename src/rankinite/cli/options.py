@@ -21,6 +21,7 @@ from rankinite.data.formats import Format, format_of
 if TYPE_CHECKING:
     from rankinite.combine.combination import Combination
     from rankinite.data.ranking_data import RankingData
+    from rankinite.experiments.recipes.recipe import Recipe
     from rankinite.rankers.learner import Learner
 
 Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
@@ -122,6 +123,18 @@ class Loading:
             progress=terminal.progress(),
         )
 
+    def with_grade_of(self, command: str, recipe: Recipe) -> Loading:
+        """Return the options with the top grade of a recipe, which no flag may contradict."""
+        if recipe.top_grade is None:
+            return self
+        if self.top_grade not in (None, recipe.top_grade):
+            raise UsageError(
+                f"{command}: --top-grade is {self.top_grade:g}, and the recipe says "
+                f"{recipe.top_grade:g}; leave out the flag, or change top_grade in [data] of the "
+                "recipe"
+            )
+        return replace(self, top_grade=recipe.top_grade)
+
     def load_like(
         self, data: RankingData, source: Path, path: Path, terminal: Terminal
     ) -> RankingData:
@@ -155,10 +168,15 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def refuse_two_places(command: str, jobs: int | None, cluster: str | None) -> None:
-    """Refuse to train both on this machine and on others."""
-    if jobs is not None and cluster is not None:
+def check_place(command: str, jobs: int | None, cluster: str | None) -> None:
+    """Refuse to train both on this machine and on others, and where nobody can train."""
+    from rankinite.experiments.runs.workers import check_cluster
+
+    if cluster is None:
+        return
+    if jobs is not None:
         raise UsageError(f"{command}: --jobs is for this machine, --cluster for others; say one")
+    check_cluster(cluster)
 
 
 def load_ranker(path: Path) -> Learner | Combination:

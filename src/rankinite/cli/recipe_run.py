@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,11 +16,11 @@ from rankinite.cli.options import (
     Loading,
     RecipeName,
     TrainFile,
-    refuse_two_places,
+    check_place,
 )
 from rankinite.cli.targets import refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
-from rankinite.core.errors import UsageError
+from rankinite.core.errors import FileFormatError, UsageError
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -34,10 +33,10 @@ def run(
     train: TrainFile,
     valid: Annotated[
         Path | None,
-        typer.Option(help="Data for the last table; nothing is learned from them."),
+        typer.Option(help="More data to measure the final models on; nothing is learned from it."),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="The test data, for the last table and the report.")
+        Path | None, typer.Option(help="The test data, for the final models and their ensemble.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -58,18 +57,16 @@ def run(
     from rankinite.experiments.recipes.read import read_recipe
     from rankinite.experiments.runs.run import run_recipe
 
-    refuse_two_places("recipe run", jobs, cluster)
+    check_place("recipe run", jobs, cluster)
     chosen = read_recipe(recipe)
     target = Path(chosen.name) if out is None else out
     refuse_file_as_folder(target)
-    if loading.top_grade is None:
-        loading = replace(loading, top_grade=chosen.top_grade)
+    loading = loading.with_grade_of("recipe run", chosen)
     terminal.expect_compiling()
-    sets = _load_sets(loading, terminal, train, {"valid": valid, "test": test})
     try:
         done = run_recipe(
             chosen,
-            **sets,
+            **_load_sets(loading, terminal, train, {"valid": valid, "test": test}),
             out=target,
             jobs=jobs,
             cluster=cluster,
@@ -91,6 +88,9 @@ def _load_sets(
             "recipe run: --query-file belongs to one data set, and here are several; put the group "
             "sizes of each beside it, as FILE.query"
         )
+    for path in (train, *named.values()):
+        if not path.exists():
+            raise FileFormatError(path, "there is no such file")
     data = loading.load(train, terminal)
     found = {name: loading.load_alike(data, train, path, terminal) for name, path in named.items()}
     return {"train": data, **found}

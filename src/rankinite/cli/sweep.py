@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ from rankinite.cli.options import (
     Loading,
     RecipeName,
     TrainFile,
-    refuse_two_places,
+    check_place,
 )
 from rankinite.cli.searching import Searching
 from rankinite.cli.targets import refuse_file_as_folder
@@ -54,7 +53,7 @@ def sweep(
     from rankinite.experiments.sweeps.studies import the_optuna
     from rankinite.experiments.sweeps.sweep import check_sweep, run_sweep
 
-    refuse_two_places("sweep", jobs, cluster)
+    check_place("sweep", jobs, cluster)
     the_optuna()
     chosen = read_recipe(recipe)
     space = read_over(searching.over) if searching.over else None
@@ -65,8 +64,7 @@ def sweep(
     }
     check_sweep(chosen, model, **options)
     refuse_file_as_folder(out)
-    if loading.top_grade is None:
-        loading = replace(loading, top_grade=chosen.top_grade)
+    loading = loading.with_grade_of("sweep", chosen)
     terminal.expect_compiling()
     data = loading.load(train, terminal)
     try:

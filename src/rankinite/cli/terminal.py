@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -187,27 +188,58 @@ class Bars:
         return _Bar(name, total, unit)
 
 
-class _Bar(Task):
+class _Seen(Task):
+    """Work that shows itself if it takes over a second, whether or not it gets on meanwhile."""
+
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name = name
         self.total = total
         self.unit = unit
         self.done = 0
-        self.begun = time.monotonic()
+        self.words = ""
+        self.has_ended = False
+        self.lock = threading.Lock()
+        self.timer = threading.Timer(SECONDS_BEFORE_BAR, self._a_second_later)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _a_second_later(self) -> None:
+        with self.lock:
+            if not self.has_ended:
+                self._show()
+
+    def _show(self) -> None:
+        """Show how far it is, for the first time."""
+
+    def end(self) -> None:
+        with self.lock:
+            self.has_ended = True
+        self.timer.cancel()
+
+
+class _Bar(_Seen):
+    def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.drawn: rich.progress.Progress | None = None
+        super().__init__(name, total, unit)
 
     def advance(self, amount: int) -> None:
         self.done += amount
-        if self.drawn is None and time.monotonic() - self.begun > SECONDS_BEFORE_BAR:
-            self.drawn = self._draw()
-        if self.drawn is not None:
-            self.drawn.update(self.drawn.task_ids[0], completed=self.done)
+        self._update()
 
     def note(self, text: str) -> None:
+        self.words = text
+        self._update()
+
+    def _update(self) -> None:
         if self.drawn is not None:
             room = self.drawn.console.width - len(self.name) - BAR_ROOM
-            shown = text if len(text) <= room else text[: max(0, room - 1)] + "…"
-            self.drawn.update(self.drawn.task_ids[0], note=shown)
+            fits = len(self.words) <= room
+            note = self.words if fits else self.words[: max(0, room - 1)] + "…"
+            self.drawn.update(self.drawn.task_ids[0], completed=self.done, note=note)
+
+    def _show(self) -> None:
+        self.drawn = self._draw()
+        self._update()
 
     def _draw(self) -> rich.progress.Progress:
         import rich.console
@@ -228,6 +260,7 @@ class _Bar(Task):
         return bar
 
     def end(self) -> None:
+        super().end()
         if self.drawn is not None:
             self.drawn.stop()
 
@@ -240,15 +273,11 @@ class Lines:
         return _Lines(name, total, unit)
 
 
-class _Lines(Task):
+class _Lines(_Seen):
     def __init__(self, name: str, total: int | None, unit: str) -> None:
-        self.name = name
-        self.total = total
-        self.unit = unit
-        self.done = 0
-        self.words = ""
         self.begun = self.said = time.monotonic()
         self.before: int | None = None
+        super().__init__(name, total, unit)
 
     def advance(self, amount: int) -> None:
         # What is done at the very beginning was there already.
@@ -263,7 +292,12 @@ class _Lines(Task):
         if time.monotonic() - self.said > SECONDS_OF_SILENCE:
             self._say()
 
+    def _show(self) -> None:
+        if self.words:
+            self._say()
+
     def end(self) -> None:
+        super().end()
         if time.monotonic() - self.begun > SECONDS_BEFORE_BAR:
             self._say()
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-# How the names end of what is not finished yet.
-PART = ".part"
+# The name of what is not finished yet; processes of several machines may have one number.
+UNFINISHED = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 
 @contextlib.contextmanager
@@ -24,7 +26,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     mode = _checked_mode(target, path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
+    beside = _beside(target)
     try:
         with _create(beside, target) as file:
             yield file
@@ -33,7 +35,9 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         if mode is not None:
             beside.chmod(mode)
         beside.replace(target)
-    except BaseException:
+    except BaseException as problem:
+        if isinstance(problem, OSError) and problem.filename is None:
+            problem.filename = str(path)  # a disk that is full does not say which file it was
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
@@ -48,8 +52,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     If the folder has appeared meanwhile, that one stays: whoever was faster made the same.
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = _beside(target)
     beside.mkdir(parents=True)
     try:
         yield beside
@@ -66,13 +69,20 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         _flush(target.parent)
 
 
-def remove_parts(folder: Path) -> None:
-    """Remove what was not finished in a folder and below, of processes that were killed."""
-    for part in list(folder.rglob(f".*{PART}")):
+def remove_unfinished(folder: Path) -> None:
+    """Remove what was not finished in a folder, of processes that were killed."""
+    for part in list(folder.iterdir()) if folder.is_dir() else []:
+        if UNFINISHED.fullmatch(part.name) is None:
+            continue
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
+
+
+def _beside(target: Path) -> Path:
+    """Return where a file or folder is made; nobody else has that name."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
 def _checked_mode(target: Path, named: str | Path) -> int | None:

@@ -37,7 +37,7 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
     n_docs = [part.n_docs for part in parts]
     return first._with(
         base=first.base if shared else np.concatenate([part.X for part in parts]),
-        rows=np.concatenate([_rows(part) for part in parts]) if shared else None,
+        rows=np.concatenate([rows_of(part) for part in parts]) if shared else None,
         y=np.concatenate([part.y for part in parts]),
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
         qids=qids,
@@ -74,7 +74,8 @@ def _refuse_other_sources(first: RankingData, part: RankingData) -> None:
         )
 
 
-def _rows(part: RankingData) -> NDArray[np.int64]:
+def rows_of(part: RankingData) -> NDArray[np.int64]:
+    """Return the row of every document in the matrix of features."""
     return np.arange(part.n_docs) if part.rows is None else part.rows
 
 

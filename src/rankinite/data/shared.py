@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.arrays import save_array
 from rankinite.core.errors import DataError
 from rankinite.core.files import atomic_folder
 from rankinite.data.ranking_data import RankingData
@@ -47,7 +48,7 @@ def save_shared(data: RankingData, folder: str | Path) -> None:
     """
     with atomic_folder(folder) as made:
         for name, array in _arrays(data).items():
-            np.save(made / f"{name}.npy", array)
+            save_array(made / f"{name}.npy", array)
         (made / MANIFEST).write_text(json.dumps(_manifest(data)), "utf-8")
 
 

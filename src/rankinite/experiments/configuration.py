@@ -122,7 +122,7 @@ class Configuration:
         files = {"train": self.train, "valid": list(self.valid), BASE: self.base, "out": self.out}
         given = {key: value for key, value in files.items() if value}
         parts = [{"ranker": self.ranker, **given}, self.loading, self.parameters]
-        lines = ["\n".join(f"{key} = {_toml(value)}" for key, value in p.items()) for p in parts]
+        lines = ["\n".join(f"{key} = {toml_of(value)}" for key, value in p.items()) for p in parts]
         header = (
             f"# A training of rankinite {__version__}: rankinite train --config FILE repeats it."
         )
@@ -220,7 +220,7 @@ def from_toml(value: Any, constraint: Constraint) -> Any:
     return None if isinstance(constraint, OrNone) and value == NONE else value
 
 
-def _toml(value: Any) -> str:
+def toml_of(value: Any) -> str:
     """Write a value as TOML, whose numbers are Python's and whose texts are nearly JSON's."""
     if isinstance(value, (bool, str, list, tuple)):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.arrays import save_array
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.files import atomic_folder
 from rankinite.core.kernels import frozen, n_threads
@@ -244,7 +245,7 @@ class BinnedData:
         with atomic_folder(target) as made:
             for name, block in (("main", self.main), ("more", self.more)):
                 for part in fields(Block):
-                    np.save(made / f"{name}-{part.name}.npy", getattr(block, part.name))
+                    save_array(made / f"{name}-{part.name}.npy", getattr(block, part.name))
             names = json.dumps({"format": FORMAT, "feature_names": self.feature_names})
             (made / MANIFEST).write_text(names)
 
@@ -317,5 +318,6 @@ class BinnedData:
         if n_main == X.shape[1]:
             n_rows = len(rows) if len(rows) else len(X)
             return self.main.columns_of(X, rows), frozen(np.zeros((0, n_rows), np.uint8))
-        parts = (np.ascontiguousarray(X[:, :n_main]), np.ascontiguousarray(X[:, n_main:]))
-        return self.main.columns_of(parts[0], rows), self.more.columns_of(parts[1], rows)
+        chosen = X[rows] if len(rows) else X  # before columns are copied, as X may be a large file
+        main, more = (np.ascontiguousarray(X) for X in np.split(chosen, [n_main], axis=1))
+        return self.main.columns_of(main, EVERY_ROW), self.more.columns_of(more, EVERY_ROW)

@@ -76,7 +76,7 @@ def line_path(values: Sequence[float], scale: Scale, n_rounds: int) -> str:
     n = len(values)
     shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(int)).tolist()
     points = [
-        f"{number(_along(k, n_rounds))} {number(100 - scale.place(values[k]))}"
+        f"{number(along(k, n_rounds))} {number(100 - scale.place(values[k]))}"
         for k in shown
         if math.isfinite(values[k]) and values[k] >= scale.low
     ]
@@ -90,8 +90,7 @@ def dots_path(points: Sequence[tuple[int, float]], scale: Scale, n_rounds: int) 
     'M50 75h0'
     """
     return "".join(
-        f"M{number(_along(k, n_rounds))} {number(100 - scale.place(value))}h0"
-        for k, value in points
+        f"M{number(along(k, n_rounds))} {number(100 - scale.place(value))}h0" for k, value in points
     )
 
 
@@ -126,5 +125,10 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _along(k: int, n_rounds: int) -> float:
-    return 100 * k / (n_rounds - 1) if n_rounds > 1 else 50.0
+def along(k: int, n: int) -> float:
+    """Return where the k-th of n things is, from 0 to 100; one alone is in the middle.
+
+    >>> along(1, 5), along(0, 1)
+    (25.0, 50.0)
+    """
+    return 100 * k / (n - 1) if n > 1 else 50.0

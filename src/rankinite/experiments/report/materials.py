@@ -64,23 +64,25 @@ class Grades:
 
 def data_sheet(descriptions: Mapping[str, Description]) -> Sheet:
     """Return what the data sets look like, one column a set."""
-    kinds: dict[str, Callable[[Description], str]] = {
-        "Queries": lambda one: f"{one.n_queries:,}",
-        "Documents": lambda one: f"{one.n_docs:,}",
-        "Documents per query, fewest": lambda one: f"{one.sizes.min():,}",
-        "Documents per query, mean": lambda one: f"{one.sizes.mean():,.1f}",
-        "Documents per query, most": lambda one: f"{one.sizes.max():,}",
-        "Features": lambda one: f"{one.n_features:,}",
-        "Features with more than one value": lambda one: f"{one.features_in_use:,}",
-        "Missing values": lambda one: f"{one.missing:.1%}",
-        "Documents without a label": lambda one: f"{one.n_unlabelled:,}",
-        "Queries without a relevant document": lambda one: f"{one.without_relevant:,}",
-        "Queries whose labels are all alike": lambda one: f"{one.single_label:,}",
+    kinds: dict[str, tuple[Callable[[Description], float], str]] = {
+        "Queries": (lambda one: one.n_queries, ","),
+        "Documents": (lambda one: one.n_docs, ","),
+        "Documents per query, fewest": (lambda one: one.sizes.min(), ","),
+        "Documents per query, mean": (lambda one: one.sizes.mean(), ",.1f"),
+        "Documents per query, most": (lambda one: one.sizes.max(), ","),
+        "Features": (lambda one: one.n_features, ","),
+        "Features with more than one value": (lambda one: one.features_in_use, ","),
+        "Missing values": (lambda one: one.missing, ".1%"),
+        "Documents without a label": (lambda one: one.n_unlabelled, ","),
+        "Queries without a relevant document": (lambda one: one.without_relevant, ","),
+        "Queries whose labels are all alike": (lambda one: one.single_label, ","),
     }
-    rows = [(k, *(text(one) for one in descriptions.values())) for k, text in kinds.items()]
-    rows += _grade_rows(descriptions)
-    told = tuple(row for row in rows if not set(row[1:]) <= {"0", "0.0%"})
-    return Sheet("Data sets", ("", *descriptions), told)
+    rows = []
+    for name, (number_of, form) in kinds.items():
+        values = [number_of(one) for one in descriptions.values()]
+        if any(values):
+            rows.append((name, *(f"{value:{form}}" for value in values)))
+    return Sheet("Data sets", ("", *descriptions), (*rows, *_grade_rows(descriptions)))
 
 
 def _grade_rows(descriptions: Mapping[str, Description]) -> list[tuple[str, ...]]:
@@ -147,13 +149,15 @@ def curve_panels(results: Results) -> tuple[Panel, ...]:
 
 
 def without_curves(results: Results) -> tuple[str, ...]:
-    """Return why models have no panel, a sentence each."""
+    """Return why models have no panel, or one of the first stage, a sentence each."""
     told = []
     for name, model in results.recipe.models.items():
         if model.trained_as is not None:
             told.append(f"{name} takes the training of {model.trained_as}.")
         elif not _has_curves(results, name):
             told.append(f"{name} has no learning curve.")
+        elif not results.facts[name].is_final:
+            told.append(f"{name} was not trained again: its curve is of the first stage.")
     return tuple(told)
 
 
@@ -220,11 +224,11 @@ class Importances:
 
 
 def importances_of(results: Results) -> Importances | None:
-    """Return the features that matter; None if no model tells."""
+    """Return the features that matter to final models; None if none of them tells."""
     found = [
         facts.importances
         for name, facts in results.facts.items()
-        if facts.importances and not _is_copy(results.recipe.models.get(name))
+        if facts.importances and facts.is_final and not _is_copy(results.recipe.models.get(name))
     ]
     if not found:
         return None

@@ -72,22 +72,25 @@ def _heat_cell(value: float, low: float, high: float, is_diagonal: bool) -> Cell
     return Cell(f"{value:.2f}", "", round(LIGHTEST + share * (DARKEST - LIGHTEST), 3))
 
 
-def p_matrix(compared: Comparison | None) -> Matrix | None:
-    """Return corrected p-values by the first measure; None where there is nothing to test."""
+def p_matrices(compared: Comparison | None) -> dict[str, Matrix]:
+    """Return corrected p-values by measure; nothing where there is nothing to test."""
     if compared is None:
-        return None
+        return {}
+    return {measure: _p_matrix(compared, measure) for measure in compared.measures}
+
+
+def _p_matrix(compared: Comparison, measure: str) -> Matrix:
     systems = compared.systems
     rows = tuple(
-        (name, tuple(_p_cell(compared, i, j) for j in range(len(systems))))
+        (name, tuple(_p_cell(compared, measure, i, j) for j in range(len(systems))))
         for i, name in enumerate(systems)
     )
     return Matrix(systems, rows)
 
 
-def _p_cell(compared: Comparison, i: int, j: int) -> Cell:
+def _p_cell(compared: Comparison, measure: str, i: int, j: int) -> Cell:
     if i == j:
         return Cell("", "self")
-    measure = compared.measures[0]
     p = float(compared.p_values[measure][i, j])
     difference = float(compared.differences[measure][i, j])
     if p > LEVEL or difference == 0:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankinite.experiments.report import materials, matrices, result, spans
 from rankinite.experiments.report.likeness import likeness_of
 from rankinite.experiments.report.queries import differences_of
-from rankinite.experiments.report.wording import counted, duration
+from rankinite.experiments.report.templates import SHARED, page_of
+from rankinite.experiments.report.wording import counted
 from rankinite.experiments.runs.contest import Contest, comparison_of, contest_of
 from rankinite.experiments.runs.notes import absences, search_in_words
 from rankinite.experiments.runs.results import Results
@@ -40,18 +38,7 @@ def report_html(results: Results) -> str:
 
     Equal results give equal bytes.
     """
-    return _environment().get_template(TEMPLATE).render(_content(results))
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("rankinite.experiments.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return page_of(SHARED, TEMPLATE, _content(results))
 
 
 def _content(results: Results) -> dict[str, Any]:
@@ -70,14 +57,14 @@ def _content(results: Results) -> dict[str, Any]:
         "final": parts["final"] is not None,
         "queries": parts["differences"] is not None,
         "likeness": parts["heat"] is not None,
-        "p-values": parts["p_matrix"] is not None,
+        "p-values": bool(parts["p_matrices"]),
         "time": bool(parts["work"] or parts["trainings"]),
     }
     sections = {name: title for name, title in TITLES.items() if present.get(name, True)}
     return {"results": results, "recipe": recipe, "sections": sections, **parts, **WORDS}
 
 
-WORDS = {"counted": counted, "duration": duration, "short_form": short_form}
+WORDS = {"counted": counted, "short_form": short_form}
 
 
 def _of_data(results: Results) -> dict[str, Any]:
@@ -116,8 +103,7 @@ def _of_contest(results: Results, contest: Contest) -> dict[str, Any]:
         "final": final_sheet(results),
         "final_spans": spans.final_spans(results, contest),
         "differences": differences_of(contest, results.recipe.measures[0]),
-        "compared_by": None if compared is None else compared.measures[0],
-        "p_matrix": matrices.p_matrix(compared),
+        "p_matrices": matrices.p_matrices(compared),
     }
 
 

@@ -1,4 +1,4 @@
-"""Query by query: where the ensemble wins against the best single model, and where it loses."""
+"""Query by query: where the ensemble wins against the best member, and where it loses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class LostQuery:
-    """A query for which the best single model is better."""
+    """A query for which the best member is better."""
 
     qid: str
     documents: str
@@ -32,7 +32,7 @@ class LostQuery:
 
 @dataclass(frozen=True)
 class Differences:
-    """Differences of the ensemble to the best single model, one a query.
+    """Differences of the ensemble to the best member, one a query.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the report says first: the ensemble against the best single model, and by how much."""
+"""What the report says first: the ensemble against the best member, and by how much."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from dataclasses import dataclass
 
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.experiments.report.wording import counted, signed
-from rankinite.experiments.runs.contest import (
-    HELD_OUT,
-    Contest,
-    counts,
-    gain_over,
-)
+from rankinite.experiments.runs.contest import HELD_OUT, Contest, Gain, gain_over
 from rankinite.experiments.runs.results import ENSEMBLE, Results
 from rankinite.experiments.runs.tables import oracle_of
-from rankinite.experiments.runs.texts import NOTHING, number, p_in_words, p_text
+from rankinite.experiments.runs.texts import number, p_in_words, p_text
 
 
 @dataclass(frozen=True)
@@ -55,30 +50,32 @@ def headline_of(results: Results, contest: Contest) -> Headline:
     """Return the result by every measure that counts."""
     measures = results.recipe.measures
     best, ensemble = contest.members[contest.best], contest.ensemble
-    if not counts([ensemble], measures[0]):
-        absent = f"No ensemble could be compared with a single model on {contest.place}."
+    found = {measure: gain_over(ensemble, best, measure) for measure in measures}
+    gains = {measure: gain for measure, gain in found.items() if gain is not None}
+    if measures[0] not in gains:
+        absent = f"No ensemble could be compared with a member on {contest.place}."
         return Headline((absent,), (), contest.title, contest.best)
     oracle = oracle_of(contest, measures)
-    cards = tuple(
-        _card(ensemble, best, measure, oracle) for measure in measures if counts([best], measure)
-    )
-    told = (_means(results, contest, ensemble, best), _judgement(ensemble, best, measures[0]))
+    cards = tuple(_card(ensemble, best, measure, gain, oracle) for measure, gain in gains.items())
+    told = (_means(results, contest, ensemble, best), _judgement(gains[measures[0]]))
     title = f"the {ENSEMBLE}" if contest.title == ENSEMBLE else contest.title
     return Headline(told, cards, title, contest.best)
 
 
 def _card(
-    ensemble: Evaluation, best: Evaluation, measure: str, oracle: Mapping[str, float]
+    ensemble: Evaluation,
+    best: Evaluation,
+    measure: str,
+    gain: Gain,
+    oracle: Mapping[str, float],
 ) -> Card:
-    gain = gain_over(ensemble, best, measure)
-    difference = ensemble.mean[measure] - best.mean[measure]
     return Card(
         measure,
         number(ensemble.mean[measure]),
         number(best.mean[measure]),
-        signed(difference if gain is None else gain.mean),
-        NOTHING if gain is None else f"{signed(gain.low)} to {signed(gain.high)}",
-        NOTHING if gain is None else p_text(gain.p),
+        signed(gain.mean),
+        f"{signed(gain.low)} to {signed(gain.high)}",
+        p_text(gain.p),
         number(oracle.get(measure, float("nan"))),
     )
 
@@ -91,15 +88,12 @@ def _means(results: Results, contest: Contest, ensemble: Evaluation, best: Evalu
     n_queries = counted(ensemble.n_queries[first], "query", "queries")
     return (
         f"On {n_queries} of {contest.place} the ensemble of {n_models} reaches "
-        f"{first} {number(ensemble.mean[first])}; the best single model, {contest.best}, reaches "
+        f"{first} {number(ensemble.mean[first])}; the best member, {contest.best}, reaches "
         f"{number(best.mean[first])}."
     )
 
 
-def _judgement(ensemble: Evaluation, best: Evaluation, measure: str) -> str:
-    gain = gain_over(ensemble, best, measure)
-    if gain is None:
-        return "The set holds samples of queries, so there is no test of the difference."
+def _judgement(gain: Gain) -> str:
     p = p_in_words(gain.p)
     if gain.mean == 0:
         return "There is no difference between them."

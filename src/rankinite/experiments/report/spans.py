@@ -68,7 +68,7 @@ def subset_spans(results: Results) -> Spans | None:
 
 def final_spans(results: Results, contest: Contest) -> Spans | None:
     """Return the chart of members against the ensemble; None if there is nothing to compare."""
-    details = {contest.best: "best single model"}
+    details = {contest.best: "best member"}
     first = results.recipe.measures[0]
     return _spans(contest.systems, contest.title, first, details, {contest.title})
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rankinite.combine.average import Average
 from rankinite.combine.with_score_features import WithScoreFeatures
 from rankinite.core.errors import DataError
-from rankinite.core.files import atomic_write
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.shared import open_shared
 from rankinite.experiments.runs.folder import TRAIN, RunFolder
@@ -115,9 +114,3 @@ def _read(path: Path) -> NDArray[Any]:
             "command makes it again"
         ) from None
     return found
-
-
-def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array to a file, which appears whole or not at all."""
-    with atomic_write(path) as file:
-        np.save(file, array)

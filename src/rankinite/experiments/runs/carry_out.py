@@ -13,7 +13,7 @@ from rankinite.core.progress import Progress, Task
 from rankinite.experiments.runs.folder import RunFolder
 from rankinite.experiments.runs.plan import all_needed
 from rankinite.experiments.runs.units import Done, Unit, do_unit
-from rankinite.experiments.runs.workers import Workers, is_death
+from rankinite.experiments.runs.workers import Workers, is_death, problem_of
 
 log = logging.getLogger("rankinite")
 
@@ -29,7 +29,7 @@ def carry_out(
     """Do the units that are not done, and what they need.
 
     A unit that fails is tried again; after three failures the run ends with its error, once those
-    under way have ended. Errors in data or use are no accidents and end it at once.
+    under way have ended. Errors in data or use are no accidents, and are not tried again.
 
     Parameters
     ----------
@@ -44,8 +44,11 @@ def carry_out(
     """
     needed = all_needed(units)
     waiting = {key: unit for key, unit in needed.items() if not folder.is_done(key)}
-    for key in waiting:
-        folder.forget(key)
+    for key in needed:
+        if key in waiting:
+            folder.forget(key)
+        else:  # whoever did it may have been killed right then
+            folder.checkpoint(key).unlink(missing_ok=True)
     with progress.start(title, len(needed), "units") as task:
         task.advance(len(needed) - len(waiting))
         _Carrying(waiting, folder, workers, task, title).go()
@@ -79,7 +82,7 @@ class _Carrying:
             died = False
             for future in ended:
                 unit = self.running.pop(future)
-                problem = future.exception()
+                problem = problem_of(future)
                 if problem is None:
                     self._has_ended(unit, future.result())
                 else:
@@ -110,7 +113,7 @@ class _Carrying:
         log.debug("%s: %s begins", self.title, unit.name)
         self._note(unit)
         try:
-            future = self.workers.submit(do_unit, self.folder, unit)
+            future = self.workers.submit(do_unit, self.folder.absolute(), unit)
         except Exception as problem:
             if not is_death(problem):
                 raise
@@ -155,12 +158,16 @@ class _Carrying:
             problem = RunError("the worker process died (killed, or out of memory)")
             if not self.workers.share_a_fate:  # Dask has tried it on several workers
                 count = MOST_FAILURES
-        elif not isinstance(problem, RankiniteError) and not _is_full_disk(problem):
-            log.info("%s failed (%s) and is tried again", unit.name, problem)
-        else:
+        elif isinstance(problem, RankiniteError) or _is_full_disk(problem):
             count = MOST_FAILURES
+        elif count < MOST_FAILURES and self.problem is None:
+            log.info("%s failed (%s) and is tried again", unit.name, problem)
         if count >= MOST_FAILURES and self.problem is None:
             self.problem = self._told(unit, problem)
+            if self.running:
+                n_units = len(self.running)
+                words = "unit under way is" if n_units == 1 else f"{n_units} units under way are"
+                log.info("%s failed; the run ends when the %s done", unit.name, words)
 
     def _a_worker_died(self) -> None:
         """Replace the workers; whatever ran beside the one that died has gone, too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable
-from concurrent.futures import Future, as_completed
+from concurrent.futures import as_completed
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from rankinite.experiments.runs.folder import RunFolder
 from rankinite.experiments.runs.plan import all_needed
 from rankinite.experiments.runs.units import Unit
 from rankinite.experiments.runs.work import Fit
-from rankinite.experiments.runs.workers import Workers, is_death
+from rankinite.experiments.runs.workers import Workers, is_death, problem_of
 from rankinite.models import RANKERS
 from rankinite.rankers.tree_ranker import TreeRanker
 
@@ -41,12 +41,14 @@ def compile_kernels(
     for fit in fits:
         own = kinds.setdefault(issubclass(RANKERS[fit.ranker], TreeRanker), {})
         own.setdefault(_kind(fit), fit)
-    begun = [workers.submit(try_out, folder, list(own.values())) for own in kinds.values()]
+    begun = [
+        workers.submit(try_out, folder.absolute(), list(own.values())) for own in kinds.values()
+    ]
     with progress.start("compiling", len(begun), "kinds") as task:
         for _ in as_completed(begun):
             task.advance(1)
     # Another error comes again when the units do the same, and is told then.
-    if any(is_death(problem) for problem in map(Future.exception, begun) if problem is not None):
+    if any(is_death(problem) for problem in map(problem_of, begun) if problem is not None):
         workers.renew()
 
 

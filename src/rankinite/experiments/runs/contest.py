@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.compare import compare_evaluations
 from rankinite.evaluation.comparison import Comparison
@@ -126,13 +125,8 @@ def counts(evaluations: Iterable[Evaluation], measure: str) -> bool:
 
 
 def gain_over(one: Evaluation, other: Evaluation, measure: str) -> Gain | None:
-    """Return how much better one is than the other; None if no query counts, or some are samples.
-
-    Samples of a query are not independent of it, and every test takes queries for independent.
-    """
+    """Return how much better one is than the other; None if no query counts."""
     if measure not in one.per_query or measure not in other.per_query:
-        return None
-    if first_sample(one.qids) is not None:
         return None
     gain, p = gain_and_p(one.per_query[measure], other.per_query[measure])
     if np.isnan(gain):
@@ -177,7 +171,7 @@ def comparison_of(
     """Compare every two systems by the measures that count; None where there is nothing to test."""
     values = list(evaluations.values())
     shown = [measure for measure in measures if counts(values, measure)]
-    if len(values) < 2 or not shown or first_sample(values[0].qids) is not None:
+    if len(values) < 2 or not shown:
         return None
     alike = {
         name: Evaluation(one.qids, {measure: one.per_query[measure] for measure in shown})

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rankinite.experiments.runs.bench import Bench
-from rankinite.experiments.runs.plan import Member, Plan, all_needed
+from rankinite.experiments.runs.plan import Member, Plan
 from rankinite.experiments.runs.results import Curve, MemberFacts
-from rankinite.experiments.runs.units import Unit, seconds_of
-from rankinite.experiments.runs.work import Fit
+from rankinite.experiments.runs.units import Unit, read_done
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.tree_ranker import TreeRanker
 
@@ -25,22 +24,29 @@ def facts_of(plan: Plan, bench: Bench, members: Mapping[str, Member]) -> dict[st
     members
         The models that were trained again on all training queries.
     """
+    trainings = _trainings(plan, members)
     found = {}
-    for name, model in plan.recipe.models.items():
+    for name in plan.recipe.models:
         first = plan.member(name, plan.first)
         last = members.get(name, first)
         models = [bench.model(unit.key, {}) for unit in last.fits]
-        seconds = 0.0
-        if model.trained_as is None:
-            seconds = _seconds(bench, [*first.fits, *(last.fits if last is not first else ())])
+        seconds = sum(read_done(bench.folder, unit).seconds for unit in trainings[name].values())
         curves = tuple(_curve(one) for one in models)
-        found[name] = MemberFacts(curves, _importances(models), seconds)
+        found[name] = MemberFacts(curves, _importances(models), seconds, name in members)
     return found
 
 
-def _seconds(bench: Bench, units: Sequence[Unit]) -> float:
-    fits = [unit for unit in all_needed(units).values() if isinstance(unit.work, Fit)]
-    return sum(seconds_of(bench.folder, unit) for unit in fits)
+def _trainings(plan: Plan, members: Mapping[str, Member]) -> dict[str, dict[str, Unit]]:
+    """Return all trainings by model and key; those that made score features are the scorer's."""
+    found: dict[str, dict[str, Unit]] = {name: {} for name in plan.recipe.models}
+    for member in (*(plan.member(name, plan.first) for name in found), *members.values()):
+        model = member.model
+        if model.trained_as is None:
+            found[model.name] |= {unit.key: unit for unit in member.fits}
+        if model.features is not None and member.features is not None:
+            scorer = plan.recipe.features[model.features].scores_of
+            found[scorer] |= {unit.key: unit for unit in member.features.needs}
+    return found
 
 
 def _curve(model: Learner) -> Curve:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.files import atomic_write, remove_parts
+from rankinite.core.files import atomic_write, remove_unfinished
 
 try:
     import fcntl
 except ImportError:  # where folders cannot be locked
     fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger("rankinite")
 
 TRAIN = "train"
 FILES = "files"
@@ -70,13 +73,31 @@ class RunFolder:
             if fcntl is not None:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
+                except BlockingIOError:
                     raise UsageError(
                         f"{self.path}: another run works in this folder; wait for it, or name "
                         "another folder"
                     ) from None
-            remove_parts(self.path)
+                except OSError as problem:
+                    log.info(
+                        "%s cannot be locked (%s); see to it that no other run works there",
+                        self.path,
+                        problem.strerror,
+                    )
+            self._remove_unfinished()
             yield
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a killed run has left half done; folders of others below stay untouched."""
+        own = ("data", "units", "checkpoints", "models", "measures")
+        for folder in (self.path, *(self.path / name for name in own)):
+            remove_unfinished(folder)
+        for folder in (self.path / "scores").glob("*"):
+            remove_unfinished(folder)
+
+    def absolute(self) -> RunFolder:
+        """Return the same folder as other processes find it, wherever they were started."""
+        return RunFolder(self.path.absolute(), self.digests)
 
     def unit(self, key: str) -> Path:
         """Return the folder of a unit."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rankinite.combine.subsets import SubsetSearch
-from rankinite.data.origins import first_sample
 from rankinite.experiments.runs.contest import HELD_OUT, PLACES, Contest, counts, gain_over
 from rankinite.experiments.runs.results import Results
 from rankinite.experiments.runs.texts import number, p_in_words, short_form
@@ -21,7 +20,10 @@ def notes_of(results: Results, contest: Contest) -> Iterator[str]:
     if selection.best_member not in selection.chosen:
         yield f"{selection.best_member}, the best member, is not in the ensemble."
     yield from absences(results)
-    yield "p: paired t-test over queries, two-sided; of one pair alone unless a table says more."
+    yield (
+        "p: paired t-test over queries, two-sided; of one pair alone, without a correction for "
+        "many, unless a table says more."
+    )
 
 
 def verdict(results: Results, contest: Contest) -> str:
@@ -56,7 +58,7 @@ def search_in_words(search: SubsetSearch, measure: str) -> str:
 
 
 def absences(results: Results) -> Iterator[str]:
-    """Say where there are no means, or no tests, and why."""
+    """Say where there are no means, and why."""
     for place, outcome in results.outcomes.items():
         found = outcome.members.values()
         absent = [m for m in results.recipe.measures if not counts(found, m)]
@@ -64,12 +66,4 @@ def absences(results: Results) -> Iterator[str]:
             yield (
                 f"A dash for {PLACES.get(place, place)}: it has no labels by which a query counts "
                 f"for {' or '.join(absent)}."
-            )
-    sets = {HELD_OUT: results.selection.data}
-    sets |= {place: outcome.data for place, outcome in results.outcomes.items()}
-    for place, data in sets.items():
-        if first_sample(data.qids) is not None:
-            yield (
-                f"No p-values for {PLACES.get(place, place)}: it holds samples of queries, which "
-                "are not independent of them."
             )

@@ -149,7 +149,8 @@ class Plan:
         cuts = tuple(unit.work.cut for unit in member.fits if isinstance(unit.work, Fit))
         features = None if member.features is None else member.features.key
         work = Spread(member.parts, cuts, features)
-        return Unit(f"spread of {member.model.name}", work, member.needs, SMALL)
+        needs = member.needs if member.features is None else (*member.needs, member.features)
+        return Unit(f"spread of {member.model.name}", work, needs, SMALL)
 
 
 def all_needed(units: Iterable[Unit]) -> dict[str, Unit]:

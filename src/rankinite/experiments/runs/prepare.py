@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rankinite.combine.score_features import FEATURE_NAMES
@@ -11,7 +13,7 @@ from rankinite.core.progress import Progress
 from rankinite.data import checks
 from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.shared import fingerprint, save_shared
+from rankinite.data.shared import fingerprint, open_shared, save_shared
 from rankinite.experiments.recipes.recipe import Recipe
 from rankinite.experiments.runs.folder import SETTINGS, TRAIN, RunFolder
 from rankinite.experiments.runs.plan import Plan
@@ -56,21 +58,33 @@ def share(
 ) -> None:
     """Write data sets, and bins of the training data, where all units find them.
 
-    What is there under the same fingerprint is not written again.
+    What is there under the same fingerprint, and whole, is not written again.
     """
     folder.digests = dict(digests or {name: fingerprint(data) for name, data in sets.items()})
     with progress.start("sharing data", len(sets) + len(bins), "sets") as task:
         for name, data in sets.items():
-            if not folder.data(name).is_dir():
+            if not _is_whole(folder.data(name), open_shared):
                 save_shared(data, folder.data(name))
             task.advance(1)
         for most_bins in bins:
-            if not folder.binned(most_bins).is_dir():
+            if not _is_whole(folder.binned(most_bins), BinnedData.open):
                 train = sets[TRAIN]
                 # Bins do not go by the seed of a recipe: recipes of one folder share them.
                 made = BinnedData.make(train.X, train.feature_names, most_bins=most_bins)
                 made.save(folder.binned(most_bins))
             task.advance(1)
+
+
+def _is_whole(shared: Path, open_it: Callable[[Path], object]) -> bool:
+    """Tell whether a folder can be opened; one that is damaged goes, and is made anew."""
+    if not shared.is_dir():
+        return False
+    try:
+        open_it(shared)
+    except DataError:
+        shutil.rmtree(shared)
+        return False
+    return True
 
 
 def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int]:

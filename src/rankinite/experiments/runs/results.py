@@ -107,12 +107,16 @@ class MemberFacts:
         The share of every feature in the gain of splits, by name, the largest first; empty for
         nets.
     seconds
-        How long its trainings took in all, both stages; 0 if another model's were taken.
+        How long its trainings took in all, both stages, with those that made score features for
+        others; 0 if another model's were taken.
+    is_final
+        Whether it was trained again on all training queries.
     """
 
     curves: tuple[Curve, ...]
     importances: Mapping[str, float]
     seconds: float
+    is_final: bool = True
 
 
 @dataclass(frozen=True)

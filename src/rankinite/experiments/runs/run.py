@@ -85,7 +85,8 @@ def run_recipe(
 
     Models are trained on some parts of the training queries and compared on the rest, which
     chooses those of the ensemble; these are trained again on all training queries (Ensemble,
-    Sec. 4.3). Validation and test data are for the last table alone: nothing is learned from them.
+    Sec. 4.3). Validation and test data are there to measure the final models: nothing is learned
+    from them.
 
     Parameters
     ----------
@@ -107,12 +108,12 @@ def run_recipe(
     given = {TRAIN: train, VALID: valid, TEST: test}
     sets = {name: with_top_grade(chosen, data) for name, data in given.items() if data is not None}
     watcher = progress or Silent()
-    with folder.locked(), logged_to(folder):
+    with folder.locked(), logged_to(folder), opened(new_workers(jobs, cluster)) as workers:
         begun = time.perf_counter()
         digests = prepare(chosen, sets, folder, watcher)
-        with opened(new_workers(jobs, cluster)) as workers:
-            running = _Running(chosen, sets, digests, folder, workers, watcher)
-            run = running.go(begun)
+        # From now on the data are those that were written, as they are for all units.
+        del train, valid, test, given, sets
+        run = _Running(chosen, digests, folder, workers, watcher).go(begun)
         log.debug("done in %.1f s", time.perf_counter() - begun)
     return run
 
@@ -121,20 +122,19 @@ class _Running:
     def __init__(
         self,
         recipe: Recipe,
-        sets: Mapping[str, RankingData],
         digests: Mapping[str, str],
         folder: RunFolder,
         workers: Workers,
         progress: Progress,
     ) -> None:
         self.recipe = recipe
-        self.sets = sets
         self.digests = digests
         self.folder = folder
         self.workers = workers
         self.progress = progress
         self.plan = Plan(recipe, digests[TRAIN])
         self.bench: Bench = bench_of(folder)
+        self.sets = {name: self.bench.data(name) for name in digests}
         self.seconds: dict[str, float] = {}
 
     def go(self, begun: float) -> Run:

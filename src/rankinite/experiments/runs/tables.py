@@ -39,14 +39,14 @@ def tables_of(results: Results) -> Findings:
     """Return the tables that the recipe asks for, and sentences on them."""
     contest = contest_of(results)
     compared = comparison_of(contest.systems, results.recipe.measures)
-    makers: Mapping[str, Callable[[], Sheet | None]] = {
-        MEMBERS_TABLE: lambda: members_sheet(results),
-        SUBSETS_TABLE: lambda: subsets_sheet(results),
-        FINAL_TABLE: lambda: final_sheet(results),
-        P_VALUES_TABLE: lambda: p_values_sheet(contest, compared),
-        ORACLE_TABLE: lambda: oracle_sheet(results, contest),
+    makers: Mapping[str, Callable[[], Sequence[Sheet | None]]] = {
+        MEMBERS_TABLE: lambda: [members_sheet(results)],
+        SUBSETS_TABLE: lambda: [subsets_sheet(results)],
+        FINAL_TABLE: lambda: [final_sheet(results)],
+        P_VALUES_TABLE: lambda: p_values_sheets(contest, compared),
+        ORACLE_TABLE: lambda: [oracle_sheet(results, contest)],
     }
-    found = [makers[name]() for name in results.recipe.tables]
+    found = [sheet for name in results.recipe.tables for sheet in makers[name]()]
     sheets = tuple(sheet for sheet in found if sheet is not None)
     values = {**results.as_json(), **_tests(results, contest, compared)}
     return Findings(NAME, sheets, tuple(notes_of(results, contest)), {}, values)
@@ -56,20 +56,33 @@ def members_sheet(results: Results) -> Sheet:
     """Return Table 2: every model on the held-out parts."""
     selection, recipe = results.selection, results.recipe
     best = selection.best_member
-    p_values = p_against(selection.members, best, recipe.measures[0])
+    cells = means_and_p(selection.members, best, recipe.measures)
     rows = tuple(
-        (
-            name,
-            recipe.models[name].description,
-            *means_of(one, recipe.measures),
-            p_text(p_values[name]),
-            BEST if name == best else "",
-        )
-        for name, one in selection.members.items()
+        (name, recipe.models[name].description, *cells[name], BEST if name == best else "")
+        for name in selection.members
     )
-    queries = _queries(selection.members)
-    title = f"Members on {queries} of {PLACES[HELD_OUT]}; p against {best} by {recipe.measures[0]}"
-    return Sheet(title, ("Model", "Description", *recipe.measures, "p", ""), rows)
+    title = f"Members on {_queries(selection.members)} of {PLACES[HELD_OUT]}; p against {best}"
+    return Sheet(title, ("Model", "Description", *_with_p(recipe.measures), ""), rows)
+
+
+def means_and_p(
+    evaluations: Mapping[str, Evaluation], baseline: str, measures: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the mean of every measure and its p-value against one of the systems, as texts."""
+    tests = {measure: p_against(evaluations, baseline, measure) for measure in measures}
+    return {
+        name: [
+            text
+            for measure, mean in zip(measures, means_of(one, measures), strict=True)
+            for text in (mean, p_text(tests[measure][name]))
+        ]
+        for name, one in evaluations.items()
+    }
+
+
+def _with_p(measures: Sequence[str], place: str = "") -> list[str]:
+    """Return the names of columns: of measures, each with that of its p-values."""
+    return [column for measure in measures for column in (f"{place}{measure}", "p")]
 
 
 def subsets_sheet(results: Results) -> Sheet | None:
@@ -78,20 +91,16 @@ def subsets_sheet(results: Results) -> Sheet | None:
     searched = _searched_rows(results)
     if not recipe.subsets and not searched:
         return None
-    p_values = p_against(found, results.whole, recipe.measures[0])
+    cells = means_and_p(found, results.whole, recipe.measures)
+    members = {name: results.models_of(name) for name in found}
     rows = [
-        (
-            name,
-            short_form(results.models_of(name)),
-            *means_of(one, recipe.measures),
-            p_text(p_values[name]),
-            _mark(results, results.models_of(name)),
-        )
-        for name, one in found.items()
+        (name, short_form(members[name]), *cells[name], _mark(results, members[name]))
+        for name in found
     ]
-    against = f"p against {results.whole} by {recipe.measures[0]}"
-    title = f"Averages on {_queries(results.selection.members)} of {PLACES[HELD_OUT]}; {against}"
-    return Sheet(title, ("Subset", "Models", *recipe.measures, "p", ""), (*rows, *searched))
+    queries = _queries(results.selection.members)
+    title = f"Averages on {queries} of {PLACES[HELD_OUT]}; p against {results.whole}"
+    columns = ("Subset", "Models", *_with_p(recipe.measures), "")
+    return Sheet(title, columns, (*rows, *searched))
 
 
 def _searched_rows(results: Results) -> list[tuple[str, ...]]:
@@ -101,10 +110,12 @@ def _searched_rows(results: Results) -> list[tuple[str, ...]]:
         return []
     if any(set(search.best.members) == set(results.models_of(one)) for one in results.averages):
         return []
-    means = [number(search.best.values.get(m, float("nan"))) for m in recipe.measures]
+    cells = [number(search.best.values.get(m, float("nan"))) for m in recipe.measures]
+    # Of the subset itself, as in all rows; of the way to choose it there is a p-value in the notes.
+    p_values = [p_text(search.naive_p_value), *("" for _ in recipe.measures[1:])]
     models = search.best.members
-    row = ("Best of search", short_form(models), *means, p_text(search.p_value))
-    return [(*row, _mark(results, models))]
+    texts = [text for pair in zip(cells, p_values, strict=True) for text in pair]
+    return [("Best of search", short_form(models), *texts, _mark(results, models))]
 
 
 def _mark(results: Results, models: Sequence[str]) -> str:
@@ -119,23 +130,23 @@ def final_sheet(results: Results) -> Sheet | None:
     columns = ["Model"]
     cells: dict[str, list[str]] = {}
     for place, outcome in results.outcomes.items():
-        columns += [*(f"{place} {measure}" for measure in measures), f"{place} p"]
-        p_values = p_against(outcome.members, ENSEMBLE, measures[0])
-        for name, one in outcome.members.items():
-            texts = [*means_of(one, measures), p_text(p_values[name])]
+        columns += _with_p(measures, f"{place} ")
+        for name, texts in means_and_p(outcome.members, ENSEMBLE, measures).items():
             cells.setdefault(name, []).extend(texts)
     best = results.selection.best_member
     rows = tuple((name, *texts, BEST if name == best else "") for name, texts in cells.items())
-    title = f"Final models; p against the ensemble by {measures[0]}"
-    return Sheet(title, (*columns, ""), rows)
+    return Sheet("Final models; p against the ensemble", (*columns, ""), rows)
 
 
-def p_values_sheet(contest: Contest, compared: Comparison | None) -> Sheet | None:
-    """Return the p-values between every two systems; None where there is nothing to test."""
+def p_values_sheets(contest: Contest, compared: Comparison | None) -> list[Sheet]:
+    """Return the p-values between every two systems, by measure."""
     if compared is None:
-        return None
-    first = compared.measures[0]
-    systems, p_values = compared.systems, compared.p_values[first].tolist()
+        return []
+    return [_p_values_sheet(contest, compared, measure) for measure in compared.measures]
+
+
+def _p_values_sheet(contest: Contest, compared: Comparison, measure: str) -> Sheet:
+    systems, p_values = compared.systems, compared.p_values[measure].tolist()
     # Below the diagonal: every pair once.
     rows = tuple(
         (systems[i], *(p_text(p_values[i][j]) if j < i else "" for j in range(len(systems) - 1)))
@@ -143,7 +154,7 @@ def p_values_sheet(contest: Contest, compared: Comparison | None) -> Sheet | Non
     )
     n_pairs = len(systems) * (len(systems) - 1) // 2
     corrected = f" with Holm's correction for {n_pairs:,} pairs" if n_pairs > 1 else ""
-    title = f"p-values by {first} on {contest.place}{corrected}"
+    title = f"p-values by {measure} on {contest.place}{corrected}"
     return Sheet(title, ("", *systems[:-1]), rows)
 
 
@@ -212,7 +223,7 @@ def _tests(results: Results, contest: Contest, compared: Comparison | None) -> d
                 name: _all_p_values(one.members, ENSEMBLE, measures)
                 for name, one in results.outcomes.items()
             },
-            "pairs": None if compared is None else _pairs(compared),
+            "pairs": {} if compared is None else _pairs(compared),
         },
         "search": None if selection.search is None else _search(selection.search),
         "compared_on": contest.name,
@@ -245,10 +256,11 @@ def _search(search: SubsetSearch) -> dict[str, Any]:
 
 
 def _pairs(compared: Comparison) -> dict[str, Any]:
-    first = compared.measures[0]
     return {
-        "measure": first,
-        "systems": list(compared.systems),
-        "p": compared.uncorrected[first].tolist(),
-        "corrected_p": compared.p_values[first].tolist(),
+        measure: {
+            "systems": list(compared.systems),
+            "p": compared.uncorrected[measure].tolist(),
+            "corrected_p": compared.p_values[measure].tolist(),
+        }
+        for measure in compared.measures
     }

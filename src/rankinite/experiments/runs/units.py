@@ -65,6 +65,8 @@ def do_unit(folder: RunFolder, unit: Unit) -> Done:
     """Do a unit in the folder of a run; called in worker processes."""
     begun = time.perf_counter()
     bench = bench_of(folder)
+    if bench.folder.is_done(unit.key):  # by a worker that was taken for dead
+        return read_done(folder, unit)
     with atomic_folder(bench.folder.unit(unit.key)) as into:
         how_well = unit.work.do(bench, unit.key, into)
         done = Done(how_well, time.perf_counter() - begun)
@@ -75,7 +77,7 @@ def do_unit(folder: RunFolder, unit: Unit) -> Done:
     return done
 
 
-def seconds_of(folder: RunFolder, unit: Unit) -> float:
-    """Return how long a unit took that is done."""
+def read_done(folder: RunFolder, unit: Unit) -> Done:
+    """Return how a unit went that is done."""
     found = json.loads((folder.unit(unit.key) / DONE).read_text("utf-8"))
-    return float(found["seconds"])
+    return Done(HowWell(found["words"], found["value"]), float(found["seconds"]))

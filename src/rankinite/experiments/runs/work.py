@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from rankinite.combine.scaling import Scaling
 from rankinite.combine.score_features import FEATURE_NAMES, score_features
+from rankinite.core.arrays import save_array
 from rankinite.core.errors import ModelFileError
 from rankinite.core.files import atomic_write
 from rankinite.data.augment import augment
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.concat import rows_of
 from rankinite.data.shared import beside
 from rankinite.experiments.recipes.recipe import Samples
-from rankinite.experiments.runs.bench import ADDED, MODEL, SCORES, WIDE, Bench, save_array
+from rankinite.experiments.runs.bench import ADDED, MODEL, SCORES, WIDE, Bench
 from rankinite.experiments.runs.cuts import Cut, Stage
 from rankinite.experiments.runs.folder import write_json
 from rankinite.models import RANKERS
@@ -147,9 +148,9 @@ class GatherScores:
         data = bench.train
         scores = np.full(data.n_docs, np.nan)
         for fold, cut in zip(self.folds, self.cuts, strict=True):
-            scores[_rows(cut.put_aside(data))] = bench.scores(fold)
+            scores[rows_of(cut.put_aside(data))] = bench.scores(fold)
         inside = self.cuts[0].stage.inside(data)
-        rows = _rows(inside)
+        rows = rows_of(inside)
         added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
         added[rows] = score_features(scores[rows], inside.offsets)
         save_array(into / ADDED, added)
@@ -167,10 +168,6 @@ def _save_beside(path: Path, base: Features, added: Features) -> None:
         for start in range(0, len(base), ROWS):
             rows = slice(start, start + ROWS)
             file.write(np.hstack([base[rows], added[rows]]).astype("<f4", copy=False).tobytes())
-
-
-def _rows(data: RankingData) -> Any:
-    return np.arange(data.n_docs) if data.rows is None else data.rows
 
 
 @dataclass(frozen=True)

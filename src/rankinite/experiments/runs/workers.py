@@ -9,12 +9,12 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from rankinite.core.errors import MissingExtraError, UsageError
+from rankinite.core.errors import MissingExtraError, RunError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.experiments.runs.orphans import end_with
 
@@ -96,7 +96,7 @@ class Processes:
             self.slots,
             timeout=None,
             env={THREADS: str(self.threads)},
-            initializer=end_with,
+            initializer=begin_work,
             initargs=(os.getpid(),),
         )
         return made
@@ -114,6 +114,15 @@ class Processes:
     def close(self, *, kill: bool) -> None:
         """End the processes."""
         self.executor.shutdown(wait=True, kill_workers=kill)
+
+
+def begin_work(parent: int) -> None:
+    """Set up a worker process, which ends with the process that started it."""
+    from joblib.externals.loky import process_executor
+
+    # It would take the pages of mapped files for a leak, and replace the worker.
+    process_executor._USE_PSUTIL = False
+    end_with(parent)
 
 
 class Cluster:
@@ -141,6 +150,8 @@ class Cluster:
                 dashboard_address=None,
                 silence_logs=logging.ERROR,
                 env={THREADS: "1"},
+                # It would count the pages of files that all workers share, once for each.
+                memory_limit=0,
             )
         try:
             self.client: Any = distributed.Client(self.local or address, timeout=SECONDS_TO_ANSWER)
@@ -148,6 +159,14 @@ class Cluster:
             raise UsageError(
                 f"--cluster {address}: no scheduler answers there ({problem}); give the address "
                 "of a Dask scheduler, or local:4"
+            ) from None
+        try:
+            self.client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
+        except TimeoutError:
+            self.close(kill=True)
+            raise UsageError(
+                f"--cluster {address}: the scheduler has no workers; start some with: dask worker "
+                f"{address}"
             ) from None
         self.slots = max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
         self.executor: Any = self.client.get_executor(pure=False, retries=0)
@@ -191,6 +210,13 @@ def _number(address: str) -> int:
     return int(text)
 
 
+def check_cluster(address: str) -> None:
+    """Refuse what can be seen to be wrong with the address of a cluster before it is asked."""
+    _distributed()
+    if address.startswith(LOCAL):
+        _number(address)
+
+
 def new_workers(jobs: int | None, cluster: str | None) -> Workers:
     """Return who does the units.
 
@@ -198,7 +224,7 @@ def new_workers(jobs: int | None, cluster: str | None) -> Workers:
     ----------
     jobs
         How many at once on this machine; as many as there are cores if None. The cores are shared
-        out among them: threads and jobs together are never more.
+        out among them: each has its share of threads, and one at least.
     cluster
         The address of a Dask cluster instead.
     """
@@ -225,6 +251,14 @@ def opened(workers: Workers) -> Iterator[Workers]:
         workers.close(kill=True)
         raise
     workers.close(kill=False)
+
+
+def problem_of(future: Future[Any]) -> BaseException | None:
+    """Return what went wrong with a piece of work that has ended, if something did."""
+    try:
+        return future.exception()
+    except CancelledError:  # nobody here cancels anything
+        return RunError("the scheduler of the cluster is gone")
 
 
 def is_death(problem: BaseException) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from rankinite.core.errors import RecipeError, UsageError
-from rankinite.experiments.configuration import NONE
+from rankinite.experiments.configuration import toml_of
 from rankinite.experiments.recipes.lines import KeyPath, Span, key_spans
 from rankinite.experiments.recipes.model_tables import MODELS
 from rankinite.experiments.recipes.read import recipe_of
@@ -33,21 +32,19 @@ def with_parameters(recipe: Recipe, model: str, parameters: Mapping[str, Any]) -
     text = recipe.text
     # The last first, as each of them that is new comes directly behind the ranker.
     for name, value in reversed(list(parameters.items())):
-        text = _with_one(text, model, name, _toml(value))
-    wanted = {**recipe.models[model].parameters, **parameters}
-    if not _has(text, model, wanted):
-        said = ", ".join(f"{name} = {_toml(value)}" for name, value in parameters.items())
+        text = _with_one(text, model, name, toml_of(value))
+    said = ", ".join(f"{name} = {toml_of(value)}" for name, value in parameters.items())
+    try:
+        found = recipe_of(recipe.name, text).models[model].parameters
+    except RecipeError as problem:
+        raise UsageError(
+            f"sweep: with {said} of {model} the recipe is none any more: {problem}"
+        ) from None
+    if dict(found) != {**recipe.models[model].parameters, **parameters}:
         raise UsageError(
             f"sweep: the recipe cannot be changed by itself; write {said} into [models.{model}]"
         )
     return text
-
-
-def _has(text: str, model: str, wanted: Mapping[str, Any]) -> bool:
-    try:
-        return dict(recipe_of("recipe", text).models[model].parameters) == wanted
-    except RecipeError:
-        return False
 
 
 def _with_one(text: str, model: str, name: str, value: str) -> str:
@@ -69,9 +66,3 @@ def _behind(text: str, ranker: Span, name: str, value: str) -> str:
     end = text.find("\n", ranker.end)
     head, rest = (text, "") if end < 0 else (text[:end], text[end:])
     return f"{head}\n{indent}{key}{value}{rest}"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False)
-    return json.dumps(NONE) if value is None else repr(value)

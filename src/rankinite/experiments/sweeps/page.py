@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
+from rankinite.experiments.report.templates import page_of
 from rankinite.experiments.report.wording import counted, value_in_words
 from rankinite.experiments.sweeps import plots
 from rankinite.experiments.sweeps.results import (
@@ -21,7 +19,7 @@ from rankinite.experiments.sweeps.results import (
 from rankinite.experiments.sweeps.settings import Settings
 from rankinite.experiments.sweeps.studies import FEWEST_FOR_IMPORTANCE
 
-TEMPLATE = "sweep.html.j2"
+PACKAGE, TEMPLATE = "rankinite.experiments.sweeps", "sweep.html.j2"
 
 SECTIONS = {
     "history": "Trial by trial",
@@ -38,23 +36,7 @@ def sweep_html(sweep: Sweep) -> str:
 
     Equal trials give equal bytes.
     """
-    return _environment().get_template(TEMPLATE).render(_content(sweep))
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=ChoiceLoader(
-            [
-                PackageLoader("rankinite.experiments.sweeps", "."),
-                PackageLoader("rankinite.experiments.report", "."),
-            ]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return page_of(PACKAGE, TEMPLATE, _content(sweep))
 
 
 def _content(sweep: Sweep) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rankinite.experiments.report.drawing import Scale, number
+from rankinite.experiments.report.drawing import Scale, along, number
 from rankinite.experiments.report.materials import Bar
 from rankinite.experiments.sweeps.results import Sweep, parameters_in_words, short
-from rankinite.experiments.sweeps.space import Choice, Domain, Range
+from rankinite.experiments.sweeps.space import Choice, Domain, Range, extremes_of
 from rankinite.experiments.sweeps.trials import Trial, ranked
 
 # Of lines, from the worst trial to the best.
@@ -95,7 +95,7 @@ def history_of(sweep: Sweep) -> History:
     own = f"M0 {number(100 - scale.place(sweep.own.value))}H100"
     dots = tuple(
         Mark(
-            f"M{number(_along(k, len(trials)))} {number(100 - _placed(trial, scale))}h0",
+            f"M{number(along(k, len(trials)))} {number(100 - _placed(trial, scale))}h0",
             _kind(sweep, trial),
             1.0,
             _title(sweep, trial),
@@ -116,7 +116,7 @@ def _placed(trial: Trial, scale: Scale) -> float:
 def _best_so_far(trials: Sequence[Trial], scale: Scale) -> str:
     path, best = "", -math.inf
     for k, trial in enumerate(trials):
-        x = number(_along(k, len(trials)))
+        x = number(along(k, len(trials)))
         if trial.is_pruned or trial.value <= best:
             path += f"H{x}" if path else ""
             continue
@@ -132,10 +132,6 @@ def _scale(values: Sequence[float]) -> Scale:
     best, middle = ordered[-1], ordered[len(ordered) // 2]
     low = max(ordered[0], best - 4 * (best - middle)) if best > middle else ordered[0]
     return Scale.around([low, best], margin=0.04)
-
-
-def _along(k: int, n: int) -> float:
-    return 100 * k / (n - 1) if n > 1 else 50.0
 
 
 def _kind(sweep: Sweep, trial: Trial) -> str:
@@ -175,15 +171,13 @@ def coordinates_of(sweep: Sweep) -> Coordinates:
 def _height(domain: Domain, value: Any) -> float:
     """Return where a value is on its axis, from 0 to 100: values of a list have equal distances."""
     if isinstance(domain, Choice):
-        return 100 * _along(_sorted(domain).index(value), len(domain.values)) / 100
+        return along(_sorted(domain).index(value), len(domain.values))
     if isinstance(domain, Range) and domain.is_log:
         return Scale(math.log(domain.low), math.log(domain.high)).place(math.log(value))
-    return Scale(domain.low, _last(domain)).place(value)
-
-
-def _last(domain: Domain) -> float:
-    last: float = domain.high if isinstance(domain, Range) else domain.values[-1]
-    return last
+    low, high = extremes_of(domain)
+    if low == high:  # steps so wide that there is no second one
+        return 50.0
+    return Scale(low, high).place(value)
 
 
 def _sorted(domain: Choice) -> list[Any]:
@@ -214,7 +208,7 @@ def curves_of(sweep: Sweep) -> Curves:
     lines = []
     for trial in order:
         points = [
-            f"{number(_along(r - 1, n_rounds))} {number(100 - scale.place(value))}"
+            f"{number(along(r - 1, n_rounds))} {number(100 - scale.place(value))}"
             for r, value in trial.folds[0].curve
             if value >= scale.low
         ]

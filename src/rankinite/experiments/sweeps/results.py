@@ -87,7 +87,7 @@ def _row(sweep: Sweep, trial: Trial) -> tuple[str, ...]:
     return (
         str(trial.number),
         *(short(trial.parameters[name]) for name in sweep.settings.space),
-        number(trial.value),
+        NOTHING if trial.is_pruned else number(trial.value),  # of one fold, it is no mean
         NOTHING if error is None else number(error),
         rounds_of(trial),
         "pruned" if trial.is_pruned else "best" if trial is sweep.best else "",
@@ -188,9 +188,9 @@ def to_json(sweep: Sweep) -> dict[str, Any]:
         "recipe": sweep.settings.recipe.name,
         "settings": {**sweep.settings.to_json(), "data": sweep.settings.data},
         "best": sweep.best.number,
-        "best parameters": dict(sweep.best.parameters),
-        "recipe's own": _told(sweep.own),
-        "is better": sweep.is_better,
+        "best_parameters": dict(sweep.best.parameters),
+        "own": _told(sweep.own),
+        "is_better": sweep.is_better,
         "importances": None if sweep.importances is None else dict(sweep.importances),
         "trials": [
             {"number": trial.number, "state": _state(trial), **_told(trial)}
@@ -203,9 +203,9 @@ def _told(trial: Trial) -> dict[str, Any]:
     return {
         "parameters": dict(trial.parameters),
         "value": trial.value,
-        "standard error": trial.standard_error,
+        "standard_error": trial.standard_error,
         "folds": [fold.value for fold in trial.folds],
-        "kept rounds": [fold.kept for fold in trial.folds],
+        "kept_rounds": [fold.kept for fold in trial.folds],
         "rounds": [fold.n_rounds for fold in trial.folds],
     }
 
@@ -246,11 +246,11 @@ def write_results(sweep: Sweep, folder: RunFolder) -> Sweep:
     from rankinite.experiments.sweeps.page import sweep_html
 
     settings, path = sweep.settings, folder.path
+    write_text(path / CSV, to_csv(sweep))
+    write_json(path / JSON, to_json(sweep))
+    write_text(path / PAGE, sweep_html(sweep))
     recipe = settings.recipe.text
     if sweep.is_better:
         recipe = with_parameters(settings.recipe, settings.model.name, sweep.best.parameters)
-    write_text(path / CSV, to_csv(sweep))
-    write_json(path / JSON, to_json(sweep))
     write_text(path / RECIPE, recipe)
-    write_text(path / PAGE, sweep_html(sweep))
     return replace(sweep, written=tuple(path / name for name in (RECIPE, CSV, JSON, PAGE)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import tomllib
@@ -185,9 +184,7 @@ def _unknown(name: str, ranker: str, known: Mapping[str, Constraint]) -> str:
     advice = unknown_key(name, name, ranker, known)
     if advice is not None:
         return advice
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {some_of(list(known), 20)}"
-    return f"{ranker} has no parameter {name!r}; {hint}"
+    return f"{ranker} has no parameter {name!r}; expected one of {some_of(list(known), 20)}"
 
 
 def _domain(name: str, given: Any, constraint: Constraint) -> Domain:
@@ -292,10 +289,16 @@ def _checked(name: str, value: Any, constraint: Constraint) -> Any:
     return list(value) if isinstance(value, tuple) else from_toml(value, constraint)
 
 
+def extremes_of(domain: Domain) -> tuple[Any, ...]:
+    """Return the ends of a range or of evenly spaced numbers, and all values of a list."""
+    if isinstance(domain, Choice):
+        return domain.values
+    return (domain.low, domain.high if isinstance(domain, Range) else domain.values[-1])
+
+
 def _try_alone(model: Model, name: str, domain: Domain) -> None:
     """Refuse values that do not go with the model's other parameters."""
-    ends = (domain.low, domain.high) if isinstance(domain, Range) else domain.values
-    for value in ends if isinstance(domain, Choice) else (ends[0], ends[-1]):
+    for value in extremes_of(domain):
         ranker = RANKERS[model.ranker](**{**model.parameters, name: value})
         ranker._check_parameters()
         ranker._check_measures()

@@ -32,12 +32,14 @@ from rankinite.experiments.runs.prepare import (
 from rankinite.experiments.runs.run_log import logged_to
 from rankinite.experiments.runs.units import Unit
 from rankinite.experiments.runs.workers import Workers, new_workers, opened
+from rankinite.experiments.sweeps.best_recipe import with_parameters
 from rankinite.experiments.sweeps.pruning import best_so_far, floors_of, looks
 from rankinite.experiments.sweeps.results import Sweep, write_results
 from rankinite.experiments.sweeps.settings import Settings, check_settings
 from rankinite.experiments.sweeps.space import (
     Domain,
     Range,
+    extremes_of,
     n_points,
     papers_space,
     refuse_ranges,
@@ -156,8 +158,8 @@ def _swept(
     """Carry out a sweep that was checked."""
     with quietly(), folder.locked(), logged_to(folder):
         check_settings(folder, settings)
-        share({TRAIN: data}, _bins(settings), folder, progress, {TRAIN: settings.data})
         with opened(new_workers(*where)) as workers:
+            share({TRAIN: data}, _bins(settings), folder, progress, {TRAIN: settings.data})
             sweeping = _Sweeping(settings, folder, workers, progress)
             found = tuple(sweeping.go(wanted))
             own = sweeping.own()
@@ -192,6 +194,9 @@ def check_sweep(
         refuse_ranges(domains)
     if isinstance(domains.get("most_bins"), Range):
         raise UsageError("sweep: most_bins needs values, such as most_bins=64,255, and no range")
+    for name, domain in domains.items():  # what cannot be written into a recipe is of no use
+        for value in extremes_of(domain):
+            with_parameters(recipe, model, {name: value})
     return chosen, domains, _measure_of(recipe, measure)
 
 
