@@ -1,6 +1,7 @@
 """The winning system against its best member, and against LightGBM, XGBoost and CatBoost.
 
     python benchmarks/winner.py quality --mq2007 FOLDER [--recipe winner-small] [--size 0.1]
+        [--rivals LightGBM-lambdarank,...]
     python benchmarks/winner.py speed [--recipe winner-small] [--size 0.1] [--turns 1] [--jobs 2]
 
 Quality: on the simulated challenge at a share of Set 1, and on mq2007 in five folds. Every system
@@ -64,8 +65,8 @@ def main() -> int:
 
 def _measure_quality(chosen: argparse.Namespace, folder: Path) -> None:
     for title, cases in _data_sets(chosen):
-        again = [name + ON_ALL for name in RIVALS]
-        outcomes = {name: Outcome() for name in (ENSEMBLE, BEST, *RIVALS, *again)}
+        again = [name + ON_ALL for name in chosen.rivals]
+        outcomes = {name: Outcome() for name in (ENSEMBLE, BEST, *chosen.rivals, *again)}
         for name, parts in cases:
             _run_recipe(chosen, parts, folder / name, outcomes)
             _run_rivals(chosen, parts, outcomes)
@@ -137,7 +138,7 @@ def _run_rivals(
         depth=round(math.log2(trees["n_leaves"])),
         learning_rate=trees["learning_rate"],
     )
-    for name in RIVALS:
+    for name in chosen.rivals:
         fit = SYSTEMS[name].fit
         begun = time.perf_counter()
         fitted = [(plan, fit(plan, train, valid, chosen.seed)) for plan in (alike, small)]
@@ -220,6 +221,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--recipe", default="winner-small")
     parser.add_argument("--size", type=float, default=0.1, help="share of the challenge's Set 1")
     parser.add_argument("--folds", type=int, default=5, help="how many folds of mq2007")
+    parser.add_argument("--rivals", type=_rivals, default=RIVALS, help="all if not given")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2, help="of a rival")
@@ -230,6 +232,14 @@ def _arguments() -> argparse.Namespace:
     if needs_files and not (chosen.mq2007 and (chosen.mq2007 / "S1.txt.gz").exists()):
         parser.error("give the folder of mq2007, which has S1.txt.gz: --mq2007 FOLDER")
     return chosen
+
+
+def _rivals(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in RIVALS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown}; known are {', '.join(RIVALS)}")
+    return names
 
 
 if __name__ == "__main__":

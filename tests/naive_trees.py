@@ -197,6 +197,67 @@ def assert_grown_best_first(tree: Tree, problem: Problem) -> None:
         assert tree.value[leaf.number] == problem.leaf_value(docs)
 
 
+def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
+    """Grow the symmetric tree again, by trying everything: each level had the largest gain then.
+
+    Where several splits gain the same, the tree may have taken any of them; a leaf that gains no
+    more than rounding could make may have been split or not.
+    """
+    growth, noise = problem.growth, problem.noise
+    most = min(growth.n_leaves, max(2, len(problem.X) // max(1, growth.min_docs_in_leaf)))
+    frontier = [(unfold(tree), list(problem.docs))]
+    level = 0
+    while 2 * len(frontier) <= most and level != growth.max_depth:
+        totals = {
+            split: sum(
+                (problem.gain(*problem.sides(docs, *split)) for _, docs in frontier), Fraction(0)
+            )
+            for split in problem.every_split()
+        }
+        best = max(totals.values(), default=Fraction(0))
+        if best <= growth.min_gain + noise and not any(node.children for node, _ in frontier):
+            break
+        assert best > growth.min_gain - noise, "a level gains too little"
+        equal = (split for split, total in totals.items() if total >= best - noise)
+        after = next(
+            filter(None, (_after(tree, problem, frontier, split) for split in equal)), None
+        )
+        assert after is not None, "another split gains more"
+        frontier = after
+        level += 1
+    assert not any(node.children for node, _ in frontier)
+    for leaf, docs in frontier:
+        assert tree.leaf_docs[leaf.number] == len(docs)
+        assert tree.value[leaf.number] == problem.leaf_value(docs)
+
+
+def _after(
+    tree: Tree,
+    problem: Problem,
+    frontier: Sequence[tuple[Node, list[int]]],
+    split: tuple[int, float, bool],
+) -> list[tuple[Node, list[int]]] | None:
+    """Return the leaves after a level, if the tree has split all of them in this way."""
+    found: list[tuple[Node, list[int]]] = []
+    for node, docs in frontier:
+        sides = problem.sides(docs, *split)
+        gain = problem.gain(*sides)
+        k = node.number
+        own = ([], [])
+        if node.children:
+            threshold, missing_left = float(tree.threshold[k]), bool(tree.missing_left[k])
+            own = problem.sides(docs, int(tree.feature[k]), threshold, missing_left)
+        if node.children and own == sides and int(tree.feature[k]) == split[0]:
+            assert abs(Fraction(float(tree.gain[k])) - gain) <= problem.noise
+            assert tree.docs[k] == len(docs)
+            found += zip(node.children, sides, strict=True)
+        elif gain > problem.noise:
+            return None
+        else:
+            found.append((node, docs))
+    return found if len(found) > len(frontier) else None
+
+
 def assert_splits(
     tree: Tree, k: int, problem: Problem, docs: list[int], best: Fraction
 ) -> tuple[list[int], list[int]]:

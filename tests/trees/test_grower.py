@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tree_cases import bin_all, grow_one, growth, mixed_features
 
 import naive_trees
-from naive_trees import Problem, assert_grown_best_first
+from naive_trees import Problem, assert_grown_best_first, assert_grown_by_levels
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import EVERY_DOC, Grower
 
@@ -41,7 +41,7 @@ def check(X, gradients, how, weights=None, masses=None, chosen=EVERY_DOC, featur
         docs=tuple(np.flatnonzero(chosen).tolist() if len(chosen) else range(len(X))),
         features=tuple(range(X.shape[1]) if features is None else features.tolist()),
     )
-    assert_grown_best_first(tree, problem)
+    (assert_grown_by_levels if how.symmetric else assert_grown_best_first)(tree, problem)
     scores = np.zeros(len(X))
     grower.add(tree, scores)
     walked = [tree.value[naive_trees.leaf_of(tree, document)] for document in X]
@@ -73,6 +73,7 @@ def problems(draw):
         min_gain=draw(st.sampled_from([0.0, 0.0, 1.0, 17.5])),
         criterion=draw(st.sampled_from(["mse", "newton"])),
         step=draw(st.sampled_from(["newton", "gradient"])),
+        symmetric=draw(st.booleans()),
     )
     return np.array(columns).T, gradients, weights, np.array(chosen, np.bool_), how
 
@@ -90,7 +91,8 @@ def test_any_small_tree_is_the_best(problem):
 @pytest.mark.parametrize("criterion", ["mse", "newton"])
 @pytest.mark.parametrize("step", ["newton", "gradient"])
 @pytest.mark.parametrize("most_bins", [255, 4])
-def test_trees_of_more_documents_are_the_best(criterion, step, most_bins):
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_trees_of_more_documents_are_the_best(criterion, step, most_bins, symmetric):
     for seed in range(max(1, SCALE // 3)):
         rng = np.random.default_rng(seed)
         n_docs = 12 + 2 * SCALE
@@ -99,7 +101,13 @@ def test_trees_of_more_documents_are_the_best(criterion, step, most_bins):
         check(
             X,
             rng.integers(-500, 500, size=n_docs),
-            growth(7, criterion=criterion, step=step, min_docs=int(rng.integers(1, 4))),
+            growth(
+                8 if symmetric else 7,
+                criterion=criterion,
+                step=step,
+                min_docs=int(rng.integers(1, 4)),
+                symmetric=symmetric,
+            ),
             weights,
             weights if criterion == "newton" else None,
             chosen=rng.random(n_docs) < 0.8,
@@ -125,6 +133,28 @@ def test_a_tree_by_hand():
     assert tree.leaf_docs.tolist() == [2, 2, 1]
     # All went left of 0.5 and right of it alike, and more documents left of 2.5.
     assert tree.missing_left.tolist() == [True, True]
+
+
+@pytest.mark.kernel
+def test_a_symmetric_tree_by_hand():
+    """Both halves are split by the second feature, though the third would do for the left one.
+
+    Gradients 0, 8 | 10, 30, with sums 8 and 40, after the root was split by the first feature:
+    48^2 / 4 = 576 against 8^2 / 2 + 40^2 / 2 = 832, a gain of 256. The second feature parts both
+    halves: 0 + 64 - 32 = 32 and 100 + 900 - 800 = 200. The third parts the left one alone.
+    """
+    X = [[0, 0, 0], [0, 1, 1], [1, 0, 0], [1, 1, 0]]
+    tree = grow_one(X, [0, 8, 10, 30], growth(4, symmetric=True))
+    assert tree.feature.tolist() == [0, 1, 1]
+    assert tree.gain.tolist() == pytest.approx([256.0, 32.0, 200.0], rel=1e-12)
+    assert tree.value.tolist() == [0.0, 8.0, 10.0, 30.0]
+    # Three leaves are not four: a level is split whole or not at all.
+    assert grow_one(X, [0, 8, 10, 30], growth(3, symmetric=True)).n_leaves == 2
+    # A leaf that would have no document on a side stays whole.
+    X = [[0, 0], [0, 0], [0, 1], [0, 1], [1, 0], [1, 0], [1, 0]]
+    tree = grow_one(X, [0, 0, 4, 4, 30, 30, 30], growth(4, symmetric=True))
+    assert tree.feature.tolist() == [0, 1]
+    assert tree.value.tolist() == [0.0, 4.0, 30.0]
 
 
 @pytest.mark.kernel

@@ -12,6 +12,7 @@ import pytest
 GROW = """
 import hashlib
 import sys
+from dataclasses import replace
 
 sys.path[:0] = [sys.argv[1]]
 import numba
@@ -36,7 +37,8 @@ def case(binned, how, features, rows=None, **options):
     grower = Grower(binned, rows, how)
     trees, scores = boost(grower, target[docs], 3, weights=weights[docs], **options)
     forest = Forest(trees, np.zeros(1), features.shape[1])
-    assert all(tree.n_leaves == how.n_leaves for tree in trees)
+    assert all(tree.n_leaves == how.n_leaves or how.symmetric for tree in trees)
+    assert all(tree.n_leaves > 16 for tree in trees)
     assert forest.scores(features, rows)[0].tobytes() == scores.tobytes()
     return bytes_of(trees) + scores.tobytes()
 
@@ -52,6 +54,10 @@ cases = {
     "second block newton": case(appended, newton, X, sample=0.6, n_features=15),
     "one word of columns": case(narrow, mse, X[:, 5:8].copy()),
     "shared rows": case(whole, mse, X, rows=rows, sample=0.7),
+    "symmetric": case(whole, replace(mse, n_leaves=32, symmetric=True), X),
+    "symmetric newton": case(
+        appended, replace(newton, n_leaves=64, symmetric=True), X, sample=0.6, n_features=15
+    ),
 }
 
 # The same split up to rounding in several words of columns: x, -x, x + 1, ... gain nearly alike.

@@ -19,8 +19,9 @@ def growth(
     min_gain: float = 0.0,
     criterion: str = "mse",
     step: str = "newton",
+    symmetric: bool = False,
 ) -> Growth:
-    return Growth(n_leaves, max_depth, min_docs, min_gain, criterion, step)
+    return Growth(n_leaves, max_depth, min_docs, min_gain, criterion, step, symmetric)
 
 
 def names(n_features: int) -> list[str]:

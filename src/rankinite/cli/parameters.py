@@ -72,6 +72,9 @@ class Parameters:
         _option(help="Trees: what values of leaves are multiplied by; LambdaRank: first steps."),
     ] = None
     max_depth: Annotated[Any, _whole_or_none(help="Trees: how deep one may be.")] = None
+    symmetric: Annotated[
+        bool | None, _option(help="Trees: whether all leaves of a level are split alike.")
+    ] = None
     min_docs_in_leaf: Annotated[
         int | None, _option(help="Trees: how many documents a leaf has at least.")
     ] = None

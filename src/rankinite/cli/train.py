@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rankinite")
 
 TOP_FEATURES = 5
+# Of which --no-... says something, too.
+YES_OR_NO = ("per_query", "symmetric")
 
 
 def train(
@@ -94,7 +96,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {
         key: [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
         for key, value in values.items()
-        if value is not None and value != [] and (value is not False or key == "per_query")
+        if value is not None and value != [] and (value is not False or key in YES_OR_NO)
     }
 
 

@@ -53,6 +53,10 @@ class LambdaMART(TreeRanker):
         How many trees to grow at most.
     n_leaves, max_depth
         How large a tree may be.
+    symmetric
+        Whether all leaves of a level are split alike, by what they gain together: with many noisy
+        features that is better than to split the leaf that gains most. A tree then has as many
+        levels as ``n_leaves`` allows: 6 for 64.
     learning_rate
         What the values of leaves are multiplied by.
     min_docs_in_leaf, min_gain
@@ -122,6 +126,7 @@ class LambdaMART(TreeRanker):
         n_leaves: int = 31,
         learning_rate: float = 0.1,
         max_depth: int | None = None,
+        symmetric: bool = False,
         min_docs_in_leaf: int = 20,
         min_gain: float = 0.0,
         docs_per_tree: float = 1.0,
@@ -145,6 +150,7 @@ class LambdaMART(TreeRanker):
         self.n_leaves = n_leaves
         self.learning_rate = learning_rate
         self.max_depth = max_depth
+        self.symmetric = symmetric
         self.min_docs_in_leaf = min_docs_in_leaf
         self.min_gain = min_gain
         self.docs_per_tree = docs_per_tree

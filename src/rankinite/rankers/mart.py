@@ -40,9 +40,9 @@ class MART(PointwiseRanker):
     per_query
         With the logistic loss: predict returns P_max (1 + P - P_max), where P_max is the largest
         chance of the query (Ensemble, Sec. 4.2). Predict then needs the queries.
-    n_trees, n_leaves, learning_rate, max_depth, min_docs_in_leaf, min_gain, docs_per_tree, \
-queries_per_tree, features_per_tree, criterion, step, most_bins, base, valid_measure, patience, \
-min_improvement, random_state
+    n_trees, n_leaves, learning_rate, max_depth, symmetric, min_docs_in_leaf, min_gain, \
+docs_per_tree, queries_per_tree, features_per_tree, criterion, step, most_bins, base, \
+valid_measure, patience, min_improvement, random_state
         As in `LambdaMART`; validation sets are measured by NDCG@10 if nothing else is said.
 
     Examples
@@ -69,6 +69,7 @@ min_improvement, random_state
         n_leaves: int = 20,
         learning_rate: float = 0.05,
         max_depth: int | None = None,
+        symmetric: bool = False,
         min_docs_in_leaf: int = 20,
         min_gain: float = 0.0,
         docs_per_tree: float = 0.5,
@@ -89,6 +90,7 @@ min_improvement, random_state
         self.n_leaves = n_leaves
         self.learning_rate = learning_rate
         self.max_depth = max_depth
+        self.symmetric = symmetric
         self.min_docs_in_leaf = min_docs_in_leaf
         self.min_gain = min_gain
         self.docs_per_tree = docs_per_tree

@@ -25,9 +25,9 @@ class McRank(PointwiseRanker):
     ----------
     n_trees
         How many rounds to do at most.
-    n_leaves, learning_rate, max_depth, min_docs_in_leaf, min_gain, docs_per_tree, \
-queries_per_tree, features_per_tree, criterion, step, most_bins, valid_measure, patience, \
-min_improvement, random_state
+    n_leaves, learning_rate, max_depth, symmetric, min_docs_in_leaf, min_gain, \
+docs_per_tree, queries_per_tree, features_per_tree, criterion, step, most_bins, \
+valid_measure, patience, min_improvement, random_state
         As in `LambdaMART`; validation sets are measured by NDCG@10 if nothing else is said.
 
     Examples
@@ -57,6 +57,7 @@ min_improvement, random_state
         n_leaves: int = 20,
         learning_rate: float = 0.1,
         max_depth: int | None = None,
+        symmetric: bool = False,
         min_docs_in_leaf: int = 20,
         min_gain: float = 0.0,
         docs_per_tree: float = 0.5,
@@ -74,6 +75,7 @@ min_improvement, random_state
         self.n_leaves = n_leaves
         self.learning_rate = learning_rate
         self.max_depth = max_depth
+        self.symmetric = symmetric
         self.min_docs_in_leaf = min_docs_in_leaf
         self.min_gain = min_gain
         self.docs_per_tree = docs_per_tree

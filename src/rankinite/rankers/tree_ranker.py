@@ -57,6 +57,7 @@ class TreeRanker(Learner):
         "n_leaves": Whole(2, 1 << 16),
         "learning_rate": Real(0, low_open=True),
         "max_depth": Either(Whole(1), OneOf([None])),
+        "symmetric": OneOf([False, True]),
         "min_docs_in_leaf": Whole(1),
         "min_gain": Real(0),
         "docs_per_tree": SHARE,
@@ -73,6 +74,7 @@ class TreeRanker(Learner):
     n_leaves: int
     learning_rate: float
     max_depth: int | None
+    symmetric: bool
     min_docs_in_leaf: int
     min_gain: float
     docs_per_tree: float
@@ -133,6 +135,7 @@ class TreeRanker(Learner):
             self.min_gain,
             self.criterion,
             self.step,
+            self.symmetric,
         )
 
     def _keep(self, fit: Boosting, start: Floats, best: int) -> None:

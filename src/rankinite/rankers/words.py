@@ -12,6 +12,7 @@ _SAME = {
     "n_leaves": "num_leaves max_leaves max_leaf max_leaf_nodes num_leaf",
     "learning_rate": "eta shrinkage shrinkage_rate lr learning_rate_init eta0 step_size",
     "max_depth": "depth",
+    "symmetric": "grow_policy oblivious",
     "min_docs_in_leaf": (
         "min_data_in_leaf min_child_samples min_data min_data_per_leaf min_samples_leaf "
         "min_examples_in_leaf"

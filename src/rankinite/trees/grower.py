@@ -14,6 +14,7 @@ from rankinite.trees.binned_data import BinnedData
 from rankinite.trees.kernels import gradients as kernels
 from rankinite.trees.kernels.grow import grow
 from rankinite.trees.kernels.histogram import COLUMNS_A_WORD, TILE_ROWS, TILE_STRIDE
+from rankinite.trees.kernels.levels import grow_levels
 from rankinite.trees.kernels.place import add_values, cuts_of, lay_out, leaf_type, place_all
 from rankinite.trees.tree import Tree
 
@@ -51,6 +52,8 @@ class Growth:
     step
         The value of a leaf: ``"newton"`` is the sum of gradients over the sum of weights,
         ``"gradient"`` their mean.
+    symmetric
+        Whether all leaves of a level are split alike; otherwise the leaf that gains most is split.
     """
 
     n_leaves: int
@@ -59,6 +62,7 @@ class Growth:
     min_gain: float
     criterion: str
     step: str
+    symmetric: bool = False
 
 
 class Grower:
@@ -136,7 +140,7 @@ class Grower:
             mass_of_a_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
         growth = self.growth
         unit = mass_scale / scale**2
-        n_splits = grow(
+        n_splits = (grow_levels if growth.symmetric else grow)(
             self.binned.main.bins.reshape(-1),
             self.binned.more.bins.reshape(-1),
             self.binned.main.columns,
