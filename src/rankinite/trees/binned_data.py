@@ -103,6 +103,14 @@ class Block:
         """The columns that are no padding."""
         return np.flatnonzero(self.n_bins)
 
+    @property
+    def splittable(self) -> NDArray[np.int64]:
+        """How many bins every column has; 0 for one whose values are all the same."""
+        several = self.n_bins > 1
+        for c in np.flatnonzero(self.n_bins == 1):  # beside that bin there may be missing values
+            several[c] = bool((self.columns[c] != self.columns[c, :1]).any())
+        return np.where(several, self.n_bins, 0)
+
 
 def padded(n_columns: int) -> int:
     """Return the number of columns of whole words."""

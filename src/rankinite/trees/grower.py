@@ -85,14 +85,13 @@ class Grower:
         self.growth = growth
         self.n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
         self.cuts = np.concatenate([binned.main.cuts, binned.more.cuts])
-        # One slot a bin and one for missing values; padding is counted into a slot of its own.
-        self.slots = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        self.splittable = np.concatenate([binned.main.splittable, binned.more.splittable])
         self.count_bits = int(self.n_docs).bit_length()
         self.gradient_bits = min(SUM_BITS, PACKED_BITS - self.count_bits)
         self.n_parts = n_threads()
         most = min(growth.n_leaves, max(2, self.n_docs // max(1, growth.min_docs_in_leaf)))
         self.n_leaves = most
-        self.pool = np.empty((most, self.slots[-1]), np.int64)
+        self.pool = np.empty((most, _slots(self.splittable)[-1]), np.int64)
         self.mass_pool = np.empty((1, 0), np.int64)
         n_words = len(self.n_bins) // COLUMNS_A_WORD
         self.tiles = np.empty(
@@ -140,14 +139,15 @@ class Grower:
             mass_of_a_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
         growth = self.growth
         unit = mass_scale / scale**2
+        taking_part = self._taking_part(features)
         n_splits = (grow_levels if growth.symmetric else grow)(
             self.binned.main.bins.reshape(-1),
             self.binned.more.bins.reshape(-1),
             self.binned.main.columns,
             self.binned.more.columns,
-            self.slots,
+            _slots(taking_part),
             self.n_bins,
-            self._taking_part(features),
+            taking_part,
             rows[0, :n_rows],
             rows[1, :n_rows],
             rows[2, :n_rows],
@@ -191,10 +191,10 @@ class Grower:
 
     def _taking_part(self, features: Integers | None) -> Integers:
         if features is None:
-            return self.n_bins
-        part = np.zeros_like(self.n_bins)
+            return self.splittable
+        part = np.zeros_like(self.splittable)
         columns = self.binned.column_of[features]
-        part[columns] = self.n_bins[columns]
+        part[columns] = self.splittable[columns]
         return part
 
     def _finish(
@@ -291,6 +291,11 @@ class Shape:
     missing_left: Mask
     first: NDArray[np.uint16]
     right: NDArray[np.uint16]
+
+
+def _slots(n_bins: Integers) -> Integers:
+    """Return where every column's slots begin: one a bin and one for missing values, or none."""
+    return np.concatenate([[0], np.cumsum(np.where(n_bins > 0, n_bins + 1, 0))])
 
 
 def _scale(total: float, bits: int) -> float:

@@ -222,6 +222,24 @@ def split_leaf(
 
 
 @kernel
+def write_split(
+    leaves: NDArray[np.int64],
+    leaf: int,
+    new: int,
+    column: int,
+    cut: int,
+    side: int,
+    out_split: NDArray[np.int64],
+) -> None:
+    """Write down that a leaf is split, and that the split above it leads there."""
+    split = out_split[new - 1]
+    split[COLUMN], split[CUT], split[MISSING] = column, cut, side
+    split[LEFT_CHILD], split[RIGHT_CHILD] = ~leaf, ~new
+    if leaves[leaf, PARENT] >= 0:
+        out_split[leaves[leaf, PARENT], LEFT_CHILD + leaves[leaf, SIDE]] = new - 1
+
+
+@kernel
 def grow(
     bins: NDArray[np.uint8],
     more_bins: NDArray[np.uint8],
@@ -254,7 +272,8 @@ def grow(
     """Grow a tree on some rows and return how many splits it has.
 
     A child of at least 0 in ``out_split`` is a split, others are the complement of a leaf.
-    ``taking_part`` are the numbers of bins with 0 for columns that are left out. ``rows`` is put
+    ``taking_part`` are the numbers of bins with 0 for columns that are left out, which
+    have no slots. ``rows`` is put
     in the order of the leaves; ``lefts`` and ``rights`` are scratch of the same length. ``pool``
     has one histogram a leaf.
     """
@@ -320,15 +339,9 @@ def grow(
             n_parts,
         )  # fmt: skip
         new = n_splits + 1
-        out_split[n_splits, COLUMN] = column
-        out_split[n_splits, CUT] = cut
-        out_split[n_splits, MISSING] = side
-        out_split[n_splits, LEFT_CHILD] = ~leaf
-        out_split[n_splits, RIGHT_CHILD] = ~new
+        write_split(leaves, leaf, new, column, cut, side, out_split)
         out_gain[n_splits] = gain
         out_docs[n_splits] = leaves[leaf, PACKED] & ones
-        if leaves[leaf, PARENT] >= 0:
-            out_split[leaves[leaf, PARENT], LEFT_CHILD + leaves[leaf, SIDE]] = n_splits
         smaller, larger = split_leaf(
             leaves, leaf, new, start + n_left, rows, amounts, masses, by_mass
         )

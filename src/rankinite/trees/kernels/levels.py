@@ -15,28 +15,23 @@ from numpy.typing import NDArray
 from rankinite.core.kernels import kernel, parallel_kernel, prange
 from rankinite.trees.kernels.grow import (
     BUFFER,
-    COLUMN,
-    CUT,
     END,
     FOUND,
     GAIN,
     LEAF_FIELDS,
-    LEFT_CHILD,
     MASS,
-    MISSING,
     PACKED,
     PARENT,
-    RIGHT_CHILD,
-    SIDE,
     START,
     count_columns,
     split_leaf,
     subtract,
     sum_rows,
+    write_split,
 )
 from rankinite.trees.kernels.histogram import COLUMNS_A_WORD
 from rankinite.trees.kernels.partition import part_rows, shift_of
-from rankinite.trees.kernels.split import LARGEST_COLUMN, LEFT, RIGHT, UNSEEN, scan_column
+from rankinite.trees.kernels.split import LARGEST_COLUMN, LEFT, RIGHT, UNSEEN, gains_of_column
 
 
 @kernel
@@ -78,6 +73,9 @@ def best_of_level(
             continue
         start = slots[column]
         seen = False
+        for leaf in range(n_leaves):
+            if leaves[leaf, PACKED] & ones >= 2 * min_docs:
+                seen |= (pool[leaves[leaf, BUFFER], start + n] & ones) > 0
         to_right[:n] = 0.0
         to_left[:n] = 0.0
         for leaf in range(n_leaves):
@@ -94,18 +92,19 @@ def best_of_level(
             masses = mass_pool[buffer, start : start + n + 1] if by_mass else mass_pool[0]
             missing = bins[n]
             some = (missing & ones) > 0
-            scan_column(
-                bins, masses, by_mass, n if some else n - 1, 0, 0, count_bits, n_docs, gradient,
-                mass, min_docs, sums, gains,
+            n_cuts = n if some else n - 1
+            gains_of_column(
+                bins, masses, by_mass, n_cuts, 0, 0, count_bits, n_docs, gradient, mass, min_docs,
+                sums, gains,
             )  # fmt: skip
-            add_gains(gains, n if some else n - 1, mass, to_right)
+            add_gains(gains, n_cuts, mass, to_right)
             if some:
-                seen = True
-                scan_column(
+                gains_of_column(
                     bins, masses, by_mass, n - 1, missing, masses[n] if by_mass else 0, count_bits,
                     n_docs, gradient, mass, min_docs, sums, gains,
                 )  # fmt: skip
-            add_gains(gains, n - 1, mass, to_left)
+            if seen:
+                add_gains(gains, n - 1, mass, to_left)
         for b in range(n):
             if to_right[b] > found[GAIN]:
                 found[GAIN], found[1], found[2] = to_right[b], column, b
@@ -323,15 +322,9 @@ def grow_levels(
                 rights[start:end], n_parts,
             )  # fmt: skip
             new = n_splits + 1
-            out_split[n_splits, COLUMN] = column
-            out_split[n_splits, CUT] = cut
-            out_split[n_splits, MISSING] = side
-            out_split[n_splits, LEFT_CHILD] = ~leaf
-            out_split[n_splits, RIGHT_CHILD] = ~new
+            write_split(leaves, leaf, new, column, cut, side, out_split)
             out_gain[n_splits] = gain
             out_docs[n_splits] = leaves[leaf, PACKED] & ones
-            if leaves[leaf, PARENT] >= 0:
-                out_split[leaves[leaf, PARENT], LEFT_CHILD + leaves[leaf, SIDE]] = n_splits
             smaller, larger = split_leaf(
                 leaves, leaf, new, start + n_left, rows, amounts, masses, by_mass
             )

@@ -20,11 +20,11 @@ UNSEEN = 2
 
 
 @kernel
-def scan_column(
+def gains_of_column(
     histogram: NDArray[np.int64],
     mass_histogram: NDArray[np.int64],
     by_mass: bool,
-    n_candidates: int,
+    n_cuts: int,
     carried: int,
     carried_mass: int,
     count_bits: int,
@@ -34,8 +34,8 @@ def scan_column(
     min_docs: float,
     sums: NDArray[np.float64],
     gains: NDArray[np.float64],
-) -> tuple[int, float]:
-    """Return the best cut of a column and its gain, up to a factor of the node; -1 if none.
+) -> None:
+    """Write what a node gains by every cut of a column, up to a factor of the node; -1 if none.
 
     A cut at b sends bins 0 to b to the left. With G and M the sums of gradients and masses (a
     document's mass is 1, or its weight by the Newton criterion), splitting gains
@@ -47,27 +47,32 @@ def scan_column(
     bits = sums.view(np.int64)
     ones = (np.int64(1) << count_bits) - 1
     total = np.int64(carried)
-    for b in range(n_candidates):
+    for b in range(n_cuts):
         total += histogram[b]
         bits[0, b] = (total >> count_bits) + MAGIC_BITS
         bits[1, b] = (total & ones) + MAGIC_BITS
     if by_mass:
         total = np.int64(carried_mass)
-        for b in range(n_candidates):
+        for b in range(n_cuts):
             total += mass_histogram[b]
             bits[2, b] = total + MAGIC_BITS
     masses = sums[2] if by_mass else sums[1]
     slope = gradient / mass
-    for b in range(n_candidates):
+    for b in range(n_cuts):
         left = sums[1, b] - MAGIC
         left_mass = masses[b] - MAGIC
         surplus = (sums[0, b] - MAGIC) - left_mass * slope
         enough = (left >= min_docs) & (n_docs - left >= min_docs)
         product = left_mass * (mass - left_mass)
         gains[b] = surplus * surplus / product if enough & (product > 0.0) else -1.0
+
+
+@kernel
+def largest(gains: NDArray[np.float64], n: int) -> tuple[int, float]:
+    """Return where the first of the largest of n gains is, and how large; -1 if none is above 0."""
     best = -1
     best_gain = 0.0
-    for b in range(n_candidates):
+    for b in range(n):
         if gains[b] > best_gain:
             best_gain = gains[b]
             best = b
@@ -113,18 +118,21 @@ def best_split(
         masses = mass_histogram[start : start + n + 1] if by_mass else mass_histogram
         missing = bins[n]
         some = (missing & ones) > 0
-        cut, gain = scan_column(
-            bins, masses, by_mass, n if some else n - 1, 0, 0, count_bits,
-            n_docs, gradient, mass, min_docs, sums, gains,
+        n_cuts = n if some else n - 1
+        gains_of_column(
+            bins, masses, by_mass, n_cuts, 0, 0, count_bits, n_docs, gradient, mass, min_docs, sums,
+            gains,
         )  # fmt: skip
+        cut, gain = largest(gains, n_cuts)
         if gain * mass > best_gain:
             best_gain = gain * mass
             best = (best_gain, column, cut, RIGHT if some else UNSEEN)
         if some:
-            cut, gain = scan_column(
+            gains_of_column(
                 bins, masses, by_mass, n - 1, missing, masses[n] if by_mass else 0, count_bits,
                 n_docs, gradient, mass, min_docs, sums, gains,
             )  # fmt: skip
+            cut, gain = largest(gains, n - 1)
             if gain * mass > best_gain:
                 best_gain = gain * mass
                 best = (best_gain, column, cut, LEFT)
