@@ -122,10 +122,13 @@ def _parameters(work: Fit) -> dict[str, Any]:
     }
     if shares["bagging_fraction"] == 1.0:
         del shares["bagging_freq"], shares["bagging_by_query"]
-    logistic = work.ranker == "MART"
+    if work.ranker == "LambdaMART":
+        objective, metric = "lambdarank", "ndcg"
+    else:
+        objective = metric = "cross_entropy" if _is_logistic(work) else "l2"
     return {
-        "objective": "cross_entropy" if logistic else "lambdarank",
-        "metric": "cross_entropy" if logistic else "ndcg",
+        "objective": objective,
+        "metric": metric,
         "eval_at": [10],
         "num_leaves": ours["n_leaves"],
         "learning_rate": ours["learning_rate"],
@@ -190,7 +193,11 @@ def _of_matrix(
 
 
 def _labels(data: rk.RankingData, work: Fit) -> Floats:
-    return (2.0**data.y - 1) / 2**data.top_grade if work.ranker == "MART" else data.y
+    return (2.0**data.y - 1) / 2**data.top_grade if _is_logistic(work) else data.y
+
+
+def _is_logistic(work: Fit) -> bool:
+    return work.ranker == "MART" and work.parameters["loss"] == "logistic"
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ compare with the ensemble, query by query, over all folds.
 Speed: the whole run, from data in memory to the report, against the same plan with LightGBM for
 all models of trees: the same cuts, samples, features, numbers of trees and leaves, shares of
 queries and features a tree, and as many processes of as many threads; each set is made in the way
-that costs LightGBM least. Nets are ours in both. LightGBM has no lambdas for ERR: its NDCG stands
-in for them. The search for a subset, models as one file, tables and report are in our time only.
+that costs LightGBM least. Nets are ours in both. LightGBM has no lambdas for ERR, and no squared
+error within queries: its NDCG, and its squared error, stand in for them. The search for a subset,
+models as one file, tables and report are in our time only.
 """
 
 from __future__ import annotations
