@@ -12,8 +12,8 @@ from rankinite.cli.terminal import Terminal
 def demo(out: Out = Path("demo"), seed: Seed = 0, jobs: Jobs = None, *, terminal: Terminal) -> None:
     """Simulate data, and show the winning system on them: twelve models, tables and a report.
 
-    It is winner-tiny, the smallest of the winner's recipes: a minute on two cores, and up to
-    three more the first time, when kernels are compiled.
+    It is winner-tiny, the smallest of the winner's recipes: half a minute on two cores, and up to
+    two more the first time, when kernels are compiled.
     """
     from rankinite.experiments.demo import run_demo
 
