@@ -3,6 +3,7 @@
     python benchmarks/winner.py quality --mq2007 FOLDER [--recipe winner-small] [--size 0.1]
         [--rivals LightGBM-lambdarank,...]
     python benchmarks/winner.py speed [--recipe winner-small] [--size 0.1] [--turns 1] [--jobs 2]
+    python benchmarks/winner.py jobs [--recipe winner-small] [--size 0.1] [--turns 1] [--jobs 2]
 
 Quality: on the simulated challenge at a share of Set 1, and on mq2007 in five folds. Every system
 is given the training and the validation queries. The recipe, which cuts folds of its own, trains on
@@ -20,6 +21,9 @@ queries and features a tree, and as many processes of as many threads; each set 
 that costs LightGBM least. Nets are ours in both. LightGBM has no lambdas for ERR, and no squared
 error within queries: its NDCG, and its squared error, stand in for them. The search for a subset,
 models as one file, tables and report are in our time only.
+
+Jobs: the whole run with several units at once, a thread each, against one at a time with all
+threads.
 """
 
 from __future__ import annotations
@@ -57,10 +61,8 @@ def main() -> int:
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(name, str(chosen.threads))
     with tempfile.TemporaryDirectory() as folder:
-        if chosen.what == "speed":
-            _measure_speed(chosen, Path(folder))
-        else:
-            _measure_quality(chosen, Path(folder))
+        measure = {"quality": _measure_quality, "speed": _measure_speed, "jobs": _measure_jobs}
+        measure[chosen.what](chosen, Path(folder))
     return 0
 
 
@@ -178,45 +180,76 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 
 def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
-    import rankinite as rk
     from lightgbm_plan import carry_out_with_lightgbm
-    from rankinite.experiments.runs.run import run_recipe
     from verdicts import Results
 
-    parts = _challenge(chosen)
-    recipe = _recipe(chosen)
-    train, valid, test = (parts[part] for part in ("train", "valid", "test"))
-    print(f"train {train}\ntest  {test}\n{rk.__version__}, {chosen.jobs} jobs", flush=True)
-    small = {name: data[: max(60, data.n_queries // 20)] for name, data in parts.items()}
-    run_recipe(recipe, *small.values(), out=folder / "warm", jobs=chosen.jobs)
+    parts = _warmed_up(chosen, folder, chosen.jobs)
     ours, theirs = [], []
     for turn in range(chosen.turns):
-        begun = time.perf_counter()
-        done = run_recipe(recipe, train, valid, test, out=folder / f"{turn}", jobs=chosen.jobs)
-        ours.append(time.perf_counter() - begun)
+        done, seconds = _timed_run(chosen, parts, folder / f"{turn}", chosen.jobs)
+        ours.append(seconds)
+        out = folder / f"{turn}-lightgbm"
         begun = time.perf_counter()
         other = carry_out_with_lightgbm(
-            recipe, train, valid, test, done.results.selection.chosen, folder / f"{turn}-lightgbm",
-            jobs=chosen.jobs,
-        )  # fmt: skip
+            _recipe(chosen), *parts.values(), done.results.selection.chosen, out, jobs=chosen.jobs
+        )
         theirs.append(time.perf_counter() - begun)
-        reached = done.results.outcomes["test"].members["ensemble"].mean
+        shutil.rmtree(out)
         print(
             f"turn {turn + 1}: ours {ours[-1]:.0f} s, with LightGBM {theirs[-1]:.0f} s", flush=True
         )
+        reached = done.results.outcomes["test"].members["ensemble"].mean
+        print(f"  chosen: {', '.join(done.results.selection.chosen)}")
         print(f"  test: ours {reached}, with LightGBM {other}", flush=True)
-        for name in (f"{turn}", f"{turn}-lightgbm"):
-            shutil.rmtree(folder / name)
     results = Results()
     results.ratio("the whole run", ours, theirs, must=MUST, goal=GOAL)
     print(results.markdown())
+
+
+def _measure_jobs(chosen: argparse.Namespace, folder: Path) -> None:
+    from verdicts import Results
+
+    parts = _warmed_up(chosen, folder, chosen.jobs, 1)
+    several, one = [], []
+    for turn in range(chosen.turns):
+        for jobs, times in ((chosen.jobs, several), (1, one)):
+            times.append(_timed_run(chosen, parts, folder / f"{turn}-{jobs}", jobs)[1])
+            print(f"turn {turn + 1}, {jobs} at once: {times[-1]:.0f} s", flush=True)
+    results = Results()
+    results.ratio(f"{chosen.jobs} units at once, against one", several, one)
+    print(results.markdown())
+
+
+def _warmed_up(chosen: argparse.Namespace, folder: Path, *jobs: int) -> dict[str, Any]:
+    """Return the data, when all kernels are compiled, for so many units at once each."""
+    import rankinite as rk
+    from rankinite.experiments.runs.run import run_recipe
+
+    parts = _challenge(chosen)
+    print(f"train {parts['train']}\ntest  {parts['test']}\n{rk.__version__}", flush=True)
+    small = [data[: max(60, data.n_queries // 20)] for data in parts.values()]
+    for n in jobs:
+        run_recipe(_recipe(chosen), *small, out=folder / f"warm-{n}", jobs=n)
+    return parts
+
+
+def _timed_run(
+    chosen: argparse.Namespace, parts: dict[str, Any], out: Path, jobs: int
+) -> tuple[Any, float]:
+    from rankinite.experiments.runs.run import run_recipe
+
+    begun = time.perf_counter()
+    done = run_recipe(_recipe(chosen), *parts.values(), out=out, jobs=jobs)
+    seconds = time.perf_counter() - begun
+    shutil.rmtree(out)
+    return done, seconds
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["quality", "speed"])
+    parser.add_argument("what", choices=["quality", "speed", "jobs"])
     parser.add_argument("--data", choices=["challenge", "mq2007", "both"], default="both")
     parser.add_argument("--mq2007", type=Path, help="where S1.txt.gz to S5.txt.gz are")
     parser.add_argument("--recipe", default="winner-small")
