@@ -37,8 +37,8 @@ SUBSETS = {
 MORE = {
     "The winner's twelve": SUBSETS["All"],
     "LambdaMART for NDCG": ["M5", "M6", "M7", "M8"],
-    "LambdaMART for NDCG, M13": ["M5", "M6", "M7", "M8", "M13"],
-    "Augmented for NDCG, M13": ["M6", "M7", "M13"],
+    "LambdaMART for NDCG, M13, M14": ["M5", "M6", "M7", "M8", "M13", "M14"],
+    "Augmented for NDCG, M13, M14": ["M6", "M7", "M13", "M14"],
 }
 
 
@@ -47,7 +47,7 @@ def test_the_shipped_recipes_have_the_papers_models(name):
     recipe = read_recipe(name)
     assert recipe.name == name
     assert recipe.text == shipped_text(name)
-    more = ["M13"] if name == "winner-small" else []
+    more = ["M13", "M14"] if name == "winner-small" else []
     subsets = {**SUBSETS, "All": SUBSETS["All"] + more, **(MORE if more else {})}
     assert {key: list(names) for key, names in recipe.subsets.items()} == subsets
     assert list(recipe.models) == subsets["All"]
@@ -61,7 +61,7 @@ def test_the_shipped_recipes_have_the_papers_models(name):
     ]  # fmt: skip
     expected += [("LambdaRank", measure, "original", None, None) for measure in ("ERR", "NDCG")]
     expected += [("MART", None, "original", None, None), ("MART", None, "original", None, "M11")]
-    expected += [("MART", None, "aug50", None, None) for _ in more]
+    expected += [("MART", None, train, None, None) for train in ("aug50", "aug70")[: len(more)]]
     assert seen == expected
     mart, same = recipe.models["M11"], recipe.models["M12"]
     assert same.parameters == {**mart.parameters, "per_query": True}
