@@ -123,7 +123,9 @@ def _run_recipe(
     for name, one in ((ENSEMBLE, found["ensemble"]), (BEST, found[best])):
         outcomes[name].keep(one.per_query)
     outcomes[ENSEMBLE].seconds += seconds
-    print(f"  chosen: {', '.join(done.results.selection.chosen)}; best member {best}", flush=True)
+    print(f"  chosen: {', '.join(done.results.selection.chosen)}; best member {best}")
+    alone = (f"{name} {one.mean[MEASURES[0]]:.4f}" for name, one in found.items())
+    print(f"  test, {MEASURES[0]}: {', '.join(alone)}", flush=True)
 
 
 def _run_rivals(

@@ -50,6 +50,24 @@ def bin_of(value: float, cuts: Sequence[float]) -> int:
     return sum(cut < value for cut in cuts) if value == value else len(cuts) + 1
 
 
+def histograms(
+    bins: np.ndarray, rows: np.ndarray, amounts: np.ndarray, n_slots: Sequence[int],
+    first: int, last: int,
+) -> np.ndarray:  # fmt: skip
+    """Return what falls into each bin of each column, one column behind the other.
+
+    Columns before `first`, and from `last` on, hold nothing.
+    """
+    counted = []
+    for column, n in enumerate(n_slots):
+        amount = np.zeros(n, np.int64)
+        if n and first <= column < last:
+            for row in rows:
+                amount[bins[row, column]] += amounts[row]
+        counted.append(amount)
+    return np.concatenate(counted)
+
+
 def goes_left(value: float, threshold: float, missing_left: bool) -> bool:
     return value <= threshold if value == value else missing_left
 
