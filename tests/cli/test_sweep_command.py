@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import rankinite as rk
+from rankinite.cli.searching import Searching
 from rankinite.experiments.recipes.read import read_recipe
+from rankinite.experiments.sweeps.sweep import DEFAULT_BATCH, DEFAULT_FOLDS, DEFAULT_TRIALS
 
 RECIPE = """\
 name = "small"
@@ -52,6 +54,11 @@ def test_a_sweep(call):
     best = found["best_parameters"]
     assert read_recipe("s/recipe.toml").models["M"].parameters.items() >= best.items()
     assert "n_trees = 4  # few" in Path("s/recipe.toml").read_text()
+
+
+def test_defaults_of_the_command_are_those_of_the_function():
+    assert (Searching().folds, Searching().batch) == (DEFAULT_FOLDS, DEFAULT_BATCH)
+    assert f"(Default: {DEFAULT_TRIALS};" in Searching.__annotations__["trials"]
 
 
 @pytest.mark.usefixtures("files")

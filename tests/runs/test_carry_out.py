@@ -163,6 +163,12 @@ def test_keys_depend_on_what_is_done_and_not_on_names_or_costs():
     assert one.key != unit("two").key
 
 
+def test_units_of_other_code_are_others(monkeypatch):
+    before = unit("one").key
+    monkeypatch.setattr("rankinite.experiments.runs.units.package_hash", lambda: "other")
+    assert unit("one").key != before
+
+
 def test_whoever_does_a_unit_finds_the_folder_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = RunFolder("run")

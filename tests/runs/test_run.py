@@ -136,6 +136,23 @@ def test_a_changed_model_is_trained_again_with_what_depends_on_it(recipe_of, tmp
     assert not any(name.startswith(("A bag", "N")) for name in names)
 
 
+def test_another_measure_in_tables_trains_nothing(recipe_of, tmp_path):
+    go(recipe_of())
+    before = units_of(tmp_path / "run")
+    run = go(recipe_of(('["NDCG@3", "ERR"]', '["NDCG@3", "ERR", "MAP"]')))
+    assert units_of(tmp_path / "run") == before
+    assert "MAP" in run.results.outcomes["test"].members["A"].mean
+
+
+def test_a_recipe_of_somebody_else_is_not_written_over(recipe_of, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recipe.toml").write_text("their own")
+    with pytest.raises(UsageError, match=r"recipe\.toml: is there already and would be written"):
+        go(recipe_of())
+    assert (tmp_path / "run" / "recipe.toml").read_text() == "their own"
+    assert not list((tmp_path / "run" / "units").iterdir())
+
+
 def test_lost_units_are_made_again_to_the_same_bytes(recipe_of, tmp_path):
     recipe = recipe_of()
     folder = tmp_path / "run"
@@ -308,6 +325,23 @@ def test_damaged_units_are_made_again(recipe_of, tmp_path, damage):
         (folder / "unit.json").write_text("{")
     else:
         (folder / "spread.json").write_text("")
+    go(recipe)
+    assert bytes_of(tmp_path / "run") == expected
+
+
+@pytest.mark.parametrize("name", ["model.rk", "scores.npy", "spread.json"])
+def test_damage_that_changes_no_size_is_a_sentence(recipe_of, tmp_path, name):
+    recipe = recipe_of()
+    go(recipe)
+    expected = bytes_of(tmp_path / "run")
+    found = list((tmp_path / "run" / "units").rglob(name))
+    for path in found:
+        path.write_bytes(b"!" * path.stat().st_size)
+    (tmp_path / "run" / "ensemble.rk").unlink()
+    with pytest.raises(DataError, match=f"{name}: .*; delete the folder .*/units/.*, and the same"):
+        go(recipe)
+    for path in found:
+        shutil.rmtree(path.parent)
     go(recipe)
     assert bytes_of(tmp_path / "run") == expected
 

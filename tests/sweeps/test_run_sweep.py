@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import statistics
 
 import numpy as np
@@ -163,12 +164,37 @@ def test_more_trials_are_added_and_nothing_is_trained_again(whole, tmp_path):
 
 
 def test_trials_that_are_there_need_no_units(whole, tmp_path):
-    import shutil
-
     shutil.copytree(whole[1], tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy" / "units")
-    assert micro_sweep("copy").trials == whole[0].trials
-    assert not list((tmp_path / "copy" / "units").iterdir())
+    again = micro_sweep("copy")
+    assert (again.trials, again.own) == (whole[0].trials, whole[0].own)
+    names = [json.loads(path.read_text())["name"] for path in tmp_path.rglob("unit.json")]
+    assert sorted(names) == [f"own parameters, fold {k} of 3" for k in (1, 2, 3)]
+
+
+def test_the_own_parameters_of_a_recipe_that_was_changed_are_measured_anew(whole, tmp_path):
+    shutil.copytree(whole[1], tmp_path / "copy")
+    again = micro_sweep("copy", RECIPE.replace("learning_rate = 0.15", "learning_rate = 0.6"))
+    assert again.trials == whole[0].trials
+    assert again.own.parameters == {"n_leaves": 4, "learning_rate": 0.6}
+    values = by_hand(again.own.parameters)
+    assert [fold.value for fold in again.own.folds] == pytest.approx(values, abs=1e-12)
+    assert again.own.value != whole[0].own.value
+
+
+def test_a_recipe_of_somebody_else_is_not_written_over(tmp_path):
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    with pytest.raises(UsageError, match=r"recipe\.toml: is there already and would be written"):
+        micro_sweep(tmp_path, trials=1, folds=2)
+    assert (tmp_path / "recipe.toml").read_text() == RECIPE
+
+
+def test_a_damaged_learning_curve_is_a_sentence(tmp_path):
+    micro_sweep("s", trials=1, folds=2)
+    for path in (tmp_path / "s" / "units").rglob("curve.json"):
+        path.write_bytes(b"!" * path.stat().st_size)
+    with pytest.raises(DataError, match=r"cannot be read: .*; delete the folder .*/units/"):
+        micro_sweep("s", trials=1, folds=2)
 
 
 def test_another_sweep_in_the_folder_is_refused(tmp_path):
@@ -188,7 +214,6 @@ def test_another_sweep_in_the_folder_is_refused(tmp_path):
     ("old", "new"),
     [
         ("folds = 3", "folds = 4"),
-        ('["NDCG@3", "ERR"]', '["NDCG@3", "ERR", "MAP"]'),
         ("seed = 3", "seed = 4"),
         ('loss = "logistic"\nn_trees = 4', 'loss = "logistic"\nn_trees = 5'),
         ("folds = 2", "folds = 3"),
@@ -204,6 +229,13 @@ def test_score_features_of_another_kind_are_another_sweep(old, new):
     # Without such features all of that is the same sweep.
     micro_sweep("s", **options)
     micro_sweep("s", other, **options)
+
+
+def test_more_measures_of_a_recipe_are_the_same_sweep():
+    options = {"trials": 1, "folds": 2, "model": "B", "space": {"n_leaves": "2,3"}}
+    before = micro_sweep("b", **options)
+    more = RECIPE.replace('["NDCG@3", "ERR"]', '["NDCG@3", "ERR", "MAP"]')
+    assert micro_sweep("b", more, **options).trials == before.trials
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,17 @@ def test_wrong_values(name, text, words):
     assert str(problem.value).startswith("sweep: ")
 
 
+def test_values_that_do_not_go_together_are_told_before_anything_is_trained():
+    both = {"loss": "logistic,squared", "per_query": "false,true"}
+    with pytest.raises(UsageError) as problem:
+        space_of(MODELS["C"], both)
+    told = str(problem.value)
+    assert told.startswith("sweep: loss=squared does not go with per_query=True: ")
+    assert told.endswith("; sweep one of them at a time")
+    for name, values in both.items():
+        assert len(space_of(MODELS["C"], {name: values})[name].values) == 2
+
+
 def test_all_mistakes_at_once():
     with pytest.raises(UsageError) as problem:
         space_of(MODELS["S"], {"n_leaves": "1", "learning_rate": "0.1", "nope": "1"})

@@ -63,10 +63,14 @@ def run(
     refuse_file_as_folder(target)
     loading = loading.with_grade_of("recipe run", chosen)
     terminal.expect_compiling()
+    sets = _load_sets(loading, terminal, train, {"valid": valid, "test": test})
     try:
         done = run_recipe(
             chosen,
-            **_load_sets(loading, terminal, train, {"valid": valid, "test": test}),
+            # Nothing here is to hold the data while the run works with what it has written.
+            train=sets.pop("train"),
+            valid=sets.pop("valid", None),
+            test=sets.pop("test", None),
             out=target,
             jobs=jobs,
             cluster=cluster,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -57,23 +57,20 @@ def sweep(
     the_optuna()
     chosen = read_recipe(recipe)
     space = read_over(searching.over) if searching.over else None
-    options: dict[str, Any] = {
-        "space": space,
-        "search": searching.search,
-        "measure": searching.measure,
-    }
-    check_sweep(chosen, model, **options)
+    search, measure = searching.search, searching.measure
+    check_sweep(chosen, model, space=space, search=search, measure=measure)
     refuse_file_as_folder(out)
     loading = loading.with_grade_of("sweep", chosen)
     terminal.expect_compiling()
-    data = loading.load(train, terminal)
     try:
         done = run_sweep(
             chosen,
             model,
-            data,
+            loading.load(train, terminal),  # and nothing here holds it while the sweep works
             out=out,
-            **options,
+            space=space,
+            search=search,
+            measure=measure,
             trials=searching.trials,
             folds=searching.folds,
             pruning=not searching.no_pruning,

@@ -9,7 +9,6 @@ that an inner kernel was edited, and its global cache settings belong to the use
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 import re
@@ -27,12 +26,13 @@ from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numpy.typing import NDArray
 
+from rankinite.core.sources import PACKAGE, all_sources, hash_of
+
 log = logging.getLogger("rankinite")
 
 F = TypeVar("F", bound=Callable[..., Any])
 Array = TypeVar("Array", bound=NDArray[Any])
 
-PACKAGE = Path(__file__).resolve().parent.parent
 HOLDS_KERNELS = re.compile(r"^@\w*kernel$", re.MULTILINE)
 IMPORTS = re.compile(r"^from rankinite\.([\w.]+) import", re.MULTILINE)
 DAYS_KEPT = 30
@@ -122,7 +122,7 @@ def cache_directory() -> Path | None:
 @cache
 def source_hash() -> str:
     """Return a hash of every source file that holds kernels, or that such a file imports."""
-    sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    sources = all_sources()
     reached = {path for path, text in sources.items() if HOLDS_KERNELS.search(text)}
     waiting = list(reached)
     while waiting:
@@ -132,11 +132,7 @@ def source_hash() -> str:
                 if found in sources and found not in reached:
                     reached.add(found)
                     waiting.append(found)
-    digest = hashlib.sha256()
-    for path in sorted(reached):
-        digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
-        digest.update(sources[path].encode() + b"\0")
-    return digest.hexdigest()[:16]
+    return hash_of(reached)
 
 
 def _user_cache() -> Path:

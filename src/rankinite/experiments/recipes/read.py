@@ -20,6 +20,7 @@ from rankinite.experiments.recipes.model_tables import DEFAULTS, MODELS, ModelTa
 from rankinite.experiments.recipes.recipe import (
     ALL,
     CHOICES,
+    ENSEMBLE,
     EVERY,
     MOST_EXHAUSTIVE,
     NAMED,
@@ -36,8 +37,6 @@ from rankinite.measures.text import parse_measure
 
 # Of a name: with an ending it is that of a file, which has 255 bytes at most, a letter up to four.
 MOST_LETTERS = 50
-# What tables call the average of the models.
-RESERVED = "ensemble"
 PLACE = re.compile(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
@@ -199,7 +198,7 @@ class _Reader:
                     path, f"{name!r} and {other!r} are to be the names of files, and some disks "
                     "take them for the same; give names that differ in more than capital letters"
                 )  # fmt: skip
-            if name.casefold() == RESERVED:
+            if name.casefold() == ENSEMBLE:
                 self._mistakes.add(path, f"{name!r} is what the average of models is called")
 
     def _data(self) -> dict[str, Any]:

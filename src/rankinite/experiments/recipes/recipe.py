@@ -9,6 +9,9 @@ from typing import Any
 # The training set that every recipe has.
 ORIGINAL = "original"
 
+# What the average of the models is called.
+ENSEMBLE = "ensemble"
+
 # How the subset of models is chosen by the first stage.
 NAMED, EVERY, GREEDY, ALL = "named", "every", "greedy", "all"
 CHOICES = (NAMED, EVERY, GREEDY, ALL)

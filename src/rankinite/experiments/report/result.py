@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rankinite.evaluation.evaluate import Evaluation
+from rankinite.experiments.recipes.recipe import ENSEMBLE
 from rankinite.experiments.report.wording import counted, signed
 from rankinite.experiments.runs.contest import HELD_OUT, Contest, Gain, gain_over
-from rankinite.experiments.runs.results import ENSEMBLE, Results
+from rankinite.experiments.runs.results import Results
 from rankinite.experiments.runs.tables import oracle_of
 from rankinite.experiments.runs.texts import number, p_in_words, p_text
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from rankinite.combine.average import Average
 from rankinite.combine.with_score_features import WithScoreFeatures
-from rankinite.core.errors import DataError
+from rankinite.core.errors import ModelFileError
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.shared import open_shared
-from rankinite.experiments.runs.folder import TRAIN, RunFolder
+from rankinite.experiments.runs.folder import TRAIN, RunFolder, unreadable
 from rankinite.models import load_model
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
@@ -66,7 +66,11 @@ class Bench:
 
     def model(self, key: str, scoring: Mapping[str, Any]) -> Learner:
         """Return the model of a training, with what is said of its scores alone."""
-        found: Any = load_model(self.folder.unit(key) / MODEL)
+        path = self.folder.unit(key) / MODEL
+        try:
+            found: Any = load_model(path)
+        except ModelFileError as problem:
+            raise unreadable(path, problem) from None
         fitted: Learner = found.set_params(**scoring)
         return fitted
 
@@ -109,8 +113,5 @@ def _read(path: Path) -> NDArray[Any]:
     try:
         found: NDArray[Any] = np.load(path, allow_pickle=False)
     except (OSError, EOFError, ValueError) as problem:
-        raise DataError(
-            f"{path}: cannot be read: {problem}; delete the folder {path.parent}, and the same "
-            "command makes it again"
-        ) from None
+        raise unreadable(path, problem) from None
     return found

@@ -13,7 +13,8 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.compare import compare_evaluations
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.experiments.runs.results import ENSEMBLE, Results
+from rankinite.experiments.recipes.recipe import ENSEMBLE
+from rankinite.experiments.runs.results import Results
 from rankinite.stats.t_test import gain_and_p
 
 Floats = NDArray[np.float64]

@@ -141,6 +141,8 @@ class RunFolder:
         """
         state = self._read_state()
         known = state["data"]
+        if recipe is not None and not (self.path / STATE).exists():
+            self.refuse_recipe(recipe)
         for name, digest in digests.items():
             if known.get(name, digest) != digest:
                 raise DataError(
@@ -152,6 +154,15 @@ class RunFolder:
         write_json(self.path / STATE, {**state, "data": {**known, **digests}})
         if recipe is not None:
             write_text(self.path / RECIPE, recipe)
+
+    def refuse_recipe(self, besides: str | None = None) -> None:
+        """Refuse to write over a recipe that is in the folder, but for one of the same text."""
+        path = self.path / RECIPE
+        if path.exists() and (besides is None or path.read_bytes() != besides.encode()):
+            raise UsageError(
+                f"{path}: is there already and would be written over; name another folder, or "
+                "move the file"
+            )
 
     def keep_files(self, written: Iterable[Path]) -> None:
         """Remember the files for people; those of an earlier recipe, which this lacks, go."""
@@ -175,6 +186,24 @@ class RunFolder:
         raise DataError(
             f"{path}: is damaged; delete it, and the run goes on with the data that you give then"
         )
+
+
+def unreadable(path: Path, problem: Exception) -> DataError:
+    """Return the error of a file of a unit that is damaged."""
+    text = str(problem)
+    told = text if text.startswith(f"{path}: ") else f"{path}: cannot be read: {text}"
+    return DataError(
+        f"{told}; delete the folder {path.parent}, and the same command makes it again"
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a JSON file of a unit holds."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as problem:
+        raise unreadable(path, problem) from None
+    return found
 
 
 def write_text(path: Path, text: str) -> None:

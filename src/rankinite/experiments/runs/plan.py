@@ -105,7 +105,7 @@ class Plan:
         work = Fit(
             ranker=model.ranker,
             parameters={**model.parameters, "random_state": int(child.generate_state(1)[0])},
-            measures=self.recipe.measures,
+            measures=self.recipe.measures[:1],  # tables measure all, from scores
             cut=cut,
             samples=samples,
             features=None if features is None else features.key,

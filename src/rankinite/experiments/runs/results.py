@@ -15,11 +15,10 @@ from rankinite.combine.subsets import SubsetSearch
 from rankinite.data.describe import Description
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.experiments.recipes.recipe import Recipe
+from rankinite.experiments.recipes.recipe import ENSEMBLE, Recipe
 
 Floats = NDArray[np.float64]
 
-ENSEMBLE = "ensemble"
 # What the average of all models is called if no subset of the recipe is it.
 ALL_MODELS = "all models"
 

@@ -24,7 +24,14 @@ from rankinite.data.scores import save_scores
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.experiments.findings import Findings
 from rankinite.experiments.recipes.read import read_recipe
-from rankinite.experiments.recipes.recipe import ALL, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
+from rankinite.experiments.recipes.recipe import (
+    ALL,
+    ENSEMBLE,
+    EVERY,
+    MOST_EXHAUSTIVE,
+    NAMED,
+    Recipe,
+)
 from rankinite.experiments.report.page import report_html
 from rankinite.experiments.runs.bench import Bench, bench_of
 from rankinite.experiments.runs.carry_out import carry_out
@@ -33,7 +40,7 @@ from rankinite.experiments.runs.facts import facts_of
 from rankinite.experiments.runs.folder import MODEL, REPORT, TRAIN, RunFolder, write_text
 from rankinite.experiments.runs.plan import Member, Plan
 from rankinite.experiments.runs.prepare import prepare, with_top_grade
-from rankinite.experiments.runs.results import ENSEMBLE, Outcome, Results, Selection, averages_of
+from rankinite.experiments.runs.results import Outcome, Results, Selection, averages_of
 from rankinite.experiments.runs.run_log import logged_to
 from rankinite.experiments.runs.tables import per_query_csv, tables_of
 from rankinite.experiments.runs.work import read_spread

@@ -12,6 +12,7 @@ from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.experiments.findings import Findings, Sheet
 from rankinite.experiments.recipes.recipe import (
+    ENSEMBLE,
     FINAL_TABLE,
     MEMBERS_TABLE,
     ORACLE_TABLE,
@@ -27,7 +28,7 @@ from rankinite.experiments.runs.contest import (
     p_against,
 )
 from rankinite.experiments.runs.notes import notes_of
-from rankinite.experiments.runs.results import ENSEMBLE, Results
+from rankinite.experiments.runs.results import Results
 from rankinite.experiments.runs.texts import means_of, number, p_text, short_form
 
 NAME = "tables"

@@ -10,12 +10,11 @@ from functools import cached_property
 
 from rankinite import __version__
 from rankinite.core.files import atomic_folder
+from rankinite.core.sources import package_hash
 from rankinite.experiments.runs.bench import bench_of
-from rankinite.experiments.runs.folder import DONE, RunFolder, write_json
+from rankinite.experiments.runs.folder import DONE, RunFolder, read_json, write_json
 from rankinite.experiments.runs.work import HowWell, Work
 
-# Of keys: units of other code are other units.
-FORMAT = 1
 KEY_LENGTH = 20
 
 
@@ -44,8 +43,9 @@ class Unit:
     def key(self) -> str:
         """The name of its folder."""
         said = {
-            "format": FORMAT,
+            # Units of other code are other units.
             "version": __version__,
+            "sources": package_hash(),
             "kind": type(self.work).__name__,
             "work": asdict(self.work),  # type: ignore[call-overload]
         }
@@ -79,5 +79,5 @@ def do_unit(folder: RunFolder, unit: Unit) -> Done:
 
 def read_done(folder: RunFolder, unit: Unit) -> Done:
     """Return how a unit went that is done."""
-    found = json.loads((folder.unit(unit.key) / DONE).read_text("utf-8"))
+    found = read_json(folder.unit(unit.key) / DONE)
     return Done(HowWell(found["words"], found["value"]), float(found["seconds"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from rankinite.data.shared import beside
 from rankinite.experiments.recipes.recipe import Samples
 from rankinite.experiments.runs.bench import ADDED, MODEL, SCORES, WIDE, Bench
 from rankinite.experiments.runs.cuts import Cut, Stage
-from rankinite.experiments.runs.folder import write_json
+from rankinite.experiments.runs.folder import read_json, write_json
 from rankinite.models import RANKERS
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.rounds import Callback
@@ -112,7 +111,7 @@ class Fit:
         return {"binned": bench.binned(self.parameters["most_bins"], self.features)}
 
     def new_ranker(self) -> Learner:
-        """Return the ranker, unfitted, which also measures what tables will show."""
+        """Return the ranker, unfitted, which also measures what is asked for here."""
         ranker = RANKERS[self.ranker](**self.parameters)
         judges = ranker._judges()
         known = [str(measure) for measure in ranker._measures()]
@@ -240,5 +239,5 @@ class Spread:
 
 def read_spread(bench: Bench, key: str) -> tuple[float, float]:
     """Return mean and deviation that a unit has measured."""
-    found = json.loads((bench.folder.unit(key) / SPREAD).read_text("utf-8"))
+    found = read_json(bench.folder.unit(key) / SPREAD)
     return float(found["mean"]), float(found["scale"])

@@ -9,6 +9,7 @@ from typing import Any
 
 from rankinite import __version__
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.sources import package_hash
 from rankinite.experiments.recipes.recipe import ORIGINAL, Model, Recipe
 from rankinite.experiments.runs.folder import SETTINGS, STATE, RunFolder, write_json
 from rankinite.experiments.runs.plan import Plan
@@ -59,7 +60,7 @@ class Settings:
         samples = None if model.train == ORIGINAL else asdict(recipe.training_sets[model.train])
         fixed = {k: v for k, v in model.parameters.items() if k not in self.space}
         return {
-            "version of rankinite": __version__,
+            "version of rankinite": f"{__version__}, sources {package_hash()}",
             "model": model.name,
             "space": {name: str(domain) for name, domain in self.space.items()},
             "search": self.search,
@@ -90,6 +91,8 @@ def check_settings(folder: RunFolder, settings: Settings) -> None:
     path = folder.path / SETTINGS
     if not path.exists() and (folder.path / STATE).exists():
         raise UsageError(f"{folder.path}: a run is in this folder; name another for the sweep")
+    if not path.exists():
+        folder.refuse_recipe()
     said = json.loads(json.dumps(settings.to_json()))
     if path.exists():
         known = _read(folder)

@@ -128,6 +128,8 @@ def space_of(model: Model, given: Mapping[str, Any]) -> dict[str, Domain]:
             _try_alone(model, name, found[name])
         except UsageError as problem:
             mistakes.append(str(problem))
+    if not mistakes:
+        mistakes += _clashes(model, found)
     if not given:
         mistakes.append("there is nothing to try; name a parameter, as in learning_rate=0.05,0.1")
     if mistakes:
@@ -299,6 +301,24 @@ def extremes_of(domain: Domain) -> tuple[Any, ...]:
 def _try_alone(model: Model, name: str, domain: Domain) -> None:
     """Refuse values that do not go with the model's other parameters."""
     for value in extremes_of(domain):
-        ranker = RANKERS[model.ranker](**{**model.parameters, name: value})
-        ranker._check_parameters()
-        ranker._check_measures()
+        _try(model, {name: value})
+
+
+def _clashes(model: Model, space: Space) -> Iterator[str]:
+    """Say which values of two parameters do not go together."""
+    for one, other in itertools.combinations(space, 2):
+        for pair in itertools.product(extremes_of(space[one]), extremes_of(space[other])):
+            try:
+                _try(model, dict(zip((one, other), pair, strict=True)))
+            except UsageError as problem:
+                yield (
+                    f"{one}={pair[0]} does not go with {other}={pair[1]}: {problem}; sweep one of "
+                    "them at a time"
+                )
+                break
+
+
+def _try(model: Model, varied: Mapping[str, Any]) -> None:
+    ranker = RANKERS[model.ranker](**{**model.parameters, **varied})
+    ranker._check_parameters()
+    ranker._check_measures()

@@ -33,7 +33,6 @@ SEARCHES = (TPE, GRID, RANDOM)
 
 NAME = "sweep"
 JOURNAL = "optuna.log"
-OWN = "the recipe's own parameters"
 # How often a sampler may propose what was tried before.
 MOST_PROPOSALS = 20
 FEWEST_FOR_IMPORTANCE = 8
@@ -259,15 +258,6 @@ class Journal:
     def trials(self) -> list[Trial]:
         """Return the trials that are there, in the order of their numbers."""
         return [_thawed(one, self.space) for one in self.study.get_trials(deepcopy=False)]
-
-    def own(self) -> tuple[Fold, ...] | None:
-        """Return how the recipe's own parameters did, if that is known."""
-        found = self.study.user_attrs.get(OWN)
-        return None if found is None else _folds(found)
-
-    def set_own(self, folds: Sequence[Fold]) -> None:
-        """Add how the recipe's own parameters did: they need not be in the space."""
-        self.study.set_user_attr(OWN, [asdict(fold) for fold in folds])
 
     def add(self, trial: Trial) -> None:
         """Add a trial, in one line of the file."""

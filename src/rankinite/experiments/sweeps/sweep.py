@@ -144,26 +144,18 @@ def run_sweep(
         data=fingerprint(data),
     )
     wanted = _n_trials(trials, search, n_points(domains))
-    return _swept(settings, data, wanted, RunFolder(out), (jobs, cluster), progress or Silent())
-
-
-def _swept(
-    settings: Settings,
-    data: RankingData,
-    wanted: int,
-    folder: RunFolder,
-    where: tuple[int | None, str | None],
-    progress: Progress,
-) -> Sweep:
-    """Carry out a sweep that was checked."""
+    folder = RunFolder(out)
+    watcher = progress or Silent()
     with quietly(), folder.locked(), logged_to(folder):
         check_settings(folder, settings)
-        with opened(new_workers(*where)) as workers:
-            share({TRAIN: data}, _bins(settings), folder, progress, {TRAIN: settings.data})
-            sweeping = _Sweeping(settings, folder, workers, progress)
+        with opened(new_workers(jobs, cluster)) as workers:
+            share({TRAIN: data}, _bins(settings), folder, watcher, {TRAIN: settings.data})
+            # From now on the data are those that were written, as they are for all units.
+            del train, data
+            sweeping = _Sweeping(settings, folder, workers, watcher)
             found = tuple(sweeping.go(wanted))
             own = sweeping.own()
-        shares = importances(settings.space, found, settings.seed)
+        shares = importances(domains, found, settings.seed)
         return write_results(Sweep(settings, found, own, shares), folder)
 
 
@@ -300,12 +292,9 @@ class _Sweeping:
         settings = self.settings
         parameters = {name: settings.model.parameters[name] for name in settings.space}
         begun = _Begun(OWN_NUMBER, parameters, self._unit(OWN_NUMBER, parameters, 0, {}))
-        known = self.journal.own()
-        if known is None:
-            self._do([begun.first, *self._others(begun)], "the recipe's own parameters")
-            known = self._trial(begun).folds
-            self.journal.set_own(known)
-        return Trial(OWN_NUMBER, parameters, known, {}, is_pruned=False)
+        # Units that are there are not done again; of a recipe that was changed they are others.
+        self._do([begun.first, *self._others(begun)], "the recipe's own parameters")
+        return self._trial(begun)
 
     def _carried_out(
         self, points: Sequence[Mapping[str, Any]], earlier: Sequence[Trial], wanted: int

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rankinite.core.errors import DataError
 from rankinite.experiments.runs.bench import Bench
-from rankinite.experiments.runs.folder import RunFolder, write_json
+from rankinite.experiments.runs.folder import RunFolder, read_json, write_json
 from rankinite.experiments.runs.units import Unit
 from rankinite.experiments.runs.work import Fit, HowWell
 from rankinite.experiments.sweeps.pruning import pruned_after
@@ -76,7 +74,7 @@ class LearningCurve:
 
 def read_curve(folder: RunFolder, unit: Unit) -> LearningCurve:
     """Return what a unit that is done has come to."""
-    found: dict[str, Any] = json.loads((folder.unit(unit.key) / CURVE).read_text("utf-8"))
+    found = read_json(folder.unit(unit.key) / CURVE)
     return LearningCurve(tuple(found["values"]), found["kept"], found["is_pruned"])
 
 
