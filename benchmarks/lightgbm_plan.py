@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 import rankinite as rk
 from peers import BINS
 from rankinite.combine.scaling import Scaling
-from rankinite.combine.score_features import score_features
+from rankinite.combine.score_features import FEATURE_NAMES, score_features
 from rankinite.core.arrays import save_array
 from rankinite.core.progress import Silent
 from rankinite.experiments.recipes.recipe import Recipe
-from rankinite.experiments.runs.bench import SCORES, Bench
+from rankinite.experiments.runs.bench import ADDED, MODEL, SCORES, Bench
 from rankinite.experiments.runs.carry_out import carry_out
 from rankinite.experiments.runs.cuts import Stage
 from rankinite.experiments.runs.folder import RunFolder
 from rankinite.experiments.runs.plan import Member, Plan
-from rankinite.experiments.runs.prepare import prepare
+from rankinite.experiments.runs.prepare import share
 from rankinite.experiments.runs.units import Unit
 from rankinite.experiments.runs.work import Fit, GatherScores, HowWell
 from rankinite.experiments.runs.workers import new_workers
@@ -58,11 +58,11 @@ def carry_out_with_lightgbm(
     folder = RunFolder(out)
     folder.make()
     sets = {"train": train, "valid": valid, "test": test}
-    digests = prepare(recipe, sets, folder, Silent())
+    share(sets, [], folder, Silent())
     lgb.Dataset(train.X, train.y, params={"max_bin": BINS, "verbosity": -1}).save_binary(
         folder.path / BINNED
     )
-    plan = Plan(recipe, digests["train"])
+    plan = Plan(recipe, folder.digests["train"])
     workers = new_workers(jobs, None)
     translated = _Translation()
     first = [translated.score(plan.member(name, plan.first), "train", plan.first)
@@ -156,7 +156,7 @@ def _datasets(
     are found anew.
     """
     if work.features is not None:
-        added = np.load(bench.folder.unit(work.features) / "added.npy")
+        added = np.load(bench.folder.unit(work.features) / ADDED)
         own = _of_matrix(train, np.hstack([train.X, added[train.rows]]), work, parameters, None)
         wide = np.hstack([valid.X, added[valid.rows]])
         return own, _of_matrix(valid, wide, work, parameters, own)
@@ -214,9 +214,9 @@ class LightGBMFeatures:
         for fold, cut in zip(self.folds, self.work.cuts, strict=True):
             scores[cut.put_aside(data).rows] = bench.scores(fold)
         inside = self.work.cuts[0].stage.inside(data)
-        added = np.full((data.n_docs, 4), np.nan, np.float32)
+        added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
         added[inside.rows] = score_features(scores[inside.rows], inside.offsets)
-        save_array(into / "added.npy", added)
+        save_array(into / ADDED, added)
         return HowWell("done")
 
 
@@ -247,7 +247,7 @@ class LightGBMScore:
     ) -> Floats:
         folder = bench.folder.unit(key)
         if not (folder / BOOSTER).exists():
-            return rk.load_model(folder / "model.rk").predict(data)
+            return rk.load_model(folder / MODEL).predict(data)
         booster = lgb.Booster(model_file=folder / BOOSTER)
         found: Floats = booster.predict(X, num_threads=_threads())
         return found
