@@ -15,8 +15,9 @@ from rankinite.nets.standardise import Standardiser
 
 JIT = not numba.config.DISABLE_JIT
 
-# Sums of at most forty products of 32 bits, through four layers.
-CLOSE = {"rtol": 2e-5, "atol": 2e-5}
+# Sums of at most forty products of 32 bits, through four layers. Means of 32 bits are off by up to
+# 2**-24 of themselves; that of a column here may be thousands of its deviations.
+CLOSE = {"rtol": 2e-5, "atol": 2e-4}
 
 MOST_DOCS = 3 * BLOCK_DOCS if JIT else 9
 HIDDEN = st.lists(st.integers(1, 35 if JIT else 5), max_size=3)
