@@ -89,9 +89,9 @@ class Settings:
 def check_settings(folder: RunFolder, settings: Settings) -> None:
     """Remember what the sweep is; refuse to go on with another in the same folder."""
     path = folder.path / SETTINGS
-    if not path.exists() and (folder.path / STATE).exists():
-        raise UsageError(f"{folder.path}: a run is in this folder; name another for the sweep")
     if not path.exists():
+        if (folder.path / STATE).exists():
+            raise UsageError(f"{folder.path}: a run is in this folder; name another for the sweep")
         folder.refuse_recipe()
     said = json.loads(json.dumps(settings.to_json()))
     if path.exists():
