@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import rankinite as rk
-from rankinite.data.simulators.markets import MARKETS
+from rankinite.data.simulate.markets import MARKETS
 
 BM25F = 636
 TABLE_5 = """\

@@ -16,7 +16,7 @@ import argparse
 import numpy as np
 import scipy.stats
 
-from rankinite.stats.randomisation import randomisation_test
+from rankinite.stats.paired_tests import randomisation_test
 from turns import in_turns, report
 
 ROWS = 1000

@@ -14,20 +14,19 @@ from numpy.typing import NDArray
 
 import rankinite as rk
 from peers import BINS
-from rankinite.combine.scaling import Scaling
-from rankinite.combine.score_features import FEATURE_NAMES, score_features
-from rankinite.core.arrays import save_array
+from rankinite.core.files import save_array
 from rankinite.core.progress import Silent
-from rankinite.experiments.recipes.recipe import Recipe
-from rankinite.experiments.runs.bench import ADDED, MODEL, SCORES, Bench
-from rankinite.experiments.runs.carry_out import carry_out
-from rankinite.experiments.runs.cuts import Stage
-from rankinite.experiments.runs.folder import RunFolder
-from rankinite.experiments.runs.plan import Member, Plan
-from rankinite.experiments.runs.prepare import share
-from rankinite.experiments.runs.units import Unit
-from rankinite.experiments.runs.work import Fit, GatherScores, HowWell
-from rankinite.experiments.runs.workers import new_workers
+from rankinite.ensembles.ensemble import Scaling
+from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
+from rankinite.runs.folds import Stage
+from rankinite.runs.graph import Member, Plan
+from rankinite.runs.inputs import ADDED, MODEL, SCORES, Bench
+from rankinite.runs.prepare import share
+from rankinite.runs.recipe import Recipe
+from rankinite.runs.scheduler import carry_out
+from rankinite.runs.store import RunFolder
+from rankinite.runs.tasks import Fit, GatherScores, HowWell, Unit
+from rankinite.runs.workers import new_workers
 
 Floats = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ def main() -> int:
         print("nets: PyTorch is not installed (torch==2.13.0, the CPU build); skipped")
         return 0
     import rankinite as rk
-    from rankinite.core.seeds import generator
+    from rankinite.core.random import generator
 
     rng = generator(0, "nets benchmark")
     n_docs = chosen.queries * chosen.docs
@@ -71,12 +71,11 @@ class Ours:
     """An epoch of rankinite's."""
 
     def __init__(self, data: Any, chosen: argparse.Namespace) -> None:
-        from rankinite.core.seeds import generator
-        from rankinite.nets.net import Net
-        from rankinite.nets.standardise import Standardiser
-        from rankinite.nets.teacher import Moments, Teacher
-        from rankinite.objectives.lambdas import Lambdas
+        from rankinite.core.random import generator
+        from rankinite.nets.epochs import Moments, Teacher
+        from rankinite.nets.net import Net, Standardiser
         from rankinite.objectives.objective import Targets
+        from rankinite.objectives.pairwise import Lambdas
 
         inputs = Standardiser.fit(data.base, None, data.n_docs)
         self.net = Net.draw(inputs, [chosen.hidden], generator(0, "weights"))

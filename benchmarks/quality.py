@@ -103,8 +103,7 @@ def means_table(outcomes: dict[str, Outcome]) -> str:
 
 def tests_table(outcomes: dict[str, Outcome], ours: str) -> str:
     """Return a table of paired tests of every other system against ours."""
-    from rankinite.stats.randomisation import randomisation_test
-    from rankinite.stats.t_test import t_test
+    from rankinite.stats.paired_tests import randomisation_test, t_test
 
     lines = ["| system | measure | theirs - ours | p (t-test) | p (randomisation) | queries |"]
     lines.append("|---|---|---|---|---|---|")

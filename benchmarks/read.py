@@ -51,7 +51,7 @@ def write_file(path: Path, megabytes: int, style: str) -> None:
 PEAK = """
 import sys
 from pathlib import Path
-from rankinite.data.files import load
+from rankinite.data.formats import load
 
 def memory(name):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -76,7 +76,7 @@ def peak_over_matrix(path: Path) -> float:
 def compare(megabytes: int, style: str, turns: int) -> None:
     from sklearn.datasets import load_svmlight_file
 
-    from rankinite.data.files import load
+    from rankinite.data.formats import load
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.txt"

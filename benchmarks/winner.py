@@ -97,7 +97,7 @@ def _data_sets(chosen: argparse.Namespace) -> Iterator[tuple[str, Iterator[tuple
 
 def _challenge(chosen: argparse.Namespace) -> dict[str, Any]:
     import rankinite as rk
-    from rankinite.data.simulators.markets import MARKETS
+    from rankinite.data.simulate.markets import MARKETS
 
     return {
         part: rk.challenge(round(n * chosen.size), part=part, seed=chosen.seed)
@@ -106,7 +106,7 @@ def _challenge(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _recipe(chosen: argparse.Namespace) -> Any:
-    from rankinite.experiments.recipes.read import read_recipe
+    from rankinite.runs.recipe_reader import read_recipe
 
     return read_recipe(chosen.recipe)
 
@@ -115,7 +115,7 @@ def _run_recipe(
     chosen: argparse.Namespace, parts: dict[str, Any], out: Path, outcomes: dict[str, Outcome]
 ) -> None:
     import rankinite as rk
-    from rankinite.experiments.runs.run import run_recipe
+    from rankinite.runs.run import run_recipe
 
     train = rk.concat([parts["train"], parts["valid"]])
     begun = time.perf_counter()
@@ -170,7 +170,7 @@ def _worth(model: Any, data: Any) -> dict[str, float]:
 
 def table(outcomes: dict[str, Outcome]) -> str:
     """Return means, and how far each system is below the ensemble, as Markdown."""
-    from rankinite.stats.t_test import gain_and_p
+    from rankinite.stats.paired_tests import gain_and_p
 
     head = " | ".join(f"{m} | ensemble - it | p" for m in MEASURES)
     lines = [f"| system | {head} | seconds |", "|---" * (3 * len(MEASURES) + 2) + "|"]
@@ -229,7 +229,7 @@ def _measure_jobs(chosen: argparse.Namespace, folder: Path) -> None:
 def _warmed_up(chosen: argparse.Namespace, folder: Path, *jobs: int) -> dict[str, Any]:
     """Return the data, when all kernels are compiled, for so many units at once each."""
     import rankinite as rk
-    from rankinite.experiments.runs.run import run_recipe
+    from rankinite.runs.run import run_recipe
 
     parts = _challenge(chosen)
     print(f"train {parts['train']}\ntest  {parts['test']}\n{rk.__version__}", flush=True)
@@ -242,7 +242,7 @@ def _warmed_up(chosen: argparse.Namespace, folder: Path, *jobs: int) -> dict[str
 def _timed_run(
     chosen: argparse.Namespace, parts: dict[str, Any], out: Path, jobs: int
 ) -> tuple[Any, float]:
-    from rankinite.experiments.runs.run import run_recipe
+    from rankinite.runs.run import run_recipe
 
     begun = time.perf_counter()
     done = run_recipe(_recipe(chosen), *parts.values(), out=out, jobs=jobs)

@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import (
+from rankinite.core.container import Content, read_container, write_container
+from rankinite.models import RANKERS
+from rankinite.rankers.manifest import plain
+from tests.rankers.cases import (
     SMALL,
     SMALL_NET,
     TEST,
@@ -25,9 +28,6 @@ from ranker_cases import (
     every_case,
     every_ranker,
 )
-from rankinite.core.container import Content, read_container, write_container
-from rankinite.models import RANKERS
-from rankinite.rankers.manifest import plain
 
 MODEL = Path("model.rk")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,7 +80,7 @@ def test_a_loaded_ranker_can_be_fitted_again(case):
 def test_an_objective_of_ones_own_has_no_address_in_the_file():
     class Own:
         def prepare(self, targets):
-            from rankinite.objectives.lambdas import RankNet
+            from rankinite.objectives.pairwise import RankNet
 
             return RankNet().prepare(targets)
 

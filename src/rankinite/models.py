@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankinite.combine.average import Average
-from rankinite.combine.best_mix import BestMix
-from rankinite.combine.combination import Combination
-from rankinite.combine.interpolation import Interpolation
-from rankinite.combine.parts import INNER, MEMBERS
-from rankinite.combine.stacked import Stacked
-from rankinite.combine.with_score_features import WithScoreFeatures
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
+from rankinite.ensembles.average import Average
+from rankinite.ensembles.best_mix import BestMix
+from rankinite.ensembles.ensemble import INNER, MEMBERS, Ensemble
+from rankinite.ensembles.interpolation import Interpolation
+from rankinite.ensembles.score_features import WithScoreFeatures
+from rankinite.ensembles.stacked import Stacked
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
@@ -27,11 +26,11 @@ from rankinite.rankers.ranker import Ranker
 RANKERS: Mapping[str, type[Learner]] = {
     ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank, LambdaRank)
 }
-COMBINATIONS: Mapping[str, type[Combination]] = {
+COMBINATIONS: Mapping[str, type[Ensemble]] = {
     combination.__name__: combination for combination in (Average, BestMix, Interpolation, Stacked)
 }
 # Rankers that are made of others, which stand in the same file.
-COMPOSED: Mapping[str, type[Combination] | type[WithScoreFeatures]] = {
+COMPOSED: Mapping[str, type[Ensemble] | type[WithScoreFeatures]] = {
     **COMBINATIONS,
     WithScoreFeatures.__name__: WithScoreFeatures,
 }

@@ -15,8 +15,8 @@ import rankinite as rk
 from rankinite.cli.options import Loading
 from rankinite.cli.parameters import Parameters
 from rankinite.core.params import OneOf
-from rankinite.experiments.configuration import LOADING
 from rankinite.models import RANKERS
+from rankinite.runs.configuration import LOADING
 
 SMALL = "--n-trees 6 --n-leaves 4"
 SMALL_NET = "--ranker LambdaRank --n-epochs 6 --hidden 4"

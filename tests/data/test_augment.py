@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankinite as rk
-from rankinite.core.seeds import generator
+from rankinite.core.random import generator
 from rankinite.data import augment as module
 from rankinite.data.augment import augment
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simple_data import simple
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.data.concat import concat
 from rankinite.data.ranking_data import RankingData
+from tests.data.cases import simple
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simple_data import simple
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.seeds import generator
+from rankinite.core.random import generator
 from rankinite.data.concat import concat
 from rankinite.data.ranking_data import RankingData
+from tests.data.cases import simple
 
 
 @given(n_queries=st.integers(1, 30), parts=st.integers(1, 30), seed=st.integers(0, 99))

@@ -174,7 +174,7 @@ def test_means_are_over_queries():
         ("ndcg@3, AP", ["NDCG@3", "MAP"]),
         (["ERR", rk.MAP(relevant=2), "P@1,P@2"], ["ERR", "MAP(relevant=2)", "P@1", "P@2"]),
         ("ERR > NDCG@3", ["ERR", "NDCG@3"]),
-        (rk.GradedMeasure((rk.ERR(), rk.MRR())), ["ERR", "MRR"]),
+        (rk.measures.TieredMeasure((rk.ERR(), rk.MRR())), ["ERR", "MRR"]),
         (["NDCG > ERR", "ERR", "MAP, ndcg", rk.ERR(empty=0)], ["NDCG", "ERR", "MAP"]),
         ("NDCG(gain=linear, empty=0)@3, ERR", ["NDCG(empty=0, gain=linear)@3", "ERR"]),
         ((text for text in ("RR", "rr")), ["MRR"]),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from net_cases import scored, some_features, some_net
 
 from rankinite.core.errors import ModelFileError
 from rankinite.nets.net import MOST_UNITS, Net
+from tests.nets.cases import scored, some_features, some_net
 
 N_FEATURES = 6
 HIDDEN = [(), (3,), (4, 17), (1, 16, 2)]

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from net_cases import naive_scores, scored, some_features, some_net
 
-from rankinite.nets.kernels import BLOCK_DOCS
-from rankinite.nets.net import Net
-from rankinite.nets.standardise import Standardiser
+from rankinite.nets.kernels.forward import BLOCK_DOCS
+from rankinite.nets.net import Net, Standardiser
+from tests.nets.cases import naive_scores, scored, some_features, some_net
 
 JIT = not numba.config.DISABLE_JIT
 

@@ -12,11 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
-import naive_constructions
 from rankinite.core.errors import DataError, UsageError
 from rankinite.measures import parse_measures
-from rankinite.objectives import kernels
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.constructions import (
     DiscreteBounded,
@@ -24,8 +21,11 @@ from rankinite.objectives.constructions import (
     LocalGradient,
     SpringSmooth,
 )
-from rankinite.objectives.lambdas import Lambdas, RankNet
+from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.objective import GradientsOfSome, Targets
+from rankinite.objectives.pairwise import Lambdas, RankNet
+from tests.naive import constructions as naive_constructions
+from tests.naive import measures as naive
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 10 if numba.config.DISABLE_JIT else 100

@@ -12,25 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive_graded
-import naive_lambdas
 from rankinite.core.errors import UsageError
 from rankinite.measures import parse_measures
 from rankinite.objectives.choose import choose_objective
-from rankinite.objectives.constructions import LocalCost
-from rankinite.objectives.graded import Graded
-from rankinite.objectives.lambdas import Lambdas, RankNet
+from rankinite.objectives.constructions import LocalCost, SigmoidCost
+from rankinite.objectives.kernels.dispatch import blend_lambdas, new_scratch, plan_lambdas
 from rankinite.objectives.objective import Blended, Planned, Targets
-from rankinite.objectives.plan_kernels import blend_lambdas, new_scratch, plan_lambdas
+from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.pointwise import SquaredError
-from rankinite.objectives.schedules import (
+from rankinite.objectives.tiers import Tiered
+from rankinite.objectives.transition import (
     ExponentialGrowth,
     LevellingGrowth,
     LinearGrowth,
+    Transition,
     fingerprint,
 )
-from rankinite.objectives.sigmoid import SigmoidCost
-from rankinite.objectives.transition import Transition
+from tests.naive import pairwise as naive_lambdas
+from tests.naive import tiers as naive_graded
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 10 if numba.config.DISABLE_JIT else 100
@@ -371,7 +370,7 @@ class TestTransition:
         targets = Targets({None: np.array([1.0, 0.0])}, np.array([0, 2]), TOP)
         with pytest.raises(UsageError, match=r"the last objective, .* is not one lambda gradient"):
             Transition(RankNet(), SquaredError(), 0.5).prepare(targets)
-        for tiers in ("NDCG > CNDCG[clicks]", Graded("NDCG > CNDCG[clicks]")):
+        for tiers in ("NDCG > CNDCG[clicks]", Tiered("NDCG > CNDCG[clicks]")):
             with pytest.raises(UsageError, match=r"the first objective, Graded\(NDCG > CNDCG"):
                 Transition(tiers, "NDCG", 0.5)
 

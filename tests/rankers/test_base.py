@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import rankinite as rk
-from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, background, bytes_of, copied
+from tests.rankers.cases import CASES, SMALL, TEST, TRAIN, VALID, background, bytes_of, copied
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -15,8 +15,18 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import CASES, SMALL, TEST, TRAIN, VALID, background, bytes_of, copied, every_case
 from rankinite.core.container import Content, read_container, write_container
+from tests.rankers.cases import (
+    CASES,
+    SMALL,
+    TEST,
+    TRAIN,
+    VALID,
+    background,
+    bytes_of,
+    copied,
+    every_case,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

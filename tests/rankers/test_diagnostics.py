@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import naive_diagnostics
-import naive_graded
-import naive_lambdas
 import rankinite as rk
-from ranker_cases import CASES, SMALL, TRAIN, VALID, bytes_of, every_case
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.core.errors import DataError, ModelFileError, UsageError
-from rankinite.objectives.graded import Graded
-from rankinite.objectives.lambdas import RankNet
 from rankinite.objectives.objective import Targets
+from rankinite.objectives.pairwise import RankNet
+from rankinite.objectives.tiers import Tiered
 from rankinite.rankers.observed import Observed
+from tests.naive import diagnostics as naive_diagnostics
+from tests.naive import pairwise as naive_lambdas
+from tests.naive import tiers as naive_graded
+from tests.rankers.cases import CASES, SMALL, TRAIN, VALID, bytes_of, every_case
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -29,7 +29,7 @@ KEPT = Path("fit.ckpt")
 CLICKED = TRAIN.with_labels(
     {"clicks": np.random.default_rng(5).choice([0, 0.25, 0.5, 1, np.nan], TRAIN.n_docs)}
 )
-GRADED = {**SMALL, "measure": Graded("NDCG@3 > CNDCG@3[clicks]", weights=0.4)}
+GRADED = {**SMALL, "measure": Tiered("NDCG@3 > CNDCG@3[clicks]", weights=0.4)}
 
 
 def ties_of(targets):

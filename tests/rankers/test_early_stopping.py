@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import (
+from rankinite.core.progress import ProgressBar
+from rankinite.rankers.judging import Judging
+from rankinite.rankers.rounds import History, Round, Stopping
+from tests.rankers.cases import (
     CASES,
     SMALL,
     TEST,
@@ -17,9 +20,6 @@ from ranker_cases import (
     every_case_of_trees,
     every_net,
 )
-from rankinite.core.progress import Task
-from rankinite.rankers.judging import Judging
-from rankinite.rankers.rounds import History, Round, Stopping
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -182,7 +182,7 @@ def test_only_true_stops_and_one_function_will_do():
     assert model.n_trees_ == 6
 
 
-class Heard(Task):
+class Heard(ProgressBar):
     """A progress that writes down what it hears."""
 
     def __init__(self) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from ranker_cases import SMALL_NET, TEST, TRAIN, VALID, bytes_of, copied
 from rankinite.objectives.pointwise import MultiClass, SquaredError
 from rankinite.rankers import climbing
+from tests.rankers.cases import SMALL_NET, TEST, TRAIN, VALID, bytes_of, copied
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -172,7 +172,7 @@ def test_weights_that_run_away_are_drawn_anew_and_told(caplog):
 
 def test_an_interrupt_while_weights_are_drawn_anew_leaves_no_trace(monkeypatch):
     """The fourth epoch runs away; Ctrl-C comes while it is done again."""
-    from rankinite.nets.teacher import Teacher
+    from rankinite.nets.epochs import Teacher
 
     epoch = Teacher.epoch
 
@@ -268,7 +268,7 @@ class Unplanned:
     """RankNet for those who only know the protocol of gradients."""
 
     def prepare(self, targets):
-        inner = rk.RankNet().prepare(targets)
+        inner = rk.objectives.RankNet().prepare(targets)
 
         class Gradients:
             start = inner.start

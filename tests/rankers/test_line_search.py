@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankinite as rk
-from ranker_cases import TRAIN, VALID
 from rankinite.core.errors import DataError, ModelFileError, UsageError
-from rankinite.core.progress import Task
-from rankinite.rankers.backfitting import Backfitting
+from rankinite.core.progress import ProgressBar
 from rankinite.rankers.boosting import IDLE_ROUNDS, Boosting
-from rankinite.rankers.line_search import LineSearch, following
+from rankinite.rankers.line_search import Backfitting, LineSearch, following
 from rankinite.trees.forest import Forest
+from tests.rankers.cases import TRAIN, VALID
 
 PARAMS = {"n_trees": 8, "n_leaves": 4, "min_docs_in_leaf": 2, "queries_per_tree": 1.0}
 PARAMS |= {"step": "line-search", "learning_rate": 1.0, "measure": "NDCG@5"}
@@ -173,7 +172,7 @@ def test_sweeps_never_lose_whatever_the_trees(seed, n_trees):
     fitting = Backfitting(measure, TRAIN.X, None, np.zeros((1, TRAIN.n_docs)), (0.0, 5.0))
     before = ndcg(forest.scores(TRAIN.X)[0], TRAIN)
     for _ in range(2):
-        forest, old, new = fitting.sweep(forest, Task())
+        forest, old, new = fitting.sweep(forest, ProgressBar())
         assert old == before
         assert new == ndcg(forest.scores(TRAIN.X)[0], TRAIN)
         assert new >= old

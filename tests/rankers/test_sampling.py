@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from rankinite.objectives.lambdas import Lambdas
 from rankinite.objectives.objective import EVERY_QUERY, Targets
+from rankinite.objectives.pairwise import Lambdas
 from rankinite.rankers.sampling import Sampler, Sampling
 
 OFFSETS = np.array([0, 3, 4, 10, 12, 17])

@@ -1,7 +1,7 @@
 import pytest
-from micro_recipe import MICRO
 
-from rankinite.experiments.recipes.read import read_recipe
+from rankinite.runs.recipe_reader import read_recipe
+from tests.runs.cases import MICRO
 
 
 @pytest.fixture

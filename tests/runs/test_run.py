@@ -4,14 +4,14 @@ import shutil
 
 import numpy as np
 import pytest
-from micro_recipe import bytes_of, micro_data
 
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
-from rankinite.data.shared import fingerprint
-from rankinite.experiments.runs.folder import RunFolder
-from rankinite.experiments.runs.plan import Plan, all_needed
-from rankinite.experiments.runs.run import run_recipe
+from rankinite.data.memmap import fingerprint
+from rankinite.runs.graph import Plan, all_needed
+from rankinite.runs.run import run_recipe
+from rankinite.runs.store import RunFolder
+from tests.runs.cases import bytes_of, micro_data
 
 TRAIN, VALID, TEST = micro_data(60), micro_data(20, 1), micro_data(20, 2)
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -435,7 +435,7 @@ def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path, monkeypat
     def refused(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("rankinite.experiments.runs.folder.fcntl.flock", refused)
+    monkeypatch.setattr("rankinite.runs.store.fcntl.flock", refused)
     with caplog.at_level("INFO", "rankinite"), RunFolder(tmp_path / "run").locked():
         pass
     assert "cannot be locked (No locks available)" in caplog.text

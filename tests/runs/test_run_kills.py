@@ -10,9 +10,9 @@ import sys
 import time
 
 import pytest
-from micro_recipe import MICRO, bytes_of, micro_data
 
 import rankinite as rk
+from tests.runs.cases import MICRO, bytes_of, micro_data
 
 # More of them, once in a while: RANKINITE_KILLS=200.
 KILLS = int(os.environ.get("RANKINITE_KILLS", "20"))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-import naive_stats as naive
 from rankinite.stats.bootstrap import bootstrap
+from tests.naive import stats as naive
 
 
 def test_two_queries_by_hand():

@@ -9,10 +9,10 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
-from optimality_cases import FIVE_DEVIATIONS, HALF, around, bowl, drawn, one_by_one
 
 import rankinite as rk
 from rankinite.stats.optimality import BOTH_WAYS, STEPS, n_directions
+from tests.stats.cases import FIVE_DEVIATIONS, HALF, around, bowl, drawn, one_by_one
 
 
 class TestNumberOfDirections:
@@ -114,7 +114,7 @@ class TestDirections:
             sizes.append(len(directions))
             return np.zeros((len(directions), len(steps)))
 
-        rk.local_optimality(along, 2, block=200)
+        rk.stats.local_optimality(along, 2, block=200)
         assert sizes == [1, 200, 200, 59]
 
     def test_seeds(self):
@@ -223,9 +223,9 @@ class TestFunctions:
             return -(weights @ weights)
 
         weights = np.zeros(2)
-        along = rk.along_of(value, weights)
+        along = rk.stats.along_of(value, weights)
         weights[:] = 9
-        assert rk.local_optimality(along, 2).is_optimum
+        assert rk.stats.local_optimality(along, 2).is_optimum
 
 
 class TestSingleWeights:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankinite.experiments.recipes.read import recipe_of
-from rankinite.experiments.recipes.shipped import SHIPPED, shipped_text
-from rankinite.experiments.sweeps.best_recipe import with_parameters
+from rankinite.runs.recipe import SHIPPED, shipped_text
+from rankinite.runs.recipe_reader import recipe_of
+from rankinite.sweeps.best_recipe import with_parameters
 
 NEW = {"n_leaves": 17, "learning_rate": 0.25}
 

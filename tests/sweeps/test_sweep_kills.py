@@ -7,7 +7,7 @@ import os
 import random
 import time
 
-from sweep_cases import files_of, micro_sweep
+from tests.sweeps.cases import files_of, micro_sweep
 
 # More of them, once in a while: RANKINITE_KILLS=200.
 KILLS = int(os.environ.get("RANKINITE_KILLS", "4"))

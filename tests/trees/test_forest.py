@@ -7,13 +7,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from tree_cases import bin_all, boost, bytes_of, growth, mixed_features
 
-import naive_trees
 from rankinite.core.errors import ModelFileError
-from rankinite.trees.forest import Forest
+from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.grower import Grower
-from rankinite.trees.tree import Tree
+from tests.naive import trees as naive_trees
+from tests.trees.cases import bin_all, boost, bytes_of, growth, mixed_features
 
 N_FEATURES = 12
 

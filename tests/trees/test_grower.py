@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree_cases import bin_all, grow_one, growth, mixed_features
 
-import naive_trees
-from naive_trees import Problem, assert_grown_best_first, assert_grown_by_levels
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import EVERY_DOC, Grower
+from tests.naive import trees as naive_trees
+from tests.naive.trees import Problem, assert_grown_best_first, assert_grown_by_levels
+from tests.trees.cases import bin_all, grow_one, growth, mixed_features
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 1 if numba.config.DISABLE_JIT else 10

@@ -12,7 +12,7 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; Ctrl-C counts from the first import."""
     try:
-        from rankinite.cli.run import run
+        from rankinite.cli.main import run
 
         code = run(arguments)
     except KeyboardInterrupt:

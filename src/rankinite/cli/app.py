@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from rankinite import __version__
 from rankinite.cli.augment import augment
 from rankinite.cli.combine import combine
 from rankinite.cli.compare import compare
@@ -21,13 +20,13 @@ from rankinite.cli.normalise import normalise
 from rankinite.cli.optimality import optimality
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
-from rankinite.cli.recipe_run import run
-from rankinite.cli.recipes import check, list_recipes, show
+from rankinite.cli.recipe import check, list_recipes, run, show
 from rankinite.cli.reproduce import experiment
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.split import split
 from rankinite.cli.sweep import sweep
 from rankinite.cli.train import train
+from rankinite.core.version import __version__
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rankinite.cli.options import Loading, Seed
-from rankinite.cli.targets import refuse_overwriting
+from rankinite.cli.outputs import refuse_overwriting
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import check
 
@@ -41,7 +41,7 @@ def augment(
     """
     from rankinite.data.augment import FRACTION
     from rankinite.data.augment import augment as augmented
-    from rankinite.data.files import save
+    from rankinite.data.formats import save
 
     check("data augment", "--fraction", fraction, FRACTION)
     refuse_overwriting("data augment", [out], [source])

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.findings import show_written_findings
 from rankinite.cli.members import Member, load_members, refuse_samples
 from rankinite.cli.options import Loading, Measures, Missing, Out, Seed
+from rankinite.cli.outputs import refuse_file_as_folder, refuse_overwriting
 from rankinite.cli.predict import write_scores
-from rankinite.cli.targets import refuse_file_as_folder, refuse_overwriting
-from rankinite.cli.terminal import Terminal
+from rankinite.cli.terminal import Terminal, show_written_summary
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
 
 if TYPE_CHECKING:
-    from rankinite.experiments.combining import Applied, Combined, Plan
+    from rankinite.ensembles.combine import Applied, Combined, Plan
 
 SCORES, TEST_SCORES, MODEL = "scores.txt", "test-scores.txt", "combination.rk"
 
@@ -86,7 +85,7 @@ def combine(
     better on queries that it was not chosen by. If all members are models, combination.rk is one
     too.
     """
-    from rankinite.experiments.combining import Plan, combine_members
+    from rankinite.ensembles.combine import Plan, combine_members
     from rankinite.measures.text import parse_measures
 
     _check_targets(out, [source, *files, *([] if test is None else [test])])
@@ -111,7 +110,7 @@ def combine(
 
 
 def _check_targets(out: Path, sources: Sequence[Path]) -> None:
-    from rankinite.experiments.combined import NAME
+    from rankinite.ensembles.combine_tables import NAME
 
     refuse_file_as_folder(out)
     names = [SCORES, TEST_SCORES, MODEL, *(f"{NAME}.{end}" for end in ("md", "csv", "json"))]
@@ -135,10 +134,10 @@ def _finish(
     terminal: Terminal, found: Combined, members: Sequence[Member], test: Applied | None, out: Path
 ) -> None:
     """Write tables and the model, and print what was found."""
-    from rankinite.experiments.combined import MOST_SHOWN, NAME, findings_of, to_csv
+    from rankinite.ensembles.combine_tables import MOST_SHOWN, NAME, summary_of, to_csv
 
     kinds = {one.name: type(one.ranker).__name__ if one.ranker else "scores" for one in members}
-    written = findings_of(found, kinds, test).save(out)
+    written = summary_of(found, kinds, test).save(out)
     with atomic_write(out / f"{NAME}.csv") as file:
         file.write(to_csv(found).encode())
     written += [out / f"{NAME}.csv", out / SCORES]
@@ -146,5 +145,5 @@ def _finish(
     if found.combination.members is not None:
         found.combination.save(out / MODEL)
         written.append(out / MODEL)
-    shown = findings_of(found, kinds, test, most=MOST_SHOWN)
-    show_written_findings(terminal, shown, written)
+    shown = summary_of(found, kinds, test, most=MOST_SHOWN)
+    show_written_summary(terminal, shown, written)

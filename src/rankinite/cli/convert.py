@@ -31,7 +31,7 @@ def convert(
     terminal: Terminal,
 ) -> None:
     """Convert between SVMlight/LETOR text and Parquet without losing a bit; write TREC qrels."""
-    from rankinite.data.files import save
+    from rankinite.data.formats import save
     from rankinite.data.scores import save_qrels
 
     found = loading.load(source, terminal)

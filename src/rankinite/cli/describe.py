@@ -9,7 +9,7 @@ import typer
 
 from rankinite.cli.options import Loading
 from rankinite.cli.terminal import Terminal
-from rankinite.core.wording import plain_number
+from rankinite.core.format import plain_number
 
 if TYPE_CHECKING:
     from rankinite.data.describe import Description

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
-from rankinite.cli.targets import refuse_missing_folders, refuse_overwriting
+from rankinite.cli.outputs import refuse_missing_folders, refuse_overwriting
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 

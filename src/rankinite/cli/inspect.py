@@ -11,10 +11,10 @@ import typer
 
 from rankinite.cli.options import load_ranker
 from rankinite.cli.terminal import Terminal
-from rankinite.core.wording import plain_number
+from rankinite.core.format import plain_number
 
 if TYPE_CHECKING:
-    from rankinite.experiments.inspection import Curve, Importance, Inspection, Layers, Trees
+    from rankinite.explain.inspection import Curve, Importance, Inspection, Layers, Trees
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 BLOCKS_OF_ASCII = "_.-=+*%#"
@@ -36,7 +36,7 @@ def inspect(
     Of a combination: its members with their weights, and the ranker on top if there is one. Of a
     ranker that sees another one's scores: both.
     """
-    from rankinite.experiments.inspection import draw_figures, inspect_ranker
+    from rankinite.explain.inspection import draw_figures, inspect_ranker
 
     found = inspect_ranker(load_ranker(model))
     drawn = [] if figures is None else draw_figures(found, figures, top)

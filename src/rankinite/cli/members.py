@@ -7,16 +7,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankinite.cli.names import short_names
 from rankinite.cli.options import load_ranker, refuse_narrow_text
 from rankinite.core.errors import DataError, FileFormatError, UsageError
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """Return the stems of different files, with as many folders as make them differ.
+
+    Whole names take the place of stems where only the ends of names differ. Bytes that are no
+    text are shown escaped.
+
+    Examples
+    --------
+    >>> short_names([Path("runs/bm25.scores.gz"), Path("runs/tree.scores")])
+    ['bm25', 'tree']
+    >>> short_names([Path("runs/bm25.txt"), Path("runs/bm25.run")])
+    ['bm25.txt', 'bm25.run']
+    """
+    names: list[str] = []
+    for shown in ([_without_ending(path) for path in paths], paths):
+        for length in range(1, max([1, *(len(path.parts) for path in shown)]) + 1):
+            names = [_as_text(Path(*path.parts[-length:])) for path in shown]
+            if len(set(names)) == len(names):
+                return names
+    return names
+
+
+def _without_ending(path: Path) -> Path:
+    """Return a path without the end of its name; the current folder and the root have no name."""
+    name = path.name.removesuffix(".gz") or path.name
+    return path.with_name(Path(name).stem) if name else path
+
+
+def _as_text(path: Path) -> str:
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rankinite.combine.combination import Combination
     from rankinite.data.ranking_data import RankingData
+    from rankinite.ensembles.ensemble import Ensemble
     from rankinite.rankers.learner import Learner
 
 MODEL_ENDING = ".rk"
@@ -39,7 +71,7 @@ class Member:
 
     name: str
     path: Path
-    ranker: Learner | Combination | None
+    ranker: Learner | Ensemble | None
 
     def scores(self, data: RankingData, source: Path, missing: str) -> NDArray[np.float64]:
         """Return its scores of a data set, which was loaded from a file."""
@@ -75,7 +107,7 @@ def _is_model(path: Path) -> bool:
 
 def refuse_samples(command: str, data: RankingData) -> None:
     """Refuse samples of queries: they share documents, and tests take queries for independent."""
-    from rankinite.data.origins import first_sample
+    from rankinite.data.samples import first_sample
 
     sample = first_sample(data.qids)
     if sample is not None:

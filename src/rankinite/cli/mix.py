@@ -9,19 +9,19 @@ import typer
 
 from rankinite.cli.members import load_members, refuse_samples
 from rankinite.cli.options import Loading, Missing
-from rankinite.cli.predict import write_scores
-from rankinite.cli.targets import (
+from rankinite.cli.outputs import (
     refuse_file_as_folder,
     refuse_missing_folders,
     refuse_overwriting,
 )
+from rankinite.cli.predict import write_scores
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
+from rankinite.core.format import plain_number
 from rankinite.core.params import Bounds, check
-from rankinite.core.wording import plain_number
 
 if TYPE_CHECKING:
-    from rankinite.experiments.mixing import Mixing
+    from rankinite.ensembles.mix import Mixing
 
 MOST_DIGITS = 17
 FIGURE = "mix.png"
@@ -82,7 +82,7 @@ def mix(
     No other alpha gives a larger mean over these queries. Scores are mixed as they are; to bring
     them to one scale first, and for more than two rankers, see rankinite combine.
     """
-    from rankinite.experiments.mixing import mix_scores
+    from rankinite.ensembles.mix import mix_scores
     from rankinite.measures.text import one_measure
 
     chosen = one_measure("mix", measure)

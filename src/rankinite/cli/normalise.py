@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankinite.cli.options import Loading, Out, SameFormat, refuse_narrow_text
-from rankinite.cli.targets import folder_targets, refuse_overwriting, refuse_twice, save_all
+from rankinite.cli.outputs import folder_targets, refuse_overwriting, refuse_twice, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 

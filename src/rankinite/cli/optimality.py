@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rankinite.cli.findings import show_findings
 from rankinite.cli.options import Loading, Out, Seed, load_ranker, refuse_narrow_text
-from rankinite.cli.targets import refuse_file_as_folder
-from rankinite.cli.terminal import Terminal
+from rankinite.cli.outputs import refuse_file_as_folder
+from rankinite.cli.terminal import Terminal, show_summary
 from rankinite.core.errors import UsageError
 
 
@@ -51,7 +50,7 @@ def optimality(
     Weights are moved in random directions, 459 at the default delta and epsilon, without
     retraining. A direction rises if the measure is at or above the start at any step.
     """
-    from rankinite.experiments.optimality import Testing, check_optimality, findings_of
+    from rankinite.explain.optimality import Testing, check_optimality, summary_of
     from rankinite.measures.text import parse_measures
     from rankinite.rankers.lambdarank import LambdaRank
 
@@ -70,7 +69,7 @@ def optimality(
     refuse_narrow_text(source, data, ranker.feature_names_)
     progress = terminal.progress()
     tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]
-    show_findings(terminal, findings_of(tested, model.name), out)
+    show_summary(terminal, summary_of(tested, model.name), out)
 
 
 def _steps(text: str) -> tuple[float, ...]:

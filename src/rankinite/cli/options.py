@@ -15,14 +15,14 @@ from rankinite.cli.parameters import Parameters
 from rankinite.cli.searching import Searching
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
-from rankinite.core.wording import some_of
+from rankinite.core.format import some_of
 from rankinite.data.formats import Format, format_of
 
 if TYPE_CHECKING:
-    from rankinite.combine.combination import Combination
     from rankinite.data.ranking_data import RankingData
-    from rankinite.experiments.recipes.recipe import Recipe
+    from rankinite.ensembles.ensemble import Ensemble
     from rankinite.rankers.learner import Learner
+    from rankinite.runs.recipe import Recipe
 
 Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
@@ -107,7 +107,7 @@ class Loading:
 
     def load(self, path: Path, terminal: Terminal) -> RankingData:
         """Load a data set with these options."""
-        from rankinite.data.files import load
+        from rankinite.data.formats import load
 
         return load(
             path,
@@ -170,7 +170,7 @@ def _names(text: str) -> list[str]:
 
 def check_place(command: str, jobs: int | None, cluster: str | None) -> None:
     """Refuse to train both on this machine and on others, and where nobody can train."""
-    from rankinite.experiments.runs.workers import check_cluster
+    from rankinite.runs.workers import check_cluster
 
     if cluster is None:
         return
@@ -179,14 +179,14 @@ def check_place(command: str, jobs: int | None, cluster: str | None) -> None:
     check_cluster(cluster)
 
 
-def load_ranker(path: Path) -> Learner | Combination:
+def load_ranker(path: Path) -> Learner | Ensemble:
     """Load a model."""
     from rankinite.models import load_model
 
     if not path.is_file():
         what = "this is a directory; expected a model file" if path.is_dir() else None
         raise FileFormatError(path, what or "there is no such file")
-    return cast("Learner | Combination", load_model(path))
+    return cast("Learner | Ensemble", load_model(path))
 
 
 def refuse_narrow_text(

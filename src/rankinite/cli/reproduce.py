@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.findings import show_findings
 from rankinite.cli.options import Out, Seed
-from rankinite.cli.targets import refuse_file_as_folder
-from rankinite.cli.terminal import Terminal
+from rankinite.cli.outputs import refuse_file_as_folder
+from rankinite.cli.terminal import Terminal, show_summary
 
 if TYPE_CHECKING:
-    from rankinite.experiments.findings import Findings
-    from rankinite.experiments.reproductions.setting import Setting
+    from rankinite.evaluation.summary import Summary
+    from rankinite.papers.setting import Setting
 
 Scale = Annotated[
     float, typer.Option(help="What the numbers of queries are multiplied by; 1 takes minutes.")
@@ -53,7 +52,7 @@ def experiment(name: str) -> Callable[..., None]:
     def command(
         out: Out = folder, scale: Scale = 1.0, seed: Seed = 0, *, terminal: Terminal
     ) -> None:
-        module = importlib.import_module(f"rankinite.experiments.reproductions.{name}")
+        module = importlib.import_module(f"rankinite.papers.{name}")
         _reproduce(getattr(module, name), out, scale, seed, terminal)
 
     command.__name__ = name
@@ -62,16 +61,16 @@ def experiment(name: str) -> Callable[..., None]:
 
 
 def _reproduce(
-    run: Callable[[Setting], Findings],
+    run: Callable[[Setting], Summary],
     out: Path,
     scale: float,
     seed: int,
     terminal: Terminal,
 ) -> None:
-    from rankinite.experiments.reproductions.setting import Setting
+    from rankinite.papers.setting import Setting
 
     refuse_file_as_folder(out)
     setting = Setting(scale, seed, terminal.progress())
     out.mkdir(parents=True, exist_ok=True)
     terminal.expect_compiling()
-    show_findings(terminal, run(setting), out)
+    show_summary(terminal, run(setting), out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankinite.cli.options import Loading, Out, SameFormat, Seed
-from rankinite.cli.targets import folder_targets, save_all
+from rankinite.cli.outputs import folder_targets, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
 from rankinite.data.formats import Format
@@ -39,8 +39,8 @@ def polynomials(
 
     50 documents a query, five grades, no noise: grades are those of one cubic polynomial.
     """
-    from rankinite.data.simulators.polynomials import FULL_SIZE
-    from rankinite.data.simulators.polynomials import polynomials as simulated
+    from rankinite.data.simulate.polynomials import FULL_SIZE
+    from rankinite.data.simulate.polynomials import polynomials as simulated
 
     check("data simulate", "--size", size, Real(0, LARGEST, low_open=True))
     options: dict[str, Any] = {
@@ -74,8 +74,8 @@ def challenge(
     The challenge's numbers of queries, documents and features, its shares of grades, and rankers
     that are about as far apart. Set 2 is a related market with few labels.
     """
-    from rankinite.data.simulators.challenge import challenge as simulated
-    from rankinite.data.simulators.markets import MARKETS
+    from rankinite.data.simulate.challenge import challenge as simulated
+    from rankinite.data.simulate.markets import MARKETS
 
     check("data simulate", "--size", size, Real(0, 1, low_open=True))
     options: dict[str, Any] = {"seed": seed, "progress": terminal.progress()}
@@ -117,8 +117,8 @@ def clicks(
     Documents that nobody saw have no rate. Sets that belong together need the same seed.
     """
     from rankinite.data.scores import feature_scores
-    from rankinite.data.simulators.clicks import USERS
-    from rankinite.data.simulators.clicks import clicks as simulated
+    from rankinite.data.simulate.clicks import USERS
+    from rankinite.data.simulate.clicks import clicks as simulated
 
     check("data simulate", "--users", users, USERS)
     targets = folder_targets("data simulate", sources, out, suffix)

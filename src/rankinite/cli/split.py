@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankinite.cli.options import Loading, Out, SameFormat, Seed
-from rankinite.cli.targets import refuse_overwriting, save_all
+from rankinite.cli.outputs import refuse_overwriting, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.data.formats import format_of

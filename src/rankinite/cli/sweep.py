@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from rankinite.cli.findings import show_written_findings
 from rankinite.cli.options import (
     Cluster,
     Jobs,
@@ -17,9 +16,9 @@ from rankinite.cli.options import (
     TrainFile,
     check_place,
 )
+from rankinite.cli.outputs import refuse_file_as_folder
 from rankinite.cli.searching import Searching
-from rankinite.cli.targets import refuse_file_as_folder
-from rankinite.cli.terminal import Terminal
+from rankinite.cli.terminal import Terminal, show_written_summary
 
 log = logging.getLogger("rankinite")
 
@@ -48,10 +47,10 @@ def sweep(
     optuna.log for Optuna's own tools. Stopped at any moment, the same command goes on where it
     was, to the same trials; with more --trials it adds to them.
     """
-    from rankinite.experiments.recipes.read import read_recipe
-    from rankinite.experiments.sweeps.space import read_over
-    from rankinite.experiments.sweeps.studies import the_optuna
-    from rankinite.experiments.sweeps.sweep import check_sweep, run_sweep
+    from rankinite.runs.recipe_reader import read_recipe
+    from rankinite.sweeps.space import read_over
+    from rankinite.sweeps.study import the_optuna
+    from rankinite.sweeps.sweep import check_sweep, run_sweep
 
     check_place("sweep", jobs, cluster)
     the_optuna()
@@ -83,4 +82,4 @@ def sweep(
     except KeyboardInterrupt:
         log.info("stopped; %s keeps what is done, and the same command goes on from there", out)
         raise
-    show_written_findings(terminal, done.findings(), done.written)
+    show_written_summary(terminal, done.findings(), done.written)

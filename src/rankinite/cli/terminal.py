@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankinite.core.progress import Progress, Silent, Task
+from rankinite.core.progress import Progress, ProgressBar, Silent
 
 if TYPE_CHECKING:
     import rich.progress
@@ -56,7 +56,7 @@ class Terminal:
     def expect_compiling(self) -> None:
         """Explain the wait for kernels that are compiled, if somebody waits."""
         if self._is_watched():
-            from rankinite.core.compiling import tell_of_compiling
+            from rankinite.core.jit import tell_of_compiling
 
             tell_of_compiling()
 
@@ -183,12 +183,12 @@ def _part(
 class Bars:
     """Progress as bars on the error stream; a bar appears when work takes over a second."""
 
-    def start(self, name: str, total: int | None, unit: str) -> Task:
+    def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
         """Begin a piece of work."""
         return _Bar(name, total, unit)
 
 
-class _Seen(Task):
+class _Seen(ProgressBar):
     """Work that shows itself if it takes over a second, whether or not it gets on meanwhile."""
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
@@ -247,11 +247,11 @@ class _Bar(_Seen):
 
         count = parts.DownloadColumn() if self.unit == "bytes" else parts.MofNCompleteColumn()
         bar = parts.Progress(
-            parts.TextColumn("{task.description}", markup=False),
+            parts.TextColumn("{bar.description}", markup=False),
             parts.BarColumn(BAR_WIDTH),
             count,
             parts.TimeRemainingColumn(),
-            parts.TextColumn("{task.fields[note]}", markup=False),
+            parts.TextColumn("{bar.fields[note]}", markup=False),
             console=rich.console.Console(stderr=True),
             transient=True,
         )
@@ -268,7 +268,7 @@ class _Bar(_Seen):
 class Lines:
     """Progress as plain lines on the error stream, every few seconds."""
 
-    def start(self, name: str, total: int | None, unit: str) -> Task:
+    def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
         """Begin a piece of work."""
         return _Lines(name, total, unit)
 
@@ -330,3 +330,26 @@ class _NoteHandler(logging.Handler):
         if sentence not in self.said:
             self.said.add(sentence)
             print(sentence, file=sys.stderr)
+
+
+if TYPE_CHECKING:
+    from rankinite.evaluation.summary import Summary
+
+
+def show_summary(terminal: Terminal, findings: Summary, out: Path) -> None:
+    """Print tables and sentences, and write them and the figures into a folder."""
+    show_written_summary(terminal, findings, findings.save(out))
+
+
+def show_written_summary(terminal: Terminal, findings: Summary, written: Sequence[Path]) -> None:
+    """Print tables and sentences, and which files were written."""
+    if terminal.json:
+        terminal.show_json({**findings.values, "wrote": [str(path) for path in written]})
+        return
+    for sheet in findings.sheets:
+        terminal.show_table(sheet.title, list(sheet.columns), [list(row) for row in sheet.rows])
+        terminal.say("")
+    for note in findings.notes:
+        terminal.say(note)
+    for path in written:
+        terminal.say(f"wrote {path}")

@@ -13,7 +13,7 @@ import typer
 
 from rankinite.cli.inspect import show_importances
 from rankinite.cli.interrupt import Interruption
-from rankinite.cli.names import short_names
+from rankinite.cli.members import short_names
 from rankinite.cli.options import Loading, load_ranker
 from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
@@ -21,8 +21,8 @@ from rankinite.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
-    from rankinite.experiments.configuration import Configuration
-    from rankinite.experiments.training import Training
+    from rankinite.runs.configuration import Configuration
+    from rankinite.runs.training import Training
 
 log = logging.getLogger("rankinite")
 
@@ -80,7 +80,7 @@ def train(
     tree or epoch; MODEL.checkpoint keeps what was learned then, as it does if the machine stops,
     and the same command goes on to the same model.
     """
-    from rankinite.experiments.configuration import configure, flags, read_configuration
+    from rankinite.runs.configuration import configure, flags, read_configuration
 
     files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
     said = flags(_given({**files, **asdict(parameters), **asdict(loading)}))
@@ -105,8 +105,8 @@ def _plain(value: Any) -> Any:
 
 
 def _run(chosen: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
-    from rankinite.experiments.training import checkpoint_of, run_training
     from rankinite.models import RANKERS
+    from rankinite.runs.training import checkpoint_of, run_training
 
     terminal.expect_compiling()
     out = _checked_out(chosen)
@@ -183,7 +183,7 @@ def _set_names(chosen: Configuration, paths: Sequence[Path]) -> list[str]:
 
 
 def _show(terminal: Terminal, done: Training) -> None:
-    from rankinite.experiments.inspection import importances_of, rounds_as_json
+    from rankinite.explain.inspection import importances_of, rounds_as_json
 
     ranker = done.ranker
     top = importances_of(ranker)[:TOP_FEATURES]

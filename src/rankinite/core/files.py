@@ -11,7 +11,10 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 # The name of what is not finished yet; processes of several machines may have one number.
 UNFINISHED = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
@@ -119,3 +122,9 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def save_array(path: str | Path, array: NDArray[Any]) -> None:
+    """Write an array to a file, which appears whole or not at all."""
+    with atomic_write(path) as file:
+        np.save(file, array)

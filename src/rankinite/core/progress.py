@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, Self
 
 
-class Task:
+class ProgressBar:
     """One piece of work under way, of which nobody sees anything; a context manager that ends it.
 
     Whoever shows progress overrides `advance`, `note` and `end`.
@@ -30,13 +30,13 @@ class Task:
 class Progress(Protocol):
     """Whoever wants to know how far work is."""
 
-    def start(self, name: str, total: int | None, unit: str) -> Task:
+    def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
         """Begin a piece of work of ``total`` units (None if nobody knows)."""
 
 
 class Silent:
     """The progress that nobody watches: the default everywhere."""
 
-    def start(self, name: str, total: int | None, unit: str) -> Task:
+    def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
         """Begin a piece of work without a word."""
-        return Task()
+        return ProgressBar()

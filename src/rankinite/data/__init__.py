@@ -1,1 +1,7 @@
-"""Data sets: RankingData, files in and out, simulators."""
+"""Data sets: RankingData, file formats, splits, augmentation, normalisation, simulators."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Real, Whole, check
-from rankinite.core.seeds import generator
+from rankinite.core.random import generator
+from rankinite.core.types import Integers
 from rankinite.data import checks
-from rankinite.data.origins import first_sample, sample_id
 from rankinite.data.ranking_data import RankingData, runs
+from rankinite.data.samples import first_sample, sample_id
 
 log = logging.getLogger("rankinite")
 
-Integers = NDArray[np.int64]
 FRACTION = Real(0, 1, low_open=True, high_open=True)
 DRAWS_A_BLOCK = 1 << 22
 

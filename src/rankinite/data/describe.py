@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.figures import panels, save_figure
-from rankinite.core.wording import plain_number
+from rankinite.core.format import plain_number
 from rankinite.data.kernels import count_values
 from rankinite.data.ranking_data import RankingData
 

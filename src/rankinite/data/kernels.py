@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import parallel_kernel, prange
+from rankinite.core.jit import parallel_kernel, prange
 
 COLUMNS_A_BLOCK = 16
 MIXER = 0x2C1B3C6D  # odd, and small enough that no product overflows

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 from rankinite.core.errors import FileFormatError, UsageError
 from rankinite.core.files import atomic_write
+from rankinite.core.format import refuse_text
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
-from rankinite.core.wording import refuse_text
 from rankinite.data import checks
+from rankinite.data.frames import ROWS_A_BATCH, Columns, assemble, without_index
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.tables import ROWS_A_BATCH, Columns, assemble, without_index
 
 METADATA = b"rankinite"
 ROWS_A_GROUP = 1 << 16
@@ -112,9 +112,7 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
     metadata = {METADATA: json.dumps(described)}
     with (
         atomic_write(path) as file,
-        (progress or Silent()).start(
-            f"Writing {Path(path).name}", data.n_docs, "documents"
-        ) as task,
+        (progress or Silent()).start(f"Writing {Path(path).name}", data.n_docs, "documents") as bar,
     ):
         writer = None
         for start in range(0, data.n_docs, ROWS_A_GROUP):
@@ -124,7 +122,7 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
                 file, table.schema, compression="zstd", write_page_checksum=True
             )
             writer.write_table(table)
-            task.advance(docs.stop - docs.start)
+            bar.advance(docs.stop - docs.start)
         if writer is not None:
             writer.close()
 
@@ -195,7 +193,7 @@ def _described(path: Path, metadata: Mapping[bytes, bytes]) -> tuple[Columns, di
 
 def _batches(file: Any, columns: Columns, path: Path, progress: Progress) -> Iterator[Any]:
     wanted = list(dict.fromkeys([*columns.named(), *(columns.features or ())]))
-    with progress.start(f"Reading {path.name}", file.metadata.num_rows, "documents") as task:
+    with progress.start(f"Reading {path.name}", file.metadata.num_rows, "documents") as bar:
         for batch in file.iter_batches(ROWS_A_BATCH, columns=wanted, use_threads=True):
             yield batch
-            task.advance(batch.num_rows)
+            bar.advance(batch.num_rows)

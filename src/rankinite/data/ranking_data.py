@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Whole, check
-from rankinite.core.wording import refuse_text, some_of
+from rankinite.core.types import Floats, Integers
 from rankinite.data import checks
-from rankinite.data.origins import are_samples, origins
+from rankinite.data.samples import are_samples, origins
 from rankinite.data.splits import fold_queries, split_queries
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Real, Whole, check
-from rankinite.core.seeds import generator
-from rankinite.data.origins import are_samples, origins
+from rankinite.core.random import generator
+from rankinite.core.types import Integers
+from rankinite.data.samples import are_samples, origins
 
-Integers = NDArray[np.int64]
 PROPORTION = Real(0, 1e100, low_open=True)  # so that sums of them are finite
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import FileFormatError
 from rankinite.core.files import atomic_write
+from rankinite.core.format import readable_size
 from rankinite.core.progress import Progress
-from rankinite.core.wording import readable_size
 
 BLOCK = 8 << 20
 LONGEST_LINE = 1 << 30
@@ -57,12 +57,12 @@ def read_blocks_of_lines(path: Path, progress: Progress) -> Iterator[Block]:
             raise FileFormatError(path, "this is a Parquet file; give it a name with .parquet")
         compressed = magic.startswith(GZIP_MAGIC)
         stream: Any = gzip.GzipFile(fileobj=raw) if compressed else raw
-        with progress.start(f"Reading {path.name}", size, "bytes") as task:
+        with progress.start(f"Reading {path.name}", size, "bytes") as bar:
             done = 0
             for text, n_bytes in _blocks(path, stream):
                 consumed = raw.tell()
                 yield Block(text, n_bytes, consumed, size)
-                task.advance(consumed - done)
+                bar.advance(consumed - done)
                 done = consumed
 
 

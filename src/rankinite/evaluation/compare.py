@@ -11,25 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, OneOf, Real, Whole, check
 from rankinite.core.progress import Progress
-from rankinite.core.wording import some_of
+from rankinite.core.types import Floats
 from rankinite.data import checks
-from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.samples import first_sample
 from rankinite.data.scores import check_scores
 from rankinite.evaluation.comparison import TESTS, Comparison, Settings
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.measures.text import MeasureLike
-from rankinite.stats.agreement import kendall_tau
 from rankinite.stats.bootstrap import Intervals, bootstrap
-from rankinite.stats.holm import holm_of_pairs
-from rankinite.stats.randomisation import randomisation_test
-from rankinite.stats.t_test import t_test
+from rankinite.stats.kendall import kendall_tau
+from rankinite.stats.multiple_testing import holm_of_pairs
+from rankinite.stats.paired_tests import randomisation_test, t_test
 
 log = logging.getLogger("rankinite")
 
-Floats = NDArray[np.float64]
 
 CONSTRAINTS: dict[str, Constraint] = {
     "test": OneOf(list(TESTS)),

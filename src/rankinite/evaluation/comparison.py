@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
-from rankinite.core.wording import some_of
+from rankinite.core.format import some_of
+from rankinite.core.types import Floats
 from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.evaluation.figures import draw_differences
-from rankinite.evaluation.table import Cell, Row, Table, letters_for
+from rankinite.evaluation.tables import Cell, Row, Table, letters_for
 from rankinite.stats.bootstrap import Intervals
-from rankinite.stats.differences import mean_differences
-
-Floats = NDArray[np.float64]
+from rankinite.stats.paired_tests import mean_differences
 
 TESTS = {"t": "Paired t-test", "randomisation": "Fisher's randomisation test"}
 

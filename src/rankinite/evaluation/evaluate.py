@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import make_scorer
 
 from rankinite.data import checks
-from rankinite.data.origins import first_sample
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.samples import first_sample
 from rankinite.data.scores import check_scores
-from rankinite.measures.compute import Measuring
 from rankinite.measures.measure import Measure
-from rankinite.measures.text import MeasureLike, parse_measures
+from rankinite.measures.scorer import Scorer
+from rankinite.measures.text import MeasureLike, one_measure, parse_measures
 
 log = logging.getLogger("rankinite")
 
@@ -104,7 +105,7 @@ def evaluate_all(
         if own is not None and own != data.top_grade:
             log.warning("%s: the top grade of the data set is %g", measure, data.top_grade)
     labels = data.all_labels
-    measuring = Measuring(chosen, labels, data.offsets, data.top_grade)
+    measuring = Scorer(chosen, labels, data.offsets, data.top_grade)
     dropped = _single_label(chosen, labels, data.offsets) if drop_single_label else None
     found = []
     for scores in rankings:
@@ -134,3 +135,29 @@ def mean_of_counted(values: NDArray[np.float64]) -> float:
     """Return the mean over the queries that count; NaN if none does."""
     counted = values[~np.isnan(values)]
     return float(counted.mean()) if len(counted) else float("nan")
+
+
+def scorer(measure: str | Measure = "NDCG@10") -> Any:
+    """Return a scorer for ``cross_validate``, ``GridSearchCV`` and their like.
+
+    The queries reach it by scikit-learn's metadata routing: after
+    ``sklearn.set_config(enable_metadata_routing=True)``, pass ``qid`` to the ``fit`` of the search,
+    or in ``params`` of ``cross_validate``.
+
+    Parameters
+    ----------
+    measure
+        One measure, as a text or a value.
+    """
+    chosen = one_measure("scorer", measure)
+
+    def mean(y_true: ArrayLike, y_pred: ArrayLike, *, qid: ArrayLike | None = None) -> float:
+        labels = np.asarray(y_true, np.float64)
+        queries = np.zeros(len(labels), np.int64) if qid is None else qid
+        number = np.arange(len(labels), dtype=np.float64)
+        data = RankingData(number[:, None], labels, queries, group=True)
+        order = data.rows if data.rows is not None else slice(None)
+        return evaluate(np.asarray(y_pred)[order], data, chosen).mean[str(chosen)]
+
+    mean.__name__ = str(chosen)
+    return make_scorer(mean).set_score_request(qid=True)

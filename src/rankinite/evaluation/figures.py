@@ -8,12 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.figures import HEIGHT, panels, save_figure
-from rankinite.stats.differences import Differences
-
-Floats = NDArray[np.float64]
+from rankinite.core.types import Floats
+from rankinite.stats.paired_tests import Differences
 
 FEW_QUERIES = 50
 MOST_COLOURS = 10  # that matplotlib has for lines

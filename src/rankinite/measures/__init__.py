@@ -1,21 +1,7 @@
-"""What a ranking is worth: measures as values, their text, and their kernels."""
+"""What a ranking is worth: measures as values, their text form, and their kernels."""
 
-from rankinite.measures.graded import GradedMeasure
-from rankinite.measures.measure import CNDCG, DCG, ERR, MAP, MEASURES, MRR, NDCG, Measure, P, PFound
-from rankinite.measures.text import parse_measure, parse_measures
+import lazy_loader
 
-__all__ = [
-    "CNDCG",
-    "DCG",
-    "ERR",
-    "MAP",
-    "MEASURES",
-    "MRR",
-    "NDCG",
-    "GradedMeasure",
-    "Measure",
-    "P",
-    "PFound",
-    "parse_measure",
-    "parse_measures",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

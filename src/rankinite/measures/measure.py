@@ -14,13 +14,11 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError
+from rankinite.core.format import plain_number
 from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, Whole, check
-from rankinite.core.wording import plain_number
-
-Floats = NDArray[np.float64]
+from rankinite.core.types import Floats
 
 # Gains up to here can be added up without overflow, however many documents there are.
 LARGEST_EXPONENT = 900

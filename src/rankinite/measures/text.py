@@ -12,8 +12,8 @@ from typing import Any
 
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Real
-from rankinite.measures.graded import DEFAULT_TOLERANCE, GradedMeasure, tiers_of
 from rankinite.measures.measure import DEEPEST, MEASURES, Measure
+from rankinite.measures.tiers import DEFAULT_TOLERANCE, TieredMeasure, tiers_of
 
 ALIASES = {"AP": "MAP", "RR": "MRR"}
 KNOWN = {name.lower(): name for name in MEASURES} | {a.lower(): n for a, n in ALIASES.items()}
@@ -28,10 +28,10 @@ TILDE = re.compile(r"~(?![^\[]*\])")
 FORM = "NAME(option=value)@depth[source], as in NDCG@10 or MAP(relevant=2)"
 TIERS = "NDCG@3 ~0.002 > CNDCG@3[clicks]"
 
-MeasureLike = str | Measure | GradedMeasure
+MeasureLike = str | Measure | TieredMeasure
 
 
-def parse_measure(text: str) -> Measure | GradedMeasure:
+def parse_measure(text: str) -> Measure | TieredMeasure:
     """Read a measure, or tiers of measures; the inverse of ``str``.
 
     Parameters
@@ -60,7 +60,7 @@ def parse_measure(text: str) -> Measure | GradedMeasure:
         )
     if len(tiers) == 1:
         return tiers[0]
-    return GradedMeasure(tiers, [_tolerance(one, text) for one in tolerances[:-1]])
+    return TieredMeasure(tiers, [_tolerance(one, text) for one in tolerances[:-1]])
 
 
 def parse_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
@@ -71,7 +71,7 @@ def parse_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measur
     return list(dict.fromkeys(tier for value in _given(measures) for tier in tiers_of(value)))
 
 
-def deciding_measure(measures: MeasureLike | Iterable[MeasureLike]) -> Measure | GradedMeasure:
+def deciding_measure(measures: MeasureLike | Iterable[MeasureLike]) -> Measure | TieredMeasure:
     """Return the first of the measures that `parse_measures` takes, with its tiers together.
 
     Examples
@@ -90,7 +90,7 @@ def one_measure(owner: str, given: MeasureLike | Iterable[MeasureLike]) -> Measu
     return found[0]
 
 
-def _given(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | GradedMeasure]:
+def _given(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | TieredMeasure]:
     several = isinstance(measures, Iterable) and not isinstance(measures, str)
     given: Any = measures if several else [measures]
     found = [value for item in given for value in _values(item)]
@@ -99,10 +99,10 @@ def _given(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | Grad
     return found
 
 
-def _values(item: MeasureLike) -> list[Measure | GradedMeasure]:
+def _values(item: MeasureLike) -> list[Measure | TieredMeasure]:
     if isinstance(item, str):
         return [parse_measure(text) for text in re.split(r",(?![^(]*\))", item)]
-    if isinstance(item, (Measure, GradedMeasure)):
+    if isinstance(item, (Measure, TieredMeasure)):
         return [item]
     raise UsageError(f"{item!r} is not a measure; expected {FORM}")
 

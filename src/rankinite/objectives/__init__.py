@@ -1,1 +1,7 @@
-"""Where documents should move: lambda gradients and pointwise losses, all behind one protocol."""
+"""Where documents should move: lambda gradients and pointwise losses, behind one protocol."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rankinite.core.errors import UsageError
-from rankinite.objectives.calls import Call, parse_call, value_of
 from rankinite.objectives.objective import Objective
-from rankinite.objectives.schedules import SCHEDULES, Schedule
-from rankinite.objectives.simple import simple_objective
-from rankinite.objectives.transition import Transition
+from rankinite.objectives.parse import Call, parse_call, simple_objective, value_of
+from rankinite.objectives.transition import SCHEDULES, Schedule, Transition
 
 TRANSITION = "transition"
 NUMBERS = ("start", "eta")
@@ -23,12 +21,12 @@ def choose_objective(measure: Any, *, truncation: int | None, normalise: str) ->
     ----------
     measure
         A measure as text or value, for its lambda gradients; tiers of measures, as in
-        ``"NDCG@3 > CNDCG@3[clicks]"``, for those of `Graded`; ``"RankNet"`` for pairs that all
+        ``"NDCG@3 > CNDCG@3[clicks]"``, for those of `Tiered`; ``"RankNet"`` for pairs that all
         count the same; the text of another construction around a measure, such as
         ``"LocalCost(NDCG@10)"``, where ``Lambdas`` and ``RankNetWeightPairs`` mean the usual one;
         the text of a `Transition`; or an objective, which is returned as it is.
     truncation, normalise
-        See `Lambdas`. Some constructions have neither; `Graded`, `SigmoidCost` and `Transition`
+        See `Lambdas`. Some constructions have neither; `Tiered`, `SigmoidCost` and `Transition`
         have these.
 
     Examples

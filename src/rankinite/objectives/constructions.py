@@ -18,21 +18,25 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.format import plain_number
 from rankinite.core.params import Real, check
-from rankinite.core.wording import plain_number
-from rankinite.measures.graded import GradedMeasure
+from rankinite.core.types import Floats
 from rankinite.measures.measure import DEEPEST, Form, Measure
-from rankinite.objectives import construction_kernels, plan, swaps
-from rankinite.objectives.labels import read_only
-from rankinite.objectives.lambdas import (
+from rankinite.measures.tiers import TieredMeasure
+from rankinite.objectives.kernels import arrays as plan
+from rankinite.objectives.kernels import constructions as construction_kernels
+from rankinite.objectives.kernels import swaps
+from rankinite.objectives.kernels.arrays import SIGMOID_COST
+from rankinite.objectives.objective import Targets, read_only
+from rankinite.objectives.pairwise import (
     NORMALISE,
+    Adjustable,
     PairGradients,
     longest_query,
     one_measure,
     scales_of,
     values_of,
 )
-from rankinite.objectives.objective import Floats, Targets
 
 USUAL_MARGIN = 1.0
 
@@ -102,7 +106,7 @@ class _Construction:
 
     kind: ClassVar[int]
 
-    def __init__(self, measure: str | Measure | GradedMeasure) -> None:
+    def __init__(self, measure: str | Measure | TieredMeasure) -> None:
         object.__setattr__(self, "measure", one_measure(type(self).__name__, measure))
 
     def __str__(self) -> str:
@@ -204,7 +208,7 @@ class LocalGradient(_Construction):
     kind = plan.LOCAL_GRADIENT
 
     def __init__(
-        self, measure: str | Measure | GradedMeasure, *, margin: float = USUAL_MARGIN
+        self, measure: str | Measure | TieredMeasure, *, margin: float = USUAL_MARGIN
     ) -> None:
         super().__init__(measure)
         check("LocalGradient", "margin", margin, Real(0, low_open=True))
@@ -243,3 +247,63 @@ class DiscreteBounded(_Construction):
 CONSTRUCTIONS: dict[str, type[_Construction]] = {
     kind.__name__: kind for kind in (SpringSmooth, LocalCost, LocalGradient, DiscreteBounded)
 }
+
+
+# exp(mu) and its square are far from overflow.
+LARGEST_MU = 100.0
+
+
+@dataclass(frozen=True, repr=False)
+class SigmoidCost(Adjustable):
+    """The lambda gradient of a measure with a sigmoid as the cost of a pair (Objectives, Sec. 5.2).
+
+    A pair whose better document i has the score s_i and the other s_j costs
+    1 / (1 + exp(s_i - s_j + mu)). So they push each other by |change of the measure if they were
+    swapped| times x / (1 + x)^2, with x = exp(s_i - s_j + mu): most, a quarter of the change, where
+    s_i - s_j = -mu, and less and less the further apart they are, in the right order (which is
+    well as it is) and in the wrong one (which is given up).
+
+    With a depth, as in ``SigmoidCost("NDCG@3")``, only pairs with a document above it count.
+
+    The cost is not convex, so that there is no Newton step: trees that follow it need
+    ``step="gradient"``. Weights are 0.
+
+    Parameters
+    ----------
+    measure
+        What a swap is judged by, as a text or a value. Its depth is that of the lambdas.
+    mu
+        How far, in scores, a pair in the wrong order is from where it is pushed most.
+
+    Examples
+    --------
+    >>> str(SigmoidCost("ndcg@3")), str(SigmoidCost("NDCG", mu=0.5))
+    ('SigmoidCost(NDCG@3)', 'SigmoidCost(NDCG, mu=0.5)')
+    """
+
+    measure: Measure
+    mu: float
+
+    no_newton: ClassVar[str] = (
+        "the sigmoid cost has a second derivative of both signs, and a Newton step divides by it"
+    )
+
+    def __init__(self, measure: str | Measure | TieredMeasure, *, mu: float = 0.0) -> None:
+        check("SigmoidCost", "mu", mu, Real(-LARGEST_MU, LARGEST_MU))
+        object.__setattr__(self, "measure", one_measure("SigmoidCost", measure))
+        object.__setattr__(self, "mu", float(mu))
+
+    def __str__(self) -> str:
+        mu = f", mu={plain_number(self.mu)}" if self.mu else ""
+        return f"SigmoidCost({self.measure}{mu})"
+
+    def prepare(self, targets: Targets) -> ConstructedGradients:
+        """Check the labels and compute what stays the same while scores change."""
+        return constructed(
+            self.measure,
+            targets,
+            SIGMOID_COST,
+            truncation=self.truncation,
+            normalise=self.normalise,
+            margin=self.mu,
+        )

@@ -10,15 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError
 from rankinite.core.params import Real, check
-from rankinite.measures.graded import GradedMeasure
+from rankinite.core.types import Floats
 from rankinite.measures.measure import Measure
+from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives.choose import choose_objective
-from rankinite.objectives.lambdas import Lambdas
-from rankinite.objectives.objective import Floats, Objective, Targets
+from rankinite.objectives.objective import Objective, Targets
+from rankinite.objectives.pairwise import Lambdas
 
 
 def lambda_gradients(
-    measure: str | Measure | GradedMeasure | Objective,
+    measure: str | Measure | TieredMeasure | Objective,
     scores: ArrayLike,
     y: ArrayLike | Mapping[str | None, ArrayLike],
     offsets: ArrayLike,

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rankinite.objectives.plan import Blend, Plan
-
-Floats = NDArray[np.float64]
+from rankinite.core.jit import frozen
+from rankinite.core.types import Floats
+from rankinite.measures.scorer import source_of
+from rankinite.objectives.kernels.arrays import Blend, Plan
 
 EVERY_QUERY = np.zeros(0, np.bool_)
 
@@ -125,3 +126,31 @@ class Objective(Protocol):
 
     def prepare(self, targets: Targets) -> Gradients:
         """Check the labels and compute what stays the same while scores change."""
+
+
+def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
+    """Return the labels of a source.
+
+    Parameters
+    ----------
+    owner
+        Who asks, for the message if there is no such source.
+    source
+        Its name; None for the data set's own labels.
+    targets
+        What is to be learned.
+    """
+    return source_of(owner, source, targets.labels)
+
+
+def doc_weights(targets: Targets) -> Floats:
+    """Return one weight a document: its own times its query's."""
+    weight = np.ones(targets.n_docs) if targets.doc_weight is None else targets.doc_weight
+    if targets.query_weight is None:
+        return weight
+    return weight * np.repeat(targets.query_weight, np.diff(targets.offsets))
+
+
+def read_only(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return a contiguous view that cannot be written: kernels compile for one kind of array."""
+    return frozen(np.ascontiguousarray(array, dtype=dtype))

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError
 from rankinite.core.params import Either, OneOf, SourceName, check
+from rankinite.core.types import Floats
 from rankinite.measures.measure import ERR
-from rankinite.objectives import plan as plans
-from rankinite.objectives import pointwise_kernels as kernels
-from rankinite.objectives.labels import doc_weights, labels_of, read_only
-from rankinite.objectives.objective import Floats, Targets
-from rankinite.objectives.plan import Plan
+from rankinite.objectives.kernels import arrays as plans
+from rankinite.objectives.kernels import pointwise as kernels
+from rankinite.objectives.kernels.arrays import Plan
+from rankinite.objectives.objective import Targets, doc_weights, labels_of, read_only
 
 # Every class counts as if so many more documents had been seen: none starts at minus infinity.
 SMOOTHING = 1.0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.measure import Measure
 from rankinite.nets.net import Net
-from rankinite.nets.shift import Shifts
+from rankinite.nets.perturbation import Shifts
 from rankinite.rankers.rounds import Watched
-
-Floats = NDArray[np.float64]
 
 
 class AlongNet:

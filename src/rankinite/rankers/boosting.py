@@ -16,21 +16,18 @@ from numpy.typing import NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError
+from rankinite.core.types import Floats, Integers, Mask
 from rankinite.objectives.objective import Gradients, GradientsOfSome
 from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.manifest import read_history, write_history
 from rankinite.rankers.rounds import History, Round, Stopping, Watched
 from rankinite.rankers.sampling import Sampler, Sampling
-from rankinite.trees.binned_data import EVERY_ROW, BinnedData
-from rankinite.trees.forest import Forest
+from rankinite.trees.binning import EVERY_ROW, BinnedData
+from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.grower import EVERY_DOC, Grower, Growth
-from rankinite.trees.tree import Tree
 
 log = logging.getLogger("rankinite")
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 # A sample may have nothing to teach; so many in a row mean that the data have not.
 IDLE_ROUNDS = 10

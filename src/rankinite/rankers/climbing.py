@@ -18,23 +18,22 @@ from numpy.typing import NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
-from rankinite.core.seeds import generator
+from rankinite.core.random import generator
+from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
+from rankinite.nets.epochs import Moments, Teacher
 from rankinite.nets.net import Net
-from rankinite.nets.teacher import Moments, Teacher
 from rankinite.rankers.judging import Judging, Standing
 from rankinite.rankers.manifest import read_history, write_history
 from rankinite.rankers.rounds import History, Round, Stopping, Watched
 
 log = logging.getLogger("rankinite")
 
-Floats = NDArray[np.float64]
-Weights = NDArray[np.float32]
 
 # Optimality, Sec. 7: where training accuracy falls, the rate does, by this and so often.
 SLOWER = 0.8
 HOW_OFTEN = 0.3
-# Weights that reach this have run away.
+# Floats32 that reach this have run away.
 LARGEST_WEIGHT = 1e15
 # After running away training begins again with a rate that is so much smaller, so many times.
 MUCH_SLOWER = 0.1
@@ -101,8 +100,8 @@ class State:
     train: float
     standing: Standing
     standing_since: Standing
-    weights: Weights
-    best_weights: Weights
+    weights: Floats32
+    best_weights: Floats32
     moments: Moments
 
 
@@ -312,7 +311,7 @@ class Climb:
             return False
         return state.n_epochs - state.standing_since.improved >= patience
 
-    def _measure(self, weights: Weights) -> dict[str, dict[str, float]]:
+    def _measure(self, weights: Floats32) -> dict[str, dict[str, float]]:
         net = self.net.with_packed(weights)
         values = {}
         for name, found in self.watched.items():
@@ -342,7 +341,7 @@ class Climb:
         return state
 
 
-def _is_sound(weights: Weights) -> bool:
+def _is_sound(weights: Floats32) -> bool:
     with np.errstate(invalid="ignore"):
         return bool((np.abs(weights) < LARGEST_WEIGHT).all())
 

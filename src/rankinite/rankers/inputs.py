@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.format import some_of
 from rankinite.core.params import Whole, check
-from rankinite.core.wording import some_of
-from rankinite.data.origins import first_sample
+from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.words import FIT_WORD
+from rankinite.data.samples import first_sample
+from rankinite.rankers.aliases import FIT_WORD
 
-Floats = NDArray[np.float64]
 Valid = Any
 VALID = "valid"
 NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")

@@ -1,7 +1,7 @@
 """Which round is best, told round by round.
 
 A round that was dropped never comes back: of a net only the weights of the best epoch are kept. So
-`GradedMeasure.best`, which looks at all rounds at once, cannot be used. Instead each tier but the
+`TieredMeasure.best`, which looks at all rounds at once, cannot be used. Instead each tier but the
 last has a top, the largest value of the rounds that the tiers above let through when they came, and
 what is kept never lies further below a top than the tolerance. Small losses in an upper tier cannot
 add up.
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankinite.measures.graded import GradedMeasure, tiers_of
 from rankinite.measures.measure import Measure
+from rankinite.measures.tiers import TieredMeasure, tiers_of
 
 Values = tuple[float, ...]
 
@@ -73,7 +73,7 @@ class Judging:
     """
 
     set_name: str
-    measure: Measure | GradedMeasure
+    measure: Measure | TieredMeasure
     min_improvement: float = 0.0
 
     def after(
@@ -125,4 +125,4 @@ class Judging:
 
     @property
     def _tolerances(self) -> Values:
-        return self.measure.tolerances if isinstance(self.measure, GradedMeasure) else ()
+        return self.measure.tolerances if isinstance(self.measure, TieredMeasure) else ()

@@ -8,32 +8,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Bounds, Constraint, Either, OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
+from rankinite.core.types import Floats
 from rankinite.measures.text import one_measure, parse_measures
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
-from rankinite.rankers.backfitting import Backfitting
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import Boosting, alphas_of, alphas_to_arrays
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import Valid, refuse_unknown, training_data
 from rankinite.rankers.learner import Beginning
-from rankinite.rankers.line_search import LineSearch, following, following_some
+from rankinite.rankers.line_search import Backfitting, LineSearch, following, following_some
 from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.trees.binned_data import BinnedData
+from rankinite.trees.binning import BinnedData
 from rankinite.trees.grower import Growth
 
 log = logging.getLogger("rankinite")
 
-Floats = NDArray[np.float64]
 
 LINE_SEARCH = "line-search"
 
@@ -47,7 +45,7 @@ class LambdaMART(TreeRanker):
     ----------
     measure
         What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in
-        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Graded`); ``"RankNet"``; or an objective, such as a
+        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Tiered`); ``"RankNet"``; or an objective, such as a
         `Transition`.
     n_trees
         How many trees to grow at most.

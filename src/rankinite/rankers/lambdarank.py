@@ -14,13 +14,13 @@ from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Constraint, Either, OneOf, Real, Whole
 from rankinite.core.progress import Progress
-from rankinite.core.seeds import generator
+from rankinite.core.random import generator
+from rankinite.core.types import Floats
 from rankinite.data.checks import data_set
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.text import parse_measures
-from rankinite.nets.net import MOST_UNITS, Net
-from rankinite.nets.standardise import Standardiser
-from rankinite.nets.teacher import Teacher
+from rankinite.nets.epochs import Teacher
+from rankinite.nets.net import MOST_UNITS, Net, Standardiser
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.along import AlongNet
@@ -31,8 +31,6 @@ from rankinite.rankers.judging import Judging
 from rankinite.rankers.learner import Beginning, Learner
 from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Callback, Stopping, Watched
-
-Floats = NDArray[np.float64]
 
 TRAIN = "train"
 ALL = "all"
@@ -71,7 +69,7 @@ class LambdaRank(Learner):
     ----------
     measure
         What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in
-        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Graded`); ``"RankNet"``; or an objective, such as a
+        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Tiered`); ``"RankNet"``; or an objective, such as a
         `Transition`.
     hidden
         How many units the hidden layer has, or several for several layers; 0 is a linear net.

@@ -20,13 +20,13 @@ from rankinite.core.container import Content
 from rankinite.core.errors import DataError, ModelFileError, RankiniteError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.progress import Progress, Silent
+from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.measures.graded import GradedMeasure
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, deciding_measure, parse_measures
+from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives.objective import Gradients, Objective, Targets
-from rankinite.rankers.base import is_model
-from rankinite.rankers.based import Based
+from rankinite.rankers.base import Based, is_model
 from rankinite.rankers.checkpoint import Checkpoint, digest_of
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import (
@@ -46,7 +46,6 @@ from rankinite.rankers.rounds import Callback, Fit, Stopping, Watched, as_callba
 
 log = logging.getLogger("rankinite")
 
-Floats = NDArray[np.float64]
 
 # What validation sets are measured by if neither the user nor the objective says.
 DEFAULT_MEASURE = "NDCG@10"
@@ -149,7 +148,7 @@ class Learner(Based):
     def _measures(self) -> Sequence[Measure]:
         return parse_measures(self._judges())
 
-    def _deciding(self) -> Measure | GradedMeasure:
+    def _deciding(self) -> Measure | TieredMeasure:
         """Return the first of the measures, with its tiers: by it the best round is chosen."""
         return deciding_measure(self._judges())
 
@@ -290,8 +289,8 @@ class Learner(Based):
     ) -> None:
         """Do rounds until there are enough; a Ctrl-C leaves what was done, and its checkpoint."""
         try:
-            with progress.start("training", stopping.most, self.rounds) as task:
-                task.advance(min(fit.n_rounds, stopping.most))
+            with progress.start("training", stopping.most, self.rounds) as bar:
+                bar.advance(min(fit.n_rounds, stopping.most))
                 standing = stopping.standing(fit.history, fit.n_rounds)
                 while not stopping.has_enough(standing, fit.n_rounds):
                     if fit.is_done:
@@ -303,8 +302,8 @@ class Learner(Based):
                         break
                     done = fit.step()
                     standing = stopping.after(standing, done)
-                    task.advance(1)
-                    task.note(str(done))
+                    bar.advance(1)
+                    bar.note(str(done))
                     if keeper is not None:
                         keeper.write_sometimes(fit)
                     answers = [callback(done) for callback in callbacks]

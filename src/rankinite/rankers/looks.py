@@ -7,17 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.wording import plain_number
-from rankinite.objectives.combined import CombinedGradients
-from rankinite.objectives.graded import Graded
-from rankinite.objectives.labels import labels_of, read_only
-from rankinite.objectives.lambdas import Lambdas, PairGradients, RankNet
-from rankinite.objectives.objective import EVERY_QUERY, Gradients, Objective, Targets
-from rankinite.objectives.plan import PAIRS, SIGMOID_COST
-from rankinite.objectives.share_kernels import add_grade_shares, rank_all
+from rankinite.core.format import plain_number
+from rankinite.core.types import Floats, Integers, Mask
+from rankinite.objectives.kernels.arrays import PAIRS, SIGMOID_COST
+from rankinite.objectives.kernels.diagnostics import add_grade_shares, rank_all
+from rankinite.objectives.objective import (
+    EVERY_QUERY,
+    Gradients,
+    Objective,
+    Targets,
+    labels_of,
+    read_only,
+)
+from rankinite.objectives.pairwise import Lambdas, PairGradients, RankNet
+from rankinite.objectives.tiers import CombinedGradients, Tiered
 from rankinite.objectives.transition import Transition
 from rankinite.rankers.diagnostics import (
     AGREEMENT,
@@ -31,10 +36,6 @@ from rankinite.rankers.diagnostics import (
     Diagnostics,
 )
 from rankinite.rankers.rounds import Watched
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 MOST_GRADES = 12
 # Documents are highly relevant from this share of the largest label on, if nobody says.
@@ -307,21 +308,21 @@ def _rivals(followed: Followed) -> dict[str, PairGradients]:
     if not isinstance(combined, CombinedGradients):
         return {}
     others = dict(zip(_names_below(objective, combined), combined.parts[1:], strict=True))
-    if isinstance(objective, Graded):
+    if isinstance(objective, Tiered):
         for tier in objective.measure.tiers[1:]:
             others[f"{tier}{ALL_PAIRS}"] = _all_pairs(objective, tier, followed.targets)
     return others
 
 
 def _names_below(objective: Objective, combined: CombinedGradients) -> list[str]:
-    if isinstance(objective, Graded):
+    if isinstance(objective, Tiered):
         return [str(tier) for tier in objective.measure.tiers[1:]]
     if isinstance(objective, Transition):
         return [str(objective.last)]
     return [f"part {k}" for k in range(2, len(combined.parts) + 1)]
 
 
-def _all_pairs(objective: Graded, tier: Any, targets: Targets) -> PairGradients:
+def _all_pairs(objective: Tiered, tier: Any, targets: Targets) -> PairGradients:
     """Return the lambdas of all pairs of a tier, tied above or not; no label counts as 0."""
     labels = np.nan_to_num(labels_of(str(tier), tier.source, targets))
     deep = replace(tier, depth=objective.train_depth)

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from rankinite.core.types import Floats
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import MultiClass
-from rankinite.rankers.pointwise import PointwiseRanker
-
-Floats = NDArray[np.float64]
+from rankinite.rankers.mart import PointwiseRanker
 
 
 class McRank(PointwiseRanker):

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.container import Content
+from rankinite.core.types import Floats
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.looks import Followed, Moment, Ranks, looks_at
 from rankinite.rankers.rounds import Fit, History, Round, Stopping
 
 log = logging.getLogger("rankinite")
 
-Floats = NDArray[np.float64]
 DIAGNOSTICS = "diagnostics"
 
 

@@ -15,13 +15,12 @@ from sklearn.exceptions import NotFittedError
 
 from rankinite.core.container import Content, write_container
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, check
-from rankinite.core.wording import some_of
+from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
+from rankinite.rankers.aliases import our_word
 from rankinite.rankers.inputs import check_features, feature_matrix
-from rankinite.rankers.words import our_word
-
-Floats = NDArray[np.float64]
 
 
 class UnfittedError(UsageError, NotFittedError):  # type: ignore[misc]

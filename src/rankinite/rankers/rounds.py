@@ -8,18 +8,16 @@ from functools import reduce
 from itertools import accumulate
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import mean_of_counted
-from rankinite.measures.compute import Measuring
 from rankinite.measures.measure import Measure
+from rankinite.measures.scorer import Scorer
 from rankinite.rankers.judging import Judging, Standing
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ class Watched:
         self.measures = measures
         self.start = start
         labels = data.all_labels
-        self._measuring = Measuring(measures, labels, data.offsets, data.top_grade)
+        self._measuring = Scorer(measures, labels, data.offsets, data.top_grade)
 
     def measure(self, scores: Floats) -> dict[str, float]:
         """Return the means of the measures over the queries that count."""

@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankinite.core.seeds import generator
+from rankinite.core.random import generator
+from rankinite.core.types import Integers, Mask
 from rankinite.objectives.objective import EVERY_QUERY
 from rankinite.trees.grower import EVERY_DOC
-
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

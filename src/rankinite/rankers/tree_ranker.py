@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
+from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.objectives.labels import doc_weights
-from rankinite.objectives.objective import Targets
+from rankinite.objectives.objective import Targets, doc_weights
 from rankinite.rankers.boosting import Boosting
 from rankinite.rankers.inputs import check_features
 from rankinite.rankers.judging import Judging
@@ -22,11 +22,10 @@ from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Stopping, Watched
 from rankinite.rankers.sampling import Sampling
-from rankinite.trees.binned_data import EVERY_ROW, BinnedData
+from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import Growth
 
-Floats = NDArray[np.float64]
 SHARE = Real(0, 1, low_open=True)
 
 

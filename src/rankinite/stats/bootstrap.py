@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankinite.core.progress import Progress, Silent
-from rankinite.core.seeds import generator
-from rankinite.stats.units import Floats, Units
+from rankinite.core.random import generator
+from rankinite.core.types import Floats
+from rankinite.stats.exact_sums import Units
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,11 @@ def _resampled_means(values: Floats, resamples: int, seed: int, progress: Progre
     n_queries = values.shape[-1]
     rng = generator(seed, "bootstrap")
     sums = np.empty((resamples, *values.shape[:-1]), np.int64)
-    with progress.start("Bootstrap", resamples, "resamples") as task:
+    with progress.start("Bootstrap", resamples, "resamples") as bar:
         for row in sums:
             drawn = np.bincount(rng.integers(n_queries, size=n_queries), minlength=n_queries)
             row[...] = units.counts @ drawn
-            task.advance(1)
+            bar.advance(1)
     means: Floats = units.back(sums) / n_queries
     return means
 

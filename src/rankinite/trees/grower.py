@@ -9,18 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
-from rankinite.core.kernels import frozen, n_threads
-from rankinite.trees.binned_data import BinnedData
+from rankinite.core.jit import frozen, n_threads
+from rankinite.core.types import Floats, Integers, Mask
+from rankinite.trees.binning import BinnedData
+from rankinite.trees.forest import Tree
 from rankinite.trees.kernels import gradients as kernels
 from rankinite.trees.kernels.grow import grow
 from rankinite.trees.kernels.histogram import COLUMNS_A_WORD, TILE_ROWS, TILE_STRIDE
-from rankinite.trees.kernels.levels import grow_levels
-from rankinite.trees.kernels.place import add_values, cuts_of, lay_out, leaf_type, place_all
-from rankinite.trees.tree import Tree
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from rankinite.trees.kernels.predict import add_values, cuts_of, lay_out, leaf_type, place_all
+from rankinite.trees.kernels.symmetric import grow_levels
 
 EVERY_DOC = np.zeros(0, np.bool_)
 DOC_BY_DOC = frozen(np.zeros(0, np.int32))  # document i is row i

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rankinite.core.errors import FileFormatError, RankiniteError
 from rankinite.data import checks
 from rankinite.data.svmlight import kernels
-from rankinite.data.svmlight.line import NAN, NUMBER
+from rankinite.data.svmlight.parse import NAN, NUMBER
 
 MARK = b"#rankinite "
 # Arrow's \s has no vertical tab.

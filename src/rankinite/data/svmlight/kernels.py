@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import inlined_kernel, kernel, parallel_kernel, prange
-from rankinite.core.words import load_byte, load_word, trailing_zeros
+from rankinite.core.intrinsics import load_byte, load_word, trailing_zeros
+from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
 
 # The states of a line.
 NO_DOCUMENT = 0

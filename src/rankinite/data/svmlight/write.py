@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankinite.core.progress import Progress, Silent, Task
+from rankinite.core.progress import Progress, ProgressBar, Silent
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import create_text
@@ -54,10 +54,10 @@ def write_svmlight(
     )
     with (
         create_text(target) as stream,
-        (progress or Silent()).start(f"Writing {target.name}", data.n_docs, "documents") as task,
+        (progress or Silent()).start(f"Writing {target.name}", data.n_docs, "documents") as bar,
     ):
         stream.write(header.line())
-        _write_documents(stream, data, numbers, comments, task)
+        _write_documents(stream, data, numbers, comments, bar)
 
 
 def _feature_numbers(names: tuple[str, ...]) -> tuple[NDArray[np.int64], bool]:
@@ -73,7 +73,7 @@ def _write_documents(
     data: RankingData,
     numbers: NDArray[np.int64],
     comments: list[str],
-    task: Task,
+    bar: ProgressBar,
 ) -> None:
     qids = data.qids if data.qids.dtype.kind == "i" else np.arange(1, data.n_queries + 1)
     queries = np.repeat(qids, data.sizes)
@@ -100,7 +100,7 @@ def _write_documents(
                 written,
             )
         )
-        task.advance(docs.stop - docs.start)
+        bar.advance(docs.stop - docs.start)
 
 
 def _assemble(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import (
+from rankinite.core.jit import (
     inlined_kernel,
     kernel,
     parallel_kernel,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel, parallel_kernel, prange
 from rankinite.trees.kernels.histogram import COLUMNS_A_WORD, add_rows
 from rankinite.trees.kernels.partition import part_rows, shift_of
 from rankinite.trees.kernels.split import LARGEST_COLUMN, LEFT, best_split

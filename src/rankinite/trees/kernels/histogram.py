@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import kernel
-from rankinite.core.words import load_word, prefetch
+from rankinite.core.intrinsics import load_word, prefetch
+from rankinite.core.jit import kernel
 
 COLUMNS_A_WORD = 8
 TILE_ROWS = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel, parallel_kernel, prange
 
 # Fewer rows are sent to their children faster by one thread than it takes to wake the others.
 ROWS_FOR_THREADS = 8192

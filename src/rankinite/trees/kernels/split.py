@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.kernels import kernel
+from rankinite.core.jit import kernel
 
 # An int64 below 2^51 added to these bits is a float64: the processor has no vector instruction
 # that converts. Subtracting the same number as a float leaves the converted one.

@@ -1,1 +1,0 @@
-"""Many rankers as one: averages, mixes, interpolation, stacking, and which of them to take."""

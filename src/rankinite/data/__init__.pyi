@@ -1,0 +1,1 @@
+from .ranking_data import RankingData as RankingData

@@ -1,0 +1,120 @@
+"""Data sets that processes share: a folder of arrays that each maps into its memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import DataError
+from rankinite.core.files import atomic_folder, save_array
+from rankinite.data.ranking_data import RankingData
+
+FORMAT = "rankinite shared data 1"
+MANIFEST = "manifest.json"
+FEATURES = "features"
+
+
+def fingerprint(data: RankingData) -> str:
+    """Return a digest of all that can be learned from a data set; ids of documents are no matter.
+
+    Examples
+    --------
+    >>> data = RankingData([[0.5], [0.1]], [0, 1], [7, 7])
+    >>> fingerprint(data) == fingerprint(RankingData([[0.5], [0.1]], [0, 1], [7, 7]))
+    True
+    >>> fingerprint(data) == fingerprint(RankingData([[0.5], [0.1]], [0, 1], [8, 8]))
+    False
+    """
+    digest = hashlib.sha256()
+    for name, array in _arrays(data).items():
+        digest.update(f"{name}|{array.shape}{array.dtype}|".encode())
+        if array.size:
+            # Bytes in C order; texts have no buffer of their own that hashlib takes.
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    digest.update(json.dumps(_manifest(data)).encode())
+    return digest.hexdigest()
+
+
+def save_shared(data: RankingData, folder: str | Path) -> None:
+    """Write a data set to a folder, which appears whole or not at all.
+
+    Names of documents and comments are left out.
+    """
+    with atomic_folder(folder) as made:
+        for name, array in _arrays(data).items():
+            save_array(made / f"{name}.npy", array)
+        (made / MANIFEST).write_text(json.dumps(_manifest(data)), "utf-8")
+
+
+def open_shared(folder: str | Path, features: Path | None = None) -> RankingData:
+    """Map a data set of `save_shared` into memory.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    features
+        A file of another matrix of features for the same documents; names of columns that are
+        more stand beside it, with ``.json`` behind the name.
+    """
+    source = Path(folder)
+    try:
+        manifest = json.loads((source / MANIFEST).read_text("utf-8"))
+        if manifest["format"] != FORMAT:
+            raise ValueError(f"its format is {manifest['format']!r}, expected {FORMAT!r}")
+        names = manifest["feature_names"]
+        if features is not None:
+            names = names + json.loads(beside(features).read_text("utf-8"))
+        sources = {name: _mapped(source / f"label-{k}.npy") for k, name in
+                   enumerate(manifest["sources"])}  # fmt: skip
+        return RankingData._trusted(
+            base=_mapped(source / f"{FEATURES}.npy" if features is None else features),
+            rows=None,
+            y=_mapped(source / "y.npy"),
+            offsets=_mapped(source / "offsets.npy"),
+            qids=_mapped(source / "qids.npy"),
+            labels=sources,
+            query_weight=_mapped(source / "query_weight.npy") if manifest["weighted"] else None,
+            feature_names=tuple(names),
+            top_grade=float(manifest["top_grade"]),
+            _doc_ids=None,
+            _comments=None,
+        )
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as problem:
+        raise DataError(f"{source}: cannot be opened as shared data: {problem}") from None
+
+
+def beside(features: Path) -> Path:
+    """Return the file with the names of further features."""
+    return features.with_name(features.name + ".json")
+
+
+def _arrays(data: RankingData) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {
+        FEATURES: data.X,
+        "y": data.y,
+        "offsets": data.offsets,
+        "qids": data.qids,
+    }
+    if data.query_weight is not None:
+        found["query_weight"] = data.query_weight
+    return found | {f"label-{k}": labels for k, labels in enumerate(data.labels.values())}
+
+
+def _manifest(data: RankingData) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "feature_names": list(data.feature_names),
+        "top_grade": data.top_grade,
+        "sources": list(data.labels),
+        "weighted": data.query_weight is not None,
+    }
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))

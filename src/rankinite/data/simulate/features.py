@@ -1,0 +1,201 @@
+"""The 700 features of `challenge`: which latent quantities each of them shows, and how well.
+
+Before it is normalised, a feature is an increasing function of a standard normal quantity z: itself
+if it is continuous, a step function if it is binary or a count, flat at the bottom if it is often
+0. Its rank among all documents, which is what the challenge's normalisation (Sec. 4.3) gives, is
+therefore known: the normal distribution function of z, stepped or cut in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from rankinite.core.random import generator
+from rankinite.core.types import Floats32
+from rankinite.data.simulate.markets import LATENTS, OF_QUERIES, Latents
+
+N_FEATURES = 700
+HOMES = {"both": 415, "1": 104, "2": 181}
+KINDS = {"binary": 48, "count": 172, "often 0": 180, "continuous": 300}
+ZEROS = (0.3, 0.95)  # how often binary and often-0 features are 0
+COUNTS = (3, 300)  # how many different values a count takes
+DECAY = (0.6, 1.6)
+POSITIVE = 0.85
+# How the second market's features differ from the first's.
+DRIFT_OF_CLARITY = (0.7, 1.0)
+DRIFT_OF_WEIGHTS = (0.3, 1.2)
+BM25F = 636  # feature 637, counted from 0
+BM25F_LATENTS = {"match": 0.95, "title": 0.25}
+BM25F_CLARITY = 0.965
+DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class Family:
+    """A category of features (Challenge, Sec. 4.2).
+
+    Attributes
+    ----------
+    n_features
+        How many of the 700 features are of this category.
+    common
+        A latent quantity that all of its features show, or none.
+    others
+        Quantities of which each feature shows one.
+    clarity
+        The range of correlations between a feature and what it shows.
+    """
+
+    n_features: int
+    common: str | None
+    others: tuple[str, ...]
+    clarity: tuple[float, float]
+
+
+FAMILIES = {
+    "web graph": Family(80, None, ("authority", "host", "homepage"), (0.4, 0.9)),
+    "document statistics": Family(50, None, ("length", "homepage", "subject"), (0.4, 0.95)),
+    "document classifier": Family(70, None, ("quality", "subject", "homepage"), (0.3, 0.9)),
+    "query": Family(60, None, OF_QUERIES, (0.4, 0.95)),
+    "text match": Family(
+        240, "match", ("title", "body", "anchor", "url", "proximity", "terms"), (0.3, 0.85)
+    ),
+    "topical matching": Family(40, "topical", ("subject", "topic"), (0.3, 0.8)),
+    "click": Family(90, "clicks", ("match", "popularity", "quality"), (0.3, 0.85)),
+    "external references": Family(30, None, ("quality", "authority", "topical"), (0.2, 0.6)),
+    "time": Family(40, None, ("freshness", "timely"), (0.3, 0.9)),
+}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature: ``weights`` on latent quantities, noise for the rest, and its steps.
+
+    Attributes
+    ----------
+    levels
+        The ranks that a binary or count feature takes, from 0; None if it is continuous.
+    zeros
+        Below this rank a continuous feature is 0.
+    needs_clicks
+        Whether the feature is 0 for queries that too few people ask.
+    """
+
+    latents: tuple[int, ...]
+    weights: tuple[float, ...]
+    noise: float
+    of_query: bool
+    levels: NDArray[np.float32] | None
+    zeros: float
+    needs_clicks: bool
+
+    def rank(self, latents: Latents, noise: Floats32) -> Floats32:
+        """Return the feature's values, normalised; ``noise`` has one number a query or document."""
+        z = np.float32(self.noise) * (noise[latents.query] if self.of_query else noise)
+        for row, weight in zip(self.latents, self.weights, strict=True):
+            z += np.float32(weight) * latents.values[row]
+        rank: Floats32 = ndtr(z)
+        if self.levels is not None:
+            return self.levels[np.searchsorted(self.levels, rank, side="right") - 1]
+        zeros = np.float32(self.zeros)
+        if self.needs_clicks:
+            asked = latents["popularity"] >= np.float32(ndtri(self.zeros))
+            rank = np.where(asked, zeros + (1 - zeros) * rank, np.float32(0))
+        else:
+            rank[rank < zeros] = 0
+        return np.round(rank, DECIMALS)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The features of one market: None where the market does not define the feature."""
+
+    features: tuple[Feature | None, ...]
+
+    def draw(self, rng: np.random.Generator, latents: Latents) -> Floats32:
+        """Return the features of some documents, one row a feature; undefined ones are 0."""
+        n_docs, n_queries = len(latents.query), int(latents.query[-1]) + 1
+        rows = np.zeros((len(self.features), n_docs), np.float32)
+        for row, feature in zip(rows, self.features, strict=True):
+            if feature is not None:
+                noise = rng.standard_normal(n_queries if feature.of_query else n_docs, np.float32)
+                row[:] = feature.rank(latents, noise)
+        return rows
+
+
+@cache
+def layout_of(market: int) -> Layout:
+    """Return the features of a market; they are the same for any seed."""
+    rng = generator(0, "challenge", "layout")
+    families = _dealt(
+        rng, {name: family.n_features for name, family in FAMILIES.items()}, "text match"
+    )
+    kinds = _dealt(rng, KINDS, "continuous")
+    homes = _dealt(rng, HOMES, "both")
+    return Layout(
+        tuple(
+            _feature(j, FAMILIES[family], kind, market) if home in ("both", str(market)) else None
+            for j, (family, kind, home) in enumerate(zip(families, kinds, homes, strict=True))
+        )
+    )
+
+
+def _dealt(rng: np.random.Generator, counts: Mapping[str, int], of_bm25f: str) -> list[str]:
+    """Deal so many cards of each name to the features; BM25F-SD gets the one that it must have."""
+    deck = [name for name, count in counts.items() for _ in range(count - (name == of_bm25f))]
+    dealt = [deck[k] for k in rng.permutation(len(deck))]
+    return [*dealt[:BM25F], of_bm25f, *dealt[BM25F:]]
+
+
+def _feature(number: int, family: Family, kind: str, market: int) -> Feature:
+    rng = generator(0, "challenge", "feature", number)
+    clarity = float(rng.uniform(*family.clarity))
+    shown = _shown(rng, family)
+    levels = _levels(rng, kind)
+    zeros = float(rng.uniform(*ZEROS)) if kind == "often 0" else 0.0
+    if number == BM25F:
+        clarity, shown = BM25F_CLARITY, BM25F_LATENTS
+    if market != 1:
+        drift = generator(0, "challenge", "feature", number, market)
+        clarity *= float(drift.uniform(*DRIFT_OF_CLARITY))
+        shown = {name: w * float(drift.uniform(*DRIFT_OF_WEIGHTS)) for name, w in shown.items()}
+    length = sum(weight**2 for weight in shown.values()) ** 0.5
+    return Feature(
+        latents=tuple(LATENTS[name] for name in shown),
+        weights=tuple(clarity * weight / length for weight in shown.values()),
+        noise=(1 - clarity**2) ** 0.5,
+        of_query=set(shown) <= set(OF_QUERIES),
+        levels=levels,
+        zeros=zeros,
+        # What shows popularity itself is 0 by its own rank.
+        needs_clicks="clicks" in shown and "popularity" not in shown and kind == "often 0",
+    )
+
+
+def _shown(rng: np.random.Generator, family: Family) -> dict[str, float]:
+    """Choose what a feature shows: mostly the more the better, sometimes the less."""
+    sign = 1.0 if rng.random() < POSITIVE else -1.0
+    other = family.others[rng.integers(len(family.others))]
+    weight = float(rng.uniform(0.3, 1.0))
+    if family.common is None:
+        return {other: sign}
+    return {family.common: sign * weight, other: sign * (1 - weight**2) ** 0.5}
+
+
+def _levels(rng: np.random.Generator, kind: str) -> Floats32 | None:
+    """Return the ranks of a binary feature's or a count's values: the share of smaller values."""
+    if kind == "binary":
+        return np.array([0.0, round(rng.uniform(*ZEROS), DECIMALS)], np.float32)
+    if kind != "count":
+        return None
+    n_values = round(float(np.exp(rng.uniform(*np.log(COUNTS)))))
+    chances = np.arange(1.0, n_values + 1) ** -rng.uniform(*DECAY)
+    below = np.cumsum(chances / chances.sum()) - chances / chances.sum()
+    levels: Floats32 = np.round(np.maximum(below, 0.0), DECIMALS).astype(np.float32)
+    return levels

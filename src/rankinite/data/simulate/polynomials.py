@@ -1,0 +1,119 @@
+"""The artificial data of LambdaSMART, Sec. 5.1, and Optimality, Sec. 6.
+
+What the papers say: random cubic polynomials after Burges et al. (2005); 50 documents a query; 50
+features (LambdaSMART) or 300 (Optimality); five grades; no noise in the labels; 10,000 / 5,000 /
+10,000 queries for training, validation and test. Burges et al. draw features uniformly from
+[-1, 1], and score a document by the mean of three terms, each scaled to mean 0 and variance 1: a
+product with a random vector, a sum of x_i x_Q(i) and a sum of x_i x_Q(i) x_R(i), where Q and R
+are random permutations.
+
+What is chosen here: Q is the same in the quadratic and the cubic term; the weights of the linear
+term are uniform in [-1, 1]; the terms are scaled, and the bounds between grades set, on a sample
+of 20,000 documents of their own, so that a set's labels do not depend on its size; the grades have
+the shares of `GRADE_SHARES`, which thin out towards the top as grades on the Web do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.params import Whole, check
+from rankinite.core.progress import Progress, Silent
+from rankinite.core.random import generator
+from rankinite.data.ranking_data import RankingData
+
+GRADE_SHARES = (0.50, 0.25, 0.15, 0.07, 0.03)
+FULL_SIZE = {"train": 10_000, "valid": 5_000, "test": 10_000}
+SAMPLE_DOCS = 20_000
+QUERIES_A_BLOCK = 100
+
+
+@dataclass(frozen=True)
+class _Polynomial:
+    """A score that is linear, quadratic and cubic in the features, and its grades."""
+
+    weights: NDArray[np.float32]
+    second: NDArray[np.int64]
+    third: NDArray[np.int64]
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    bounds: NDArray[np.float64]
+
+    @classmethod
+    def draw(cls, n_features: int, seed: int) -> _Polynomial:
+        rng = generator(seed, "polynomials", n_features, "function")
+        weights = rng.uniform(-1, 1, n_features).astype(np.float32)
+        second, third = rng.permutation(n_features), rng.permutation(n_features)
+        unscaled = cls(weights, second, third, np.zeros(3), np.ones(3), np.zeros(0))
+        sample = rng.uniform(-1, 1, (SAMPLE_DOCS, n_features)).astype(np.float32)
+        terms = unscaled.terms(sample)
+        centre, scale = terms.mean(axis=0), terms.std(axis=0)
+        scores = ((terms - centre) / scale).mean(axis=1)
+        bounds = np.quantile(scores, np.cumsum(GRADE_SHARES)[:-1])
+        return cls(weights, second, third, centre, scale, bounds)
+
+    def terms(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        pairs = X * X[:, self.second]
+        columns = [X * self.weights, pairs, pairs * X[:, self.third]]
+        return np.stack([column.sum(axis=1, dtype=np.float64) for column in columns], axis=1)
+
+    def grades(self, X: NDArray[np.float32]) -> NDArray[np.int64]:
+        scores = ((self.terms(X) - self.centre) / self.scale).mean(axis=1)
+        grades: NDArray[np.int64] = np.searchsorted(self.bounds, scores, side="right")
+        return grades
+
+
+def polynomials(
+    n_queries: int | None = None,
+    *,
+    part: str = "train",
+    n_features: int = 50,
+    n_docs: int = 50,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> RankingData:
+    """Simulate the artificial data of LambdaSMART and Optimality.
+
+    Parameters
+    ----------
+    n_queries
+        How many queries; the papers' number for this part if not given. A smaller set is the
+        beginning of a larger one.
+    part
+        ``"train"``, ``"valid"`` or ``"test"`` (any other word is another part of the same data).
+    n_features
+        50 in LambdaSMART, 300 in Optimality.
+    n_docs
+        Documents a query.
+    seed
+        Another seed gives another polynomial and other documents.
+    progress
+        Who wants to know how far it is.
+
+    Examples
+    --------
+    >>> polynomials(20, seed=1)
+    <RankingData: 20 queries, 1,000 documents, 50 features, top grade 4>
+    """
+    if n_queries is None:
+        n_queries = FULL_SIZE.get(part, FULL_SIZE["train"])
+    for name, value in (("n_queries", n_queries), ("n_docs", n_docs), ("n_features", n_features)):
+        check("polynomials", name, value, Whole(1))
+    polynomial = _Polynomial.draw(n_features, seed)
+    X = np.empty((n_queries * n_docs, n_features), np.float32)
+    y = np.empty(n_queries * n_docs)
+    with (progress or Silent()).start(f"Simulating {part}", n_queries, "queries") as bar:
+        for block in range(0, n_queries, QUERIES_A_BLOCK):
+            rng = generator(seed, "polynomials", n_features, n_docs, part, block)
+            drawn = rng.uniform(-1, 1, (QUERIES_A_BLOCK * n_docs, n_features))
+            end = min(block + QUERIES_A_BLOCK, n_queries)
+            rows = slice(block * n_docs, end * n_docs)
+            X[rows] = drawn[: (end - block) * n_docs]
+            y[rows] = polynomial.grades(X[rows])
+            bar.advance(end - block)
+    sizes = np.full(n_queries, n_docs)
+    top_grade = len(GRADE_SHARES) - 1
+    return RankingData(X, y, group_sizes=sizes, top_grade=top_grade)

@@ -1,0 +1,7 @@
+"""Several rankers as one: averages, mixes, interpolation, stacking, and subset search."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

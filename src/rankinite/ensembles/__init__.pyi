@@ -1,0 +1,2 @@
+from .mix import Mix as Mix
+from .subsets import SubsetSearch as SubsetSearch

@@ -1,0 +1,179 @@
+"""Stacked: a ranker that learns from the members' scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from rankinite.core.container import Content
+from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.params import Constraint
+from rankinite.core.progress import Progress
+from rankinite.core.types import Floats
+from rankinite.data.ranking_data import RankingData
+from rankinite.ensembles.ensemble import INNER, Ensemble, Gathered, ask
+from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
+from rankinite.rankers.inputs import VALID, Given, Valid, validation_sets
+from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.learner import Learner
+from rankinite.rankers.ranker import Ranker
+
+
+class Stacked(Ensemble):
+    """A ranker on top of others, whose scores are its features.
+
+    With ``ranker=LambdaRank("NDCG@10", hidden=0)`` it learns one weight a member, and with
+    ``hidden=10`` a net of two layers: the combiners that Ensemble, Table 1, compares. All scores
+    are first scaled, as in `Average`.
+
+    Parameters
+    ----------
+    members
+        Fitted rankers, as a list or by name. None if their scores are given to fit and predict.
+    ranker
+        What learns from the scores, unfitted; a linear `LambdaRank` for NDCG@10 if None.
+
+    Attributes
+    ----------
+    ranker_ : ranker
+        The fitted ranker on top; its features are the members, by name.
+    member_names_ : tuple of str
+        The names of the members.
+    means_, scales_ : arrays
+        What each member's scores are scaled by.
+
+    Examples
+    --------
+    >>> import rankinite as rk
+    >>> data = rk.polynomials(40, n_features=4)
+    >>> scores = {"a": data.X[:, 0], "b": data.X[:, 1]}
+    >>> linear = rk.Stacked(ranker=rk.LambdaRank("NDCG@10", hidden=0, n_epochs=5))
+    >>> linear.fit(data, member_scores=scores).ranker_.feature_names_
+    ('a', 'b')
+    """
+
+    constraints: ClassVar[Mapping[str, Constraint]] = {}
+
+    ranker_: Learner
+
+    def __init__(self, members: Any = None, *, ranker: Any = None) -> None:
+        self.members = members
+        self.ranker = ranker
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        member_scores: Any = None,
+        valid: Valid = None,
+        valid_scores: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Fit the ranker on top to the members' scores.
+
+        Parameters
+        ----------
+        X, y, qid, member_scores
+            Documents that the members were not fitted to, and with ``members=None`` the scores
+            of every member for them, by name, or one row a member.
+        valid
+            One or several validation sets, as in `LambdaMART.fit`.
+        valid_scores
+            With ``members=None``: the members' scores for the validation set; of several sets, by
+            the sets' names.
+        progress
+            Who wants to know how far it is.
+        """
+        inner = self._new_ranker()
+        gathered = self._gather(X, y, qid, member_scores)
+        sets = validation_sets(self._name, valid, gathered.data.feature_names)
+        if valid_scores is not None and (self.members is not None or not sets):
+            raise UsageError(
+                f"{self._name}: valid_scores were given, but "
+                + ("there is no validation set" if not sets else "the members are rankers")
+                + "; leave them out"
+            )
+        watched = {
+            name: self._watch(name, given, gathered, valid_scores) for name, given in sets.items()
+        }
+        train = _features(gathered.data, gathered.names, gathered.scaled)
+        inner.fit(train, valid=watched or None, progress=progress)
+        self.ranker_ = inner
+        self._take(gathered)
+        return self
+
+    def _new_ranker(self) -> Any:
+        if self.ranker is None:
+            return LambdaRank("NDCG@10", hidden=0)
+        if not isinstance(self.ranker, Learner):
+            raise UsageError(
+                f"{self._name}: ranker is a {type(self.ranker).__name__}; expected a ranker that "
+                "learns, such as LambdaRank(hidden=0)"
+            )
+        return clone(self.ranker)
+
+    def _watch(self, name: str, given: Given, gathered: Gathered, valid_scores: Any) -> RankingData:
+        """Return a validation set whose features are the members' scores."""
+        data = given.data
+        if self.members is not None:
+            # Without names, for those of the columns were checked already.
+            scores = ask(fitted_members(self._name, self.members), data.X, data.qid)
+        else:
+            rows = scores_by_name(self._name, self._scores_for(name, valid_scores), data.n_docs)
+            scores = np.stack(
+                [given.arrange(row) for row in in_order(self._name, rows, gathered.names)]
+            )
+        return _features(
+            data, gathered.names, gathered.scaling.apply(self._name, gathered.names, scores)
+        )
+
+    def _scores_for(self, name: str, valid_scores: Any) -> Any:
+        """Return the scores of a validation set, of the only one or by its name."""
+        if isinstance(valid_scores, Mapping) and name in valid_scores:
+            return valid_scores[name]
+        if valid_scores is None or name != VALID:
+            raise UsageError(
+                f"{self._name}: the members are scores; give theirs for the validation set "
+                f"{name!r} as valid_scores"
+            )
+        return valid_scores
+
+    def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
+        return self.ranker_.predict(_as_columns(scaled), qid)
+
+    def _parts(self) -> dict[str, Ranker]:
+        return {**super()._parts(), INNER: self.ranker_}
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
+        if not isinstance(inner, Learner) or inner.feature_names_ != self.member_names_:
+            raise ModelFileError("the file has no ranker that takes the scores of its members")
+        self.ranker_ = inner
+        self.ranker = clone(inner)
+
+
+def _features(data: RankingData, names: Sequence[str], scaled: Floats) -> RankingData:
+    """Return the data set with the members' scores for its features."""
+    return RankingData(
+        _as_columns(scaled),
+        data.y,
+        data.qid,
+        labels=data.labels,
+        query_weight=data.query_weight,
+        feature_names=names,
+        top_grade=data.top_grade,
+    )
+
+
+def _as_columns(scaled: Floats) -> NDArray[np.float32]:
+    """Return one column a member; rankers have features of 32 bits."""
+    largest = np.finfo(np.float32).max
+    return np.ascontiguousarray(scaled.T.clip(-largest, largest), dtype=np.float32)

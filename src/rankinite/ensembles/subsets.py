@@ -1,0 +1,353 @@
+"""Which members to average: subset search, with a guard against choosing by noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankinite.core.errors import UsageError
+from rankinite.core.format import refuse_text, some_of
+from rankinite.core.params import Real, Whole, check
+from rankinite.core.progress import Progress, ProgressBar, Silent
+from rankinite.core.types import Floats, Integers
+from rankinite.data import checks
+from rankinite.data.ranking_data import RankingData
+from rankinite.data.splits import split_queries
+from rankinite.ensembles.ensemble import Scaling, weighted_sum
+from rankinite.ensembles.members import Judge, fitted_members, scores_by_name
+from rankinite.evaluation.evaluate import mean_of_counted
+from rankinite.measures.text import MeasureLike, parse_measures
+from rankinite.rankers.ranker import Ranker
+from rankinite.stats.paired_tests import gain_and_p
+
+# A subset: which members are in it, counted from 0.
+Numbers = tuple[int, ...]
+
+# A way to go through subsets that looks only at one part of the queries: 0 is all of them, 1 and
+# 2 are the halves. It gives the best subset on its way.
+Search = Callable[[int], Numbers]
+
+EVERY, GREEDY, GIVEN = "every subset", "forward and backward", "given subsets"
+OWNER = "best_subset"
+# Of a mean: below it is the rounding of whoever added the values up.
+ROUNDING = 2.0**-46
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some of the members, and what their average is worth.
+
+    Attributes
+    ----------
+    members
+        Their names.
+    values
+        The mean of every measure, by its text.
+    """
+
+    members: tuple[str, ...]
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class SubsetSearch:
+    """What a search for the best subset has found.
+
+    Attributes
+    ----------
+    chosen
+        The members to take: `best` if it is better than all members by the guarded test, otherwise
+        all.
+    best, full
+        The subset with the largest mean of the first measure, and all members.
+    table
+        Every subset that was measured, the best first.
+    p_value, gain
+        The guarded test. Queries are cut in two halves; the best subset of each half is compared
+        with all members on the other half, where it was not chosen. This is the two-sided p-value
+        of the paired t-test over all queries, and the mean difference.
+    naive_p_value, naive_gain
+        The same of `best` on the queries that it was chosen by. The gain is never below zero, and
+        the p-value too small: of many subsets some look good by chance.
+    method
+        "every subset", "forward and backward" or "given subsets".
+    level
+        Below which p-value a difference counts.
+    """
+
+    chosen: tuple[str, ...]
+    best: Subset
+    full: Subset
+    table: tuple[Subset, ...]
+    p_value: float
+    gain: float
+    naive_p_value: float
+    naive_gain: float
+    method: str
+    level: float
+
+    def __str__(self) -> str:
+        measure, value = next(iter(self.best.values.items()))
+        took = "the best subset" if self.chosen != self.full.members else "all members"
+        return (
+            f"{len(self.table):,} subsets ({self.method}); best by {measure}: "
+            f"{', '.join(self.best.members)} at {value:.4f}, all members "
+            f"{self.full.values[measure]:.4f}; held out, the difference is {self.gain:+.4f} with "
+            f"p = {self.p_value:.3g} (on the queries chosen by: {self.naive_gain:+.4f}, "
+            f"p = {self.naive_p_value:.3g}); chosen: {took}"
+        )
+
+
+def best_subset(
+    members: Any,
+    data: RankingData,
+    measure: MeasureLike | Iterable[MeasureLike] = "NDCG@10",
+    *,
+    candidates: Iterable[Sequence[str]] | None = None,
+    most_exhaustive: int = 15,
+    level: float = 0.05,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> SubsetSearch:
+    """Search for the members whose average, of scores on one scale, is best.
+
+    The largest of many means is large by luck as well. So a subset is chosen only if the search,
+    done on one half of the queries, finds what is better than all members on the other half.
+
+    Parameters
+    ----------
+    members
+        Fitted rankers, as a list or by name; or their scores for the data, by name or one row a
+        member.
+    data
+        A validation set, which the members were not fitted to.
+    measure
+        What to compute: one measure or several, of which the first decides.
+    candidates
+        Subsets to choose from, as names of members; only these and all members are measured. Any
+        subset if None.
+    most_exhaustive
+        Up to so many members every subset is measured. With more, members are added one by one
+        to none, and taken one by one from all, the best first, and the best subset on both ways
+        is taken.
+    level
+        The p-value below which a subset is better than all members.
+    seed
+        Another seed cuts the queries into other halves.
+    progress
+        Who wants to know how far it is.
+
+    Examples
+    --------
+    >>> import rankinite as rk
+    >>> data = rk.RankingData([[0.0], [1.0]] * 2, [0, 1, 1, 0], [1, 1, 2, 2])
+    >>> found = best_subset({"good": [0, 1, 1, 0], "bad": [9, 0, 1, 2]}, data, "NDCG")
+    >>> found.best.members, found.chosen
+    (('good',), ('good', 'bad'))
+    """
+    checks.data_set(OWNER, data)
+    check(OWNER, "most_exhaustive", most_exhaustive, Whole(1, 24))
+    check(OWNER, "level", level, Real(0, 1))
+    names, scaled = _scaled_scores(members, data)
+    found = _Values(names, scaled, data, measure, _halves(data, seed))
+    progress = progress or Silent()
+    if candidates is not None:
+        method, search = GIVEN, _given(found, _numbers(names, candidates), progress)
+    elif len(names) <= most_exhaustive:
+        method, search = EVERY, _every(found, progress)
+    else:
+        method, search = GREEDY, _greedy(found, progress)
+    best = search(0)
+    held_out = _held_out(found, search)
+    gain, p_value = gain_and_p(held_out, found.per_query(found.full))
+    naive_gain, naive_p_value = gain_and_p(found.per_query(best), found.per_query(found.full))
+    better = best if p_value < level and gain > 0 else found.full
+    return SubsetSearch(
+        chosen=found.subset(better).members,
+        best=found.subset(best),
+        full=found.subset(found.full),
+        table=_table(found),
+        p_value=p_value,
+        gain=gain,
+        naive_p_value=naive_p_value,
+        naive_gain=naive_gain,
+        method=method,
+        level=float(level),
+    )
+
+
+def _held_out(found: _Values, search: Search) -> Floats:
+    """Return for every query what the subset is worth that was chosen by the other half."""
+    values = found.per_query(found.full)
+    _, first, second = found.parts
+    if first.any() and second.any():
+        chosen = [found.per_query(search(part)) for part in (1, 2)]
+        values[second], values[first] = chosen[0][second], chosen[1][first]
+    return values
+
+
+def _table(found: _Values) -> tuple[Subset, ...]:
+    """Return all subsets that were measured, the best first."""
+    order = sorted(found.means, key=lambda s: (-found.first_means[s][0], len(s), s))
+    return tuple(found.subset(numbers) for numbers in order)
+
+
+def _scaled_scores(members: Any, data: RankingData) -> tuple[tuple[str, ...], Floats]:
+    """Return the names of the members, and their scores on one scale."""
+    values = list(members.values()) if isinstance(members, Mapping) else members
+    if isinstance(values, (list, tuple)) and any(isinstance(one, Ranker) for one in values):
+        rankers = fitted_members(OWNER, members)
+        rows = {name: ranker.predict(data) for name, ranker in rankers.items()}
+    else:
+        rows = scores_by_name(OWNER, members, data.n_docs)
+    scores = np.stack(list(rows.values()))
+    return tuple(rows), Scaling.fit(scores).apply(OWNER, list(rows), scores)
+
+
+def _halves(data: RankingData, seed: int) -> Integers:
+    """Return for every query whether it is in the first half or in the second."""
+    half = np.zeros(data.n_queries, np.int64)
+    if data.origins.max() > 0:
+        half[split_queries(data.qids, 2, seed)[1]] = 1
+    return half
+
+
+class _Values:
+    """What subsets are worth, each measured once; a subset is the numbers of its members."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        scaled: Floats,
+        data: RankingData,
+        measure: MeasureLike | Iterable[MeasureLike],
+        half: Integers,
+    ) -> None:
+        self.names = names
+        self.scaled = scaled
+        self.measures = parse_measures(measure)
+        self.judge = Judge(OWNER, data, self.measures)
+        self.full = tuple(range(len(names)))
+        # Which queries count does not depend on the scores.
+        counted = ~np.isnan(self.per_query(self.full))
+        self.parts = [counted, counted & (half == 0), counted & (half == 1)]
+        self.means: dict[Numbers, list[float]] = {}
+        self.first_means: dict[Numbers, list[float]] = {}
+
+    def per_query(self, subset: Numbers) -> Floats:
+        """Return the first measure of a subset for every query."""
+        first: Floats = self.judge.per_query(self._average(subset))[0]
+        return first
+
+    def _average(self, subset: Numbers) -> Floats:
+        return weighted_sum(self.scaled[list(subset)], np.ones(len(subset)))
+
+    def add(self, subset: Numbers, average: Floats | None = None) -> None:
+        """Measure a subset, unless it is known."""
+        if subset in self.means:
+            return
+        values = self.judge.per_query(self._average(subset) if average is None else average)
+        self.means[subset] = [mean_of_counted(row) for row in values]
+        self.first_means[subset] = [
+            float(values[0, part].mean()) if part.any() else 0.0 for part in self.parts
+        ]
+
+    def best(self, subsets: Iterable[Numbers], part: int) -> Numbers:
+        """Return the subset with the largest mean on a part of the queries.
+
+        Of those within rounding: all members, then fewer, then the first members.
+        """
+        values = {subset: self.first_means[subset][part] for subset in subsets}
+        largest = max(values.values())
+        near = [s for s, value in values.items() if value >= largest - ROUNDING * abs(largest)]
+        return self.full if self.full in near else min(near, key=lambda s: (len(s), s))
+
+    def subset(self, numbers: Numbers) -> Subset:
+        """Return a subset with the names of its members."""
+        texts = [str(measure) for measure in self.measures]
+        values = dict(zip(texts, self.means[numbers], strict=True))
+        return Subset(tuple(self.names[k] for k in numbers), values)
+
+
+def _numbers(names: Sequence[str], candidates: Iterable[Sequence[str]]) -> list[Numbers]:
+    """Return given subsets, each once, as numbers of their members."""
+    refuse_text(OWNER, "candidates", candidates)
+    place = {name: k for k, name in enumerate(names)}
+    found: dict[Numbers, None] = {}
+    for subset in candidates:
+        refuse_text(OWNER, "a subset of candidates", subset)
+        unknown = [name for name in subset if name not in place]
+        if unknown or not subset or len(set(subset)) < len(subset):
+            problem = f"the members are {some_of(names)}" if unknown else "expected some, each once"
+            raise UsageError(f"{OWNER}: candidates has the subset {tuple(subset)}; {problem}")
+        found[tuple(sorted(place[name] for name in subset))] = None
+    return list(found)
+
+
+def _given(found: _Values, subsets: Sequence[Numbers], progress: Progress) -> Search:
+    subsets = list(dict.fromkeys([*subsets, found.full]))
+    with progress.start("subsets", len(subsets), "subsets") as bar:
+        for subset in subsets:
+            found.add(subset)
+            bar.advance(1)
+    return lambda part: found.best(subsets, part)
+
+
+def _every(found: _Values, progress: Progress) -> Search:
+    n = len(found.names)
+    with progress.start("subsets", 2**n - 1, "subsets") as bar:
+        for subset, average in _averages(found.scaled):
+            found.add(subset, average)
+            bar.advance(1)
+    subsets = list(found.means)
+    return lambda part: found.best(subsets, part)
+
+
+def _averages(scaled: Floats) -> Iterator[tuple[Numbers, Floats]]:
+    """Go through all subsets, with the sum of their scores, which holds until the next one.
+
+    The sums over the first members are kept, and the last members change fastest: two additions a
+    subset, and the bits of each sum are those of `Average`.
+    """
+    n = len(scaled)
+    sums = np.zeros((n + 1, scaled.shape[1]))
+    for count in range(1, 2**n):
+        first = n - (count ^ (count - 1)).bit_length()
+        for k in range(first, n):
+            if count >> (n - 1 - k) & 1:
+                np.add(sums[k], scaled[k], out=sums[k + 1])
+            else:
+                sums[k + 1] = sums[k]
+        yield tuple(k for k in range(n) if count >> (n - 1 - k) & 1), sums[n]
+
+
+def _greedy(found: _Values, progress: Progress) -> Search:
+    with progress.start("subsets", None, "subsets") as bar:
+        found_by_part = [_both_ways(found, part, bar) for part in range(len(found.parts))]
+    return found_by_part.__getitem__
+
+
+def _both_ways(found: _Values, part: int, bar: ProgressBar) -> Numbers:
+    """Return the best of the subsets on the way from none to all members, and back."""
+    found.add(found.full)
+    way = [found.full]
+    for start, larger in (((), True), (found.full, False)):
+        here: Numbers = start
+        for _ in found.full[1:]:
+            steps = _steps(here, found.full, larger)
+            for subset in steps:
+                found.add(subset)
+                bar.advance(1)
+            here = found.best(steps, part)
+            way.append(here)
+    return found.best(way, part)
+
+
+def _steps(subset: Numbers, full: Numbers, larger: bool) -> list[Numbers]:
+    """Return the subsets with one member more, or fewer."""
+    if larger:
+        return [tuple(sorted({*subset, k})) for k in full if k not in subset]
+    return [tuple(k for k in subset if k != out) for out in subset]

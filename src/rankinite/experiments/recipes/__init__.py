@@ -1,1 +1,0 @@
-"""Recipes: which models to train on what, and how to make them one; TOML files."""

@@ -1,5 +1,0 @@
-"""The report of a run: one HTML file that opens offline."""
-
-from rankinite.experiments.report.page import report_html
-
-__all__ = ["report_html"]

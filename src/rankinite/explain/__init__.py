@@ -1,0 +1,1 @@
+"""What a fitted model consists of, and how good its weights are."""

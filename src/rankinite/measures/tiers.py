@@ -1,0 +1,161 @@
+"""Tiered measures: several in order of importance, with values that compare tier by tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankinite.core.errors import UsageError
+from rankinite.core.format import plain_number
+from rankinite.core.params import Real, check
+from rankinite.measures.measure import Measure
+
+# How much of a tier may be lost for a gain in those below it, unless someone says.
+DEFAULT_TOLERANCE = 0.001
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class TieredMeasure:
+    """Measures in order of importance, ordered lexicographically (Objectives, Sec. 1).
+
+    A tier decides where values differ by more than its tolerance, for means over queries are
+    hardly ever equal; else the next one does, and the last by any difference. The text joins the
+    tiers with `` > ``, each with its tolerance behind it unless that is 0.001.
+
+    Parameters
+    ----------
+    tiers
+        Two measures or more, each once, the most important first.
+    tolerance
+        How much of a tier may be lost for a gain in those below it: one number for all tiers but
+        the last, or one for each of them.
+
+    Examples
+    --------
+    >>> from rankinite.measures.measure import CNDCG, NDCG
+    >>> graded = TieredMeasure((NDCG(depth=3), CNDCG(depth=3, source="clicks")), tolerance=0.01)
+    >>> str(graded)
+    'NDCG@3 ~0.01 > CNDCG@3[clicks]'
+    >>> graded.compare([0.75, 0.5], [0.7, 0.9]), graded.compare([0.75, 0.5], [0.745, 0.9])
+    (1, -1)
+    """
+
+    tiers: tuple[Measure, ...]
+    tolerances: tuple[float, ...]
+
+    def __init__(
+        self, tiers: Iterable[Measure], tolerance: float | Iterable[float] = DEFAULT_TOLERANCE
+    ) -> None:
+        found = tuple(tiers) if isinstance(tiers, Iterable) else ()
+        if len(found) < 2 or not all(isinstance(tier, Measure) for tier in found):
+            raise UsageError(
+                "TieredMeasure: give two measures or more, the most important first; parse_measure "
+                "reads a text"
+            )
+        if len(set(found)) < len(found):
+            texts = " > ".join(str(tier) for tier in found)
+            twice = next(tier for tier in found if found.count(tier) > 1)
+            raise UsageError(f"{texts}: the tier {twice} is there twice; give each tier once")
+        object.__setattr__(self, "tiers", found)
+        object.__setattr__(self, "tolerances", _tolerances(tolerance, len(found) - 1))
+
+    def __repr__(self) -> str:
+        return f"TieredMeasure({self.tiers!r}, tolerance={self.tolerances!r})"
+
+    def __str__(self) -> str:
+        texts = [
+            f"{tier}" + ("" if tolerance == DEFAULT_TOLERANCE else f" ~{plain_number(tolerance)}")
+            for tier, tolerance in zip(self.tiers, self.tolerances, strict=False)
+        ]
+        return " > ".join([*texts, str(self.tiers[-1])])
+
+    def compare(self, one: Sequence[float], other: Sequence[float]) -> int:
+        """Return 1 if the first is better, -1 if the second is, and 0 if no tier decides.
+
+        Parameters
+        ----------
+        one, other
+            One value a tier.
+
+        Examples
+        --------
+        >>> from rankinite.measures.measure import ERR, MAP, NDCG
+        >>> graded = TieredMeasure((NDCG(), ERR(), MAP()), tolerance=(0.1, 0.01))
+        >>> graded.compare([0.75, 0.5, 0.3], [0.8, 0.45, 0.6])
+        1
+        >>> graded.compare([0.75, 0.5, 0.3], [0.8, 0.495, 0.3])
+        0
+        """
+        pairs = zip(self._checked(one), self._checked(other), strict=True)
+        for (mine, others), tolerance in zip(pairs, (*self.tolerances, 0.0), strict=True):
+            if others < mine - tolerance:
+                return 1
+            if mine < others - tolerance:
+                return -1
+        return 0
+
+    def best(self, values: Iterable[Sequence[float]]) -> int:
+        """Return which of several is best, counted from 0; the first of equals.
+
+        Those within the tolerance of the largest first value are left, of these those within the
+        tolerance of the largest second value, and so on. The order of the several does not matter,
+        as it would to a winner of comparisons: with tolerances `compare` is not transitive, and
+        each of three may be worse than the one before it, the first worse than the last.
+
+        Parameters
+        ----------
+        values
+            For each of the several, one value a tier.
+
+        Examples
+        --------
+        >>> from rankinite.measures.measure import ERR, NDCG
+        >>> graded = TieredMeasure((NDCG(), ERR()), tolerance=0.02)
+        >>> circle = [[0.70, 0.3], [0.715, 0.2], [0.73, 0.1]]
+        >>> [graded.compare(circle[k], circle[k - 1]) for k in range(3)]
+        [-1, -1, -1]
+        >>> graded.best(circle)
+        1
+        """
+        rows = [self._checked(row) for row in values]
+        if not rows:
+            raise UsageError("TieredMeasure.best: there is nothing to choose from; give values")
+        left = list(range(len(rows)))
+        for tier, tolerance in enumerate((*self.tolerances, 0.0)):
+            least = max(rows[k][tier] for k in left) - tolerance
+            left = [k for k in left if rows[k][tier] >= least]
+        return left[0]
+
+    def _checked(self, values: Sequence[float]) -> tuple[float, ...]:
+        try:
+            found = tuple(float(value) for value in values)
+        except (TypeError, ValueError):
+            found = ()
+        if len(found) != len(self.tiers) or any(np.isnan(value) for value in found):
+            raise UsageError(
+                f"{self}: expected {len(self.tiers)} numbers, the value of each tier; got "
+                f"{values!r}"
+            )
+        return found
+
+
+def tiers_of(measure: Measure | TieredMeasure) -> tuple[Measure, ...]:
+    """Return the tiers of a measure, which itself is one if it is not graded."""
+    return measure.tiers if isinstance(measure, TieredMeasure) else (measure,)
+
+
+def _tolerances(given: float | Iterable[float], n: int) -> tuple[float, ...]:
+    """Check the tolerance of n tiers, or one for each."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    found: list[Any] = list(given) if several else [given] * n  # type: ignore[arg-type]
+    if len(found) != n:
+        raise UsageError(
+            f"TieredMeasure: {len(found)} tolerances are given for {n + 1} tiers; give one number, "
+            "or one for each tier but the last"
+        )
+    for tolerance in found:
+        check("TieredMeasure", "tolerance", tolerance, Real(0))
+    return tuple(float(tolerance) for tolerance in found)

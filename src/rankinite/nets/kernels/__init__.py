@@ -1,0 +1,1 @@
+"""The kernels of nets: forward, backward and the steps of training."""

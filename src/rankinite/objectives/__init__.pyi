@@ -1,0 +1,17 @@
+from .constructions import DiscreteBounded as DiscreteBounded
+from .constructions import LocalCost as LocalCost
+from .constructions import LocalGradient as LocalGradient
+from .constructions import SigmoidCost as SigmoidCost
+from .constructions import SpringSmooth as SpringSmooth
+from .objective import Objective as Objective
+from .pairwise import Lambdas as Lambdas
+from .pairwise import RankNet as RankNet
+from .pointwise import CentredSquaredError as CentredSquaredError
+from .pointwise import Logistic as Logistic
+from .pointwise import MultiClass as MultiClass
+from .pointwise import SquaredError as SquaredError
+from .tiers import Tiered as Tiered
+from .transition import ExponentialGrowth as ExponentialGrowth
+from .transition import LevellingGrowth as LevellingGrowth
+from .transition import LinearGrowth as LinearGrowth
+from .transition import Transition as Transition

@@ -1,0 +1,1 @@
+"""The kernels of objectives: gradients of queries, compiled."""

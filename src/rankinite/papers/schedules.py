@@ -1,0 +1,306 @@
+"""Objectives, Table 2 and Figures 3, 4 and 7: objectives that change while a ranker learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from rankinite.core.progress import ProgressBar
+from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.evaluate import Evaluation, evaluate
+from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.objectives.constructions import SigmoidCost
+from rankinite.objectives.transition import (
+    ExponentialGrowth,
+    LevellingGrowth,
+    LinearGrowth,
+    Transition,
+)
+from rankinite.papers.setting import (
+    DEPTHS,
+    FEWEST,
+    LEVEL,
+    Setting,
+    at_depths,
+    counting,
+    gains,
+    row_of,
+    told,
+)
+from rankinite.rankers.diagnostics import Diagnostics
+from rankinite.rankers.lambdamart import LambdaMART
+from rankinite.runs.training import diagnosed
+
+# A 54th of the paper's queries, and a quarter of its trees, which have 30 leaves there.
+QUERIES = {"train": 2_000, "valid": 1_500, "test": 4_000}
+TREES: Mapping[str, Any] = {
+    "n_trees": 250,
+    "n_leaves": 15,
+    "truncation": None,
+    "patience": None,
+}
+JUDGE = "NDCG@3"
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+RATES = (0.1, 0.2, 0.4)
+STARTS = (0.1, 0.25, 0.5)
+DRAWN = (1, 3, 10)
+
+NEWTON, DESCENT = "Newton step", "gradient descent"
+# How the weight grows: the schedule, and the etas of the paper's sweep; the last is not in it.
+GROWTHS: Mapping[str, tuple[Callable[[float, float], Any], Sequence[float]]] = {
+    "exponential": (ExponentialGrowth, (100.0, 250.0)),
+    "linear": (LinearGrowth, (0.1, 0.01, 0.001)),
+    "levelling": (LevellingGrowth, (100.0, 250.0)),
+}
+LATER = {"S": SigmoidCost("NDCG"), "S@3": SigmoidCost("NDCG@3")}
+TRANSITIONS = (
+    ("S", "exponential"),
+    ("S", "linear"),
+    ("S", "levelling"),
+    ("S@3", "exponential"),
+    ("S@3", "linear"),
+)
+# NDCG at ranks 1, 3 and 10 in the paper's Table 2.
+PAPER = {
+    NEWTON: (62.27, 61.66, 65.17),
+    DESCENT: (62.47, 61.94, 65.51),
+    "L + S, exponential": (62.66, 62.15, 65.71),
+    "L + S, linear": (62.56, 62.19, 65.68),
+    "L + S@3, exponential": (62.23, 61.75, 65.03),
+    "L + S@3, linear": (62.3, 61.82, 65.14),
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A ranker that was tried, and how good it is on the validation set."""
+
+    parameters: Mapping[str, Any]
+    ranker: LambdaMART
+
+    @property
+    def value(self) -> float:
+        """Return the measure that decides, at the trees that are kept."""
+        return self.ranker.history_["valid"][JUDGE][self.ranker.n_trees_ - 1]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Fits rankers, and keeps what is common to all.
+
+    Attributes
+    ----------
+    setting
+        The size and the seed.
+    sets
+        The data sets by part.
+    bar
+        Who is told of every tree.
+    """
+
+    setting: Setting
+    sets: Mapping[str, RankingData]
+    bar: ProgressBar
+
+    def fit(
+        self,
+        parameters: Mapping[str, Any],
+        train: RankingData,
+        diagnostics: Diagnostics | None = None,
+    ) -> LambdaMART:
+        """Fit a ranker with these parameters."""
+        model = LambdaMART(
+            valid_measure=JUDGE, random_state=self.setting.seed, **TREES, **parameters
+        )
+        return model.fit(
+            train,
+            valid=self.sets["valid"],
+            callbacks=[counting(self.bar)],
+            diagnostics=diagnostics,
+        )
+
+    def best(self, several: Iterator[Mapping[str, Any]], *rivals: Candidate) -> Candidate:
+        """Return the best of several, and of rivals, by the validation set."""
+        found = [Candidate(one, self.fit(one, self.sets["train"])) for one in several]
+        return max([*rivals, *found], key=lambda candidate: candidate.value)
+
+
+def schedules(setting: Setting) -> Summary:
+    """Compare the Newton step, gradient descent, and transitions to the sigmoid cost.
+
+    The paper: gradient descent beats the Newton step, a transition to the sigmoid cost beats both
+    at all depths but the first two, and one to the sigmoid cost at 3 does not.
+    """
+    n_shared = 2 + sum(later == "S" for later, _ in TRANSITIONS)
+    n_sweep = 2 * len(RATES) + sum(1 for _ in _transitions(RATES[0]))
+    n_sweep += len(TRANSITIONS) * (len(RATES) - 1)
+    n_fits = n_sweep + 1 + n_shared * (len(SHARES) - 1)
+    with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as bar:
+        sets = {part: setting.challenge(n, part) for part, n in QUERIES.items()}
+        trials = Trials(setting, sets, bar)
+        chosen = _chosen(trials)
+        diagnostics = Diagnostics()
+        diagnosed_ranker = trials.fit(chosen[NEWTON].parameters, sets["train"], diagnostics)
+        tested = _tested(trials, chosen)
+    whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}
+    sheets = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
+    figures = {
+        "schedules": _figure(tested),
+        "schedules-diagnostics": tuple(diagnosed(diagnostics, diagnosed_ranker)),
+    }
+    notes = (*_notes(whole), _size_note(sets))
+    return Summary("schedules", sheets, notes, figures, _values(tested, chosen))
+
+
+def _chosen(trials: Trials) -> dict[str, Candidate]:
+    """Return the best parameters of each method by the validation set.
+
+    A schedule is chosen at the rate that is best for gradient descent, and then its own rate.
+    """
+    found = {
+        name: trials.best({"step": step, "learning_rate": rate} for rate in RATES)
+        for name, step in ((NEWTON, "newton"), (DESCENT, "gradient"))
+    }
+    usual = found[DESCENT].parameters["learning_rate"]
+    for name in dict.fromkeys(name for name, _ in _transitions(usual)):
+        first = trials.best(one for other, one in _transitions(usual) if other == name)
+        rates = (rate for rate in RATES if rate != usual)
+        found[name] = trials.best(
+            ({**first.parameters, "learning_rate": rate} for rate in rates), first
+        )
+    return found
+
+
+def _transitions(rate: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Go through all transitions that are tried."""
+    for later, growth in TRANSITIONS:
+        kind, etas = GROWTHS[growth]
+        for start, eta in product(STARTS, etas):
+            objective = Transition("NDCG", LATER[later], kind(start, eta))
+            yield (
+                f"L + {later}, {growth}",
+                {"measure": objective, "step": "gradient", "learning_rate": rate},
+            )
+
+
+def _tested(trials: Trials, chosen: Mapping[str, Candidate]) -> dict[str, dict[float, Evaluation]]:
+    """Return all methods on the test set, trained on every share of the training data.
+
+    Those that end with the cost at 3 are trained on all data only, as in the paper.
+    """
+    train, test = trials.sets["train"], trials.sets["test"]
+    found: dict[str, dict[float, Evaluation]] = {}
+    for name, candidate in chosen.items():
+        found[name] = {}
+        for share in SHARES if "S@3" not in name else SHARES[-1:]:
+            model = candidate.ranker
+            if share < 1.0:
+                n_queries = max(FEWEST, round(train.n_queries * share))
+                model = trials.fit(candidate.parameters, train[:n_queries])
+            found[name][share] = evaluate(model.predict(test), test, at_depths("NDCG"))
+    return found
+
+
+def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> Sheet:
+    rows = []
+    for name, found in whole.items():
+        rival = whole[NEWTON] if name == DESCENT else whole[DESCENT]
+        row = row_of(found, at_depths("NDCG"), None if name == NEWTON else rival)
+        rows.append((name, *row, "/".join(f"{value:g}" for value in PAPER.get(name, ()))))
+    title = (
+        f"NDCG on {sets['test'].n_queries:,} test queries, in points; + and - against gradient "
+        "descent, and of gradient descent against the Newton step"
+    )
+    columns = ("Method", *(f"@{depth}" for depth in DEPTHS), "Paper @1/3/10")
+    return Sheet(title, columns, tuple(rows))
+
+
+def _settings(chosen: Mapping[str, Candidate]) -> Sheet:
+    """Return what validation chose."""
+    rows = tuple(
+        (
+            name,
+            f"{candidate.parameters['learning_rate']:g}",
+            str(getattr(candidate.parameters.get("measure"), "schedule", "")),
+            str(candidate.ranker.n_trees_),
+            f"{100 * candidate.value:.2f}",
+        )
+        for name, candidate in chosen.items()
+    )
+    title = "What was chosen on validation data"
+    return Sheet(title, ("Method", "Learning rate", "Schedule", "Trees", JUDGE), rows)
+
+
+def _by_share(tested: Mapping[str, Mapping[float, Evaluation]], train: RankingData) -> Sheet:
+    """Return the deciding measure by the share of training data."""
+    shared = {name: found for name, found in tested.items() if len(found) == len(SHARES)}
+    rows = tuple(
+        (
+            name,
+            *(
+                row_of(found, [JUDGE], None if name in (NEWTON, DESCENT) else rival)[0]
+                for found, rival in zip(by_share.values(), tested[DESCENT].values(), strict=True)
+            ),
+        )
+        for name, by_share in shared.items()
+    )
+    title = f"{JUDGE} on the test set by the share of {train.n_queries:,} training queries"
+    return Sheet(title, ("Method", *(f"{100 * share:g} %" for share in SHARES)), rows)
+
+
+def _notes(whole: Mapping[str, Evaluation]) -> Iterator[str]:
+    """Say how the methods compare."""
+    pairs = [(DESCENT, NEWTON), *((name, DESCENT) for name in whole if name.startswith("L + S,"))]
+    pairs += [
+        (f"L + S@3, {growth}", f"L + S, {growth}") for later, growth in TRANSITIONS if later != "S"
+    ]
+    for one, other in pairs:
+        found = gains(whole[one], whole[other], at_depths("NDCG"))
+        yield f"{one} against {other}: {told(found)}."
+
+
+def _size_note(sets: Mapping[str, RankingData]) -> str:
+    return (
+        f"Rankers learned from {sets['train'].n_queries:,} queries (the paper: 108,000), with "
+        f"{TREES['n_trees']} trees of {TREES['n_leaves']} leaves at most (1,000 of 30). All is "
+        f"chosen by {JUDGE} on {sets['valid'].n_queries:,} validation queries with all training "
+        "data, the number of trees with each share. Levelling is not in the paper. p is of paired "
+        f"t-tests, not corrected for their number; level {LEVEL:g}."
+    )
+
+
+def _figure(tested: Mapping[str, Mapping[float, Evaluation]]) -> tuple[Panel, ...]:
+    shown = [name for name, found in tested.items() if len(found) == len(SHARES)]
+    return tuple(
+        Panel(
+            f"NDCG@{depth} by share of training data",
+            "Share",
+            f"NDCG@{depth}",
+            tuple(
+                Line(
+                    name,
+                    SHARES,
+                    [found.mean[f"NDCG@{depth}"] for found in tested[name].values()],
+                    marked=True,
+                )
+                for name in shown
+            ),
+            log_x=True,
+        )
+        for depth in DRAWN
+    )
+
+
+def _values(
+    tested: Mapping[str, Mapping[float, Evaluation]], chosen: Mapping[str, Candidate]
+) -> dict[str, Any]:
+    return {
+        name: {
+            "parameters": {key: str(value) for key, value in chosen[name].parameters.items()},
+            "valid": chosen[name].value,
+            "by_share": {f"{share:g}": found.mean for share, found in by_share.items()},
+        }
+        for name, by_share in tested.items()
+    }

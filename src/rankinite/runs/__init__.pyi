@@ -1,0 +1,2 @@
+from .recipe import Recipe as Recipe
+from .run import Run as Run

@@ -1,0 +1,390 @@
+"""Numbers and names as the tables of a run write them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rankinite.ensembles.subsets import SubsetSearch
+from rankinite.evaluation.comparison import Comparison
+from rankinite.evaluation.evaluate import Evaluation
+from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.runs.ensemble_comparison import (
+    HELD_OUT,
+    PLACES,
+    Contest,
+    comparison_of,
+    contest_of,
+    counts,
+    gain_over,
+    p_against,
+)
+from rankinite.runs.recipe import (
+    ENSEMBLE,
+    FINAL_TABLE,
+    MEMBERS_TABLE,
+    ORACLE_TABLE,
+    P_VALUES_TABLE,
+    SUBSETS_TABLE,
+)
+from rankinite.runs.results import Results
+
+NOTHING = "-"
+
+
+def number(value: float) -> str:
+    """Return a mean as a text; a dash if there is none."""
+    return NOTHING if value != value else f"{value:.4f}"
+
+
+def p_text(p: float | None) -> str:
+    """Return a p-value as a text; nothing if there is none.
+
+    >>> p_text(0.0123), p_text(1e-9), p_text(None)
+    ('0.012', '<0.001', '')
+    """
+    if p is None:
+        return ""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_in_words(p: float) -> str:
+    """Return a p-value as part of a sentence.
+
+    >>> p_in_words(0.0123), p_in_words(1e-9)
+    ('p = 0.012', 'p < 0.001')
+    """
+    text = p_text(p)
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def means_of(one: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
+    """Return the means of measures as texts; a dash where no query counts."""
+    return tuple(number(one.mean.get(measure, float("nan"))) for measure in measures)
+
+
+def short_form(names: Sequence[str]) -> str:
+    """Return names with ranges for three and more that are numbered one after the other.
+
+    >>> short_form(["M1", "M2", "M3", "M4", "M11", "M12", "net"])
+    'M1-M4, M11, M12, net'
+    """
+    shown = []
+    for run in _runs(names):
+        shown += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else run
+    return ", ".join(shown)
+
+
+def _runs(names: Sequence[str]) -> Iterator[list[str]]:
+    """Go through runs of names that end in numbers one after the other."""
+    run: list[str] = []
+    for name in names:
+        if run and not _follows(run[-1], name):
+            yield run
+            run = []
+        run.append(name)
+    if run:
+        yield run
+
+
+def _follows(name: str, other: str) -> bool:
+    found = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
+    return found is not None and other == f"{found[1]}{int(found[2]) + 1}"
+
+
+def notes_of(results: Results, contest: Contest) -> Iterator[str]:
+    """Go through the sentences."""
+    selection = results.selection
+    yield f"The ensemble is the average of {short_form(selection.chosen)}."
+    yield verdict(results, contest)
+    if selection.search is not None:
+        yield search_in_words(selection.search, results.recipe.measures[0])
+    if selection.best_member not in selection.chosen:
+        yield f"{selection.best_member}, the best member, is not in the ensemble."
+    yield from absences(results)
+    yield (
+        "p: paired t-test over queries, two-sided; of one pair alone, without a correction for "
+        "many, unless a table says more."
+    )
+
+
+def verdict(results: Results, contest: Contest) -> str:
+    """Return one sentence on the ensemble and the best member, by the first measure."""
+    first = results.recipe.measures[0]
+    best = contest.members[contest.best]
+    if not counts([best], first):
+        return f"Nothing can be compared on {contest.place}: no query counts for {first}."
+    means = f"{number(contest.ensemble.mean[first])} against {number(best.mean[first])}"
+    told = f"{first} on {contest.place}: {contest.title} {means} of {contest.best}, the best member"
+    told += "" if contest.name == HELD_OUT else f" by {PLACES[HELD_OUT]}"
+    gain = gain_over(contest.ensemble, best, first)
+    if gain is None:
+        return f"{told}."
+    return f"{told}; {gain.mean:+.4f}, {p_in_words(gain.p)}."
+
+
+def search_in_words(search: SubsetSearch, measure: str) -> str:
+    """Say what a search over subsets found, and what was made of it."""
+    full, took = search.full.values[measure], "all models"
+    if set(search.chosen) != set(search.full.members):
+        took = "that subset"
+    found = f"Of {len(search.table):,} subsets the best by {measure} is "
+    if set(search.best.members) == set(search.full.members):
+        return f"{found}that of all models, {number(full)}."
+    return (
+        f"{found}{short_form(search.best.members)}: {number(search.best.values[measure])} against "
+        f"{number(full)} of all models. The best of many flatters; chosen by one half of the "
+        f"queries and tested on the other, each in turn, subsets differ from all models by "
+        f"{search.gain:+.4f} ({p_in_words(search.p_value)}). The ensemble takes {took}."
+    )
+
+
+def absences(results: Results) -> Iterator[str]:
+    """Say where there are no means, and why."""
+    for place, outcome in results.outcomes.items():
+        found = outcome.members.values()
+        absent = [m for m in results.recipe.measures if not counts(found, m)]
+        if absent:
+            yield (
+                f"A dash for {PLACES.get(place, place)}: it has no labels by which a query counts "
+                f"for {' or '.join(absent)}."
+            )
+
+
+NAME = "tables"
+BEST, CHOSEN = "best member", "chosen"
+ORACLE = "oracle"
+
+
+def tables_of(results: Results) -> Summary:
+    """Return the tables that the recipe asks for, and sentences on them."""
+    contest = contest_of(results)
+    compared = comparison_of(contest.systems, results.recipe.measures)
+    makers: Mapping[str, Callable[[], Sequence[Sheet | None]]] = {
+        MEMBERS_TABLE: lambda: [members_sheet(results)],
+        SUBSETS_TABLE: lambda: [subsets_sheet(results)],
+        FINAL_TABLE: lambda: [final_sheet(results)],
+        P_VALUES_TABLE: lambda: p_values_sheets(contest, compared),
+        ORACLE_TABLE: lambda: [oracle_sheet(results, contest)],
+    }
+    found = [sheet for name in results.recipe.tables for sheet in makers[name]()]
+    sheets = tuple(sheet for sheet in found if sheet is not None)
+    values = {**results.as_json(), **_tests(results, contest, compared)}
+    return Summary(NAME, sheets, tuple(notes_of(results, contest)), {}, values)
+
+
+def members_sheet(results: Results) -> Sheet:
+    """Return Table 2: every model on the held-out parts."""
+    selection, recipe = results.selection, results.recipe
+    best = selection.best_member
+    cells = means_and_p(selection.members, best, recipe.measures)
+    rows = tuple(
+        (name, recipe.models[name].description, *cells[name], BEST if name == best else "")
+        for name in selection.members
+    )
+    title = f"Members on {_queries(selection.members)} of {PLACES[HELD_OUT]}; p against {best}"
+    return Sheet(title, ("Model", "Description", *_with_p(recipe.measures), ""), rows)
+
+
+def means_and_p(
+    evaluations: Mapping[str, Evaluation], baseline: str, measures: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the mean of every measure and its p-value against one of the systems, as texts."""
+    tests = {measure: p_against(evaluations, baseline, measure) for measure in measures}
+    return {
+        name: [
+            text
+            for measure, mean in zip(measures, means_of(one, measures), strict=True)
+            for text in (mean, p_text(tests[measure][name]))
+        ]
+        for name, one in evaluations.items()
+    }
+
+
+def _with_p(measures: Sequence[str], place: str = "") -> list[str]:
+    """Return the names of columns: of measures, each with that of its p-values."""
+    return [column for measure in measures for column in (f"{place}{measure}", "p")]
+
+
+def subsets_sheet(results: Results) -> Sheet | None:
+    """Return Table 3: averages on the held-out parts; None if that of all is the only one."""
+    recipe, found = results.recipe, results.averages
+    searched = _searched_rows(results)
+    if not recipe.subsets and not searched:
+        return None
+    cells = means_and_p(found, results.whole, recipe.measures)
+    members = {name: results.models_of(name) for name in found}
+    rows = [
+        (name, short_form(members[name]), *cells[name], _mark(results, members[name]))
+        for name in found
+    ]
+    queries = _queries(results.selection.members)
+    title = f"Averages on {queries} of {PLACES[HELD_OUT]}; p against {results.whole}"
+    columns = ("Subset", "Models", *_with_p(recipe.measures), "")
+    return Sheet(title, columns, (*rows, *searched))
+
+
+def _searched_rows(results: Results) -> list[tuple[str, ...]]:
+    """Return the best subset of a search, if it is none of those that have a name."""
+    search, recipe = results.selection.search, results.recipe
+    if search is None:
+        return []
+    if any(set(search.best.members) == set(results.models_of(one)) for one in results.averages):
+        return []
+    cells = [number(search.best.values.get(m, float("nan"))) for m in recipe.measures]
+    # Of the subset itself, as in all rows; of the way to choose it there is a p-value in the notes.
+    p_values = [p_text(search.naive_p_value), *("" for _ in recipe.measures[1:])]
+    models = search.best.members
+    texts = [text for pair in zip(cells, p_values, strict=True) for text in pair]
+    return [("Best of search", short_form(models), *texts, _mark(results, models))]
+
+
+def _mark(results: Results, models: Sequence[str]) -> str:
+    return CHOSEN if set(models) == set(results.selection.chosen) else ""
+
+
+def final_sheet(results: Results) -> Sheet | None:
+    """Return Table 4: the final models and the ensemble; None if they were measured nowhere."""
+    if not results.outcomes:
+        return None
+    measures = results.recipe.measures
+    columns = ["Model"]
+    cells: dict[str, list[str]] = {}
+    for place, outcome in results.outcomes.items():
+        columns += _with_p(measures, f"{place} ")
+        for name, texts in means_and_p(outcome.members, ENSEMBLE, measures).items():
+            cells.setdefault(name, []).extend(texts)
+    best = results.selection.best_member
+    rows = tuple((name, *texts, BEST if name == best else "") for name, texts in cells.items())
+    return Sheet("Final models; p against the ensemble", (*columns, ""), rows)
+
+
+def p_values_sheets(contest: Contest, compared: Comparison | None) -> list[Sheet]:
+    """Return the p-values between every two systems, by measure."""
+    if compared is None:
+        return []
+    return [_p_values_sheet(contest, compared, measure) for measure in compared.measures]
+
+
+def _p_values_sheet(contest: Contest, compared: Comparison, measure: str) -> Sheet:
+    systems, p_values = compared.systems, compared.p_values[measure].tolist()
+    # Below the diagonal: every pair once.
+    rows = tuple(
+        (systems[i], *(p_text(p_values[i][j]) if j < i else "" for j in range(len(systems) - 1)))
+        for i in range(1, len(systems))
+    )
+    n_pairs = len(systems) * (len(systems) - 1) // 2
+    corrected = f" with Holm's correction for {n_pairs:,} pairs" if n_pairs > 1 else ""
+    title = f"p-values by {measure} on {contest.place}{corrected}"
+    return Sheet(title, ("", *systems[:-1]), rows)
+
+
+def oracle_sheet(results: Results, contest: Contest) -> Sheet:
+    """Return what the best member for every query would reach, were it known before."""
+    measures = results.recipe.measures
+    oracle = oracle_of(contest, measures)
+    rows = (
+        (contest.best, *means_of(contest.members[contest.best], measures)),
+        (contest.title, *means_of(contest.ensemble, measures)),
+        (ORACLE, *(number(oracle.get(measure, float("nan"))) for measure in measures)),
+    )
+    title = f"The best member chosen for every query after the fact, on {contest.place}"
+    return Sheet(title, ("", *measures), rows)
+
+
+def oracle_of(contest: Contest, measures: Sequence[str]) -> dict[str, float]:
+    """Return the mean of whoever picks the best member for every query, by measure."""
+    compared = comparison_of(contest.members, measures)
+    return contest.members[contest.best].mean if compared is None else compared.oracle
+
+
+def per_query_csv(evaluations: Mapping[str, Evaluation]) -> str:
+    """Return one line a query: its id, then every model's value of every measure.
+
+    A value is empty where the query does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = Evaluation(np.array(["7", "8"]), {"ERR": np.array([0.25, np.nan])})
+    >>> print(per_query_csv({"M1": one}), end="")
+    qid,M1 ERR
+    7,0.25
+    8,
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = [
+        (f"{name} {measure}", values.tolist())
+        for name, one in evaluations.items()
+        for measure, values in one.per_query.items()
+    ]
+    writer.writerow(["qid", *(name for name, _ in columns)])
+    qids = next(iter(evaluations.values())).qids.tolist() if evaluations else []
+    for k, qid in enumerate(qids):
+        cells = (values[k] for _, values in columns)
+        writer.writerow([qid, *("" if value != value else repr(value) for value in cells)])
+    return text.getvalue()
+
+
+def _queries(evaluations: Mapping[str, Evaluation]) -> str:
+    """Return how many queries systems were measured on, in words."""
+    n_queries = len(next(iter(evaluations.values())).qids) if evaluations else 0
+    return f"{n_queries:,} {'query' if n_queries == 1 else 'queries'}"
+
+
+def _tests(results: Results, contest: Contest, compared: Comparison | None) -> dict[str, Any]:
+    """Return p-values and the oracle, as JSON can hold them."""
+    selection, measures = results.selection, results.recipe.measures
+    return {
+        "p_values": {
+            "members": _all_p_values(selection.members, selection.best_member, measures),
+            "subsets": _all_p_values(results.averages, results.whole, measures),
+            "final": {
+                name: _all_p_values(one.members, ENSEMBLE, measures)
+                for name, one in results.outcomes.items()
+            },
+            "pairs": {} if compared is None else _pairs(compared),
+        },
+        "search": None if selection.search is None else _search(selection.search),
+        "compared_on": contest.name,
+        "oracle": _without_nan(oracle_of(contest, measures)),
+    }
+
+
+def _without_nan(oracle: Mapping[str, float]) -> dict[str, float | None]:
+    """Return means as JSON can hold them."""
+    return {measure: None if value != value else value for measure, value in oracle.items()}
+
+
+def _all_p_values(
+    evaluations: Mapping[str, Evaluation], baseline: str, measures: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    found = {measure: p_against(evaluations, baseline, measure) for measure in measures}
+    return {name: {m: found[m][name] for m in measures} for name in evaluations}
+
+
+def _search(search: SubsetSearch) -> dict[str, Any]:
+    return {
+        "method": search.method,
+        "subsets": len(search.table),
+        "best": list(search.best.members),
+        "gain": search.gain,
+        "p": search.p_value,
+        "naive_gain": search.naive_gain,
+        "naive_p": search.naive_p_value,
+    }
+
+
+def _pairs(compared: Comparison) -> dict[str, Any]:
+    return {
+        measure: {
+            "systems": list(compared.systems),
+            "p": compared.uncorrected[measure].tolist(),
+            "corrected_p": compared.p_values[measure].tolist(),
+        }
+        for measure in compared.measures
+    }

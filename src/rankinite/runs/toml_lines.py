@@ -1,0 +1,265 @@
+"""Lines of the keys of a TOML file, and all errors of a recipe with the line of each."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankinite.core.errors import RecipeError
+from rankinite.core.format import some_of
+from rankinite.core.params import Constraint
+
+# Keys from the outermost to the innermost; an item of an array is its number, from 0.
+KeyPath = tuple[str | int, ...]
+
+BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+SPACES = re.compile(r"[ \t]*")
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+TEXT = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})'
+    r"|'''.*?'''(?:'{0,2})"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+PLAIN = re.compile(r"[^,\]}\n#]*")  # a number, a date, true or false
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    r"""Return the line of every key, counted from 1; a table's is where it is first mentioned.
+
+    Parameters
+    ----------
+    text
+        A TOML file that tomllib has read without complaint.
+
+    Examples
+    --------
+    >>> key_lines("a = 1\n\n[b.c]\nd = [{e = 2},\n {e = 3}]")[("b", "c", "d", 1, "e")]
+    5
+    """
+    return _Scanner(text).lines
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where a key stands in a text: where it begins, and where its value begins and ends."""
+
+    key: int
+    value: int
+    end: int
+
+
+def key_spans(text: str) -> dict[KeyPath, Span]:
+    r"""Return where every key with a value stands in a TOML file that is sound.
+
+    Examples
+    --------
+    >>> key_spans("[a]\nb = 12  # c")[("a", "b")]
+    Span(key=4, value=8, end=10)
+    """
+    return _Scanner(text).spans
+
+
+class _Scanner:
+    """Goes through a file that is known to be sound."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.ends = [k for k, letter in enumerate(text) if letter == "\n"]
+        self.lines: dict[KeyPath, int] = {}
+        self.spans: dict[KeyPath, Span] = {}
+        # How many tables each array of tables has by now.
+        self.n_tables: dict[KeyPath, int] = {}
+        self._scan()
+
+    def _scan(self) -> None:
+        table: KeyPath = ()
+        self._skip(BLANK)
+        while self.at < len(self.text):
+            if self.text[self.at] == "[":
+                table = self._header()
+            else:
+                self._pair(table)
+            self._skip(BLANK)
+
+    def _skip(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return ""
+        self.at = found.end()
+        return found[0]
+
+    def _note(self, path: KeyPath, line: int) -> None:
+        for length in range(1, len(path) + 1):
+            self.lines.setdefault(path[:length], line)
+
+    def _line(self) -> int:
+        return bisect_left(self.ends, self.at) + 1
+
+    def _header(self) -> KeyPath:
+        line, brackets = self._line(), 1 + self.text.startswith("[[", self.at)
+        self.at += brackets
+        keys = self._key()
+        self.at += brackets
+        path: KeyPath = ()
+        for number, key in enumerate(keys, 1):
+            path = (*path, key)
+            if number == len(keys) and brackets == 2:
+                self.n_tables[path] = self.n_tables.get(path, 0) + 1
+            if path in self.n_tables:
+                path = (*path, self.n_tables[path] - 1)
+        self._note(path, line)
+        return path
+
+    def _key(self) -> list[str]:
+        """Read a key, and what stands between it and what follows."""
+        keys = []
+        while True:
+            self._skip(SPACES)
+            quoted = self._skip(TEXT)
+            keys.append(str(tomllib.loads(f"k = {quoted}")["k"]) if quoted else self._skip(BARE))
+            self._skip(SPACES)
+            if self.text[self.at] != ".":
+                return keys
+            self.at += 1
+
+    def _pair(self, table: KeyPath) -> None:
+        line, key = self._line(), self.at
+        path = (*table, *self._key())
+        self._note(path, line)
+        self.at += 1  # =
+        self._skip(SPACES)
+        value = self.at
+        self._value(path)
+        end = value + len(self.text[value : self.at].rstrip())
+        self.spans[path] = Span(key, value, end)
+
+    def _value(self, path: KeyPath) -> None:
+        opening = self.text[self.at]
+        if opening == "{":
+            self._several("}", lambda _: self._pair(path))
+        elif opening == "[":
+            self._several("]", lambda k: self._item((*path, k)))
+        elif not self._skip(TEXT):
+            self._skip(PLAIN)
+
+    def _item(self, path: KeyPath) -> None:
+        self._note(path, self._line())
+        self._value(path)
+
+    def _several(self, closing: str, read: Callable[[int], None]) -> None:
+        """Read what stands in brackets, with commas between."""
+        self.at += 1
+        self._skip(BLANK)
+        number = 0
+        while self.text[self.at] != closing:
+            read(number)
+            number += 1
+            self._skip(BLANK)
+            if self.text[self.at] == ",":
+                self.at += 1
+                self._skip(BLANK)
+        self.at += 1
+
+
+class Mistakes:
+    """Notes what is wrong with a file.
+
+    Parameters
+    ----------
+    owner
+        The file, as it was named.
+    text
+        What is in it.
+    """
+
+    def __init__(self, owner: str, text: str) -> None:
+        self._owner = owner
+        self._lines = key_lines(text)
+        self._found: list[tuple[int, str]] = []
+        self._paths: set[KeyPath] = set()
+
+    def add(self, path: KeyPath, sentence: str) -> None:
+        """Note a mistake of a key, or of what it should have stood in."""
+        self._paths.add(path)
+        while path and path not in self._lines:
+            path = path[:-1]
+        self._found.append((self._lines.get(path, 1), sentence))
+
+    def has(self, path: KeyPath) -> bool:
+        """Tell whether a mistake of a key was noted."""
+        return path in self._paths
+
+    def refuse(self) -> None:
+        """Raise an error if there was a mistake; it lists all in the order of their lines."""
+        if self._found:
+            ordered = sorted(self._found, key=lambda one: one[0])
+            raise RecipeError(*(f"{self._owner}:{line}: {sentence}" for line, sentence in ordered))
+
+    def check(self, path: KeyPath, value: Any, constraint: Constraint) -> bool:
+        """Note a value that a constraint does not allow; tell whether it is allowed."""
+        allowed = constraint.allows(value)
+        if not allowed:
+            self.add(path, f"{spelled(path)} must be {constraint}; got {value!r}")
+        return allowed
+
+    def table(self, path: KeyPath, value: Any) -> Mapping[str, Any]:
+        """Return a table; an empty one if the value is something else, which is noted."""
+        if isinstance(value, dict):
+            return value
+        self.add(path, f"{spelled(path)} must be a table; got {value!r}")
+        return {}
+
+    def values(
+        self,
+        path: KeyPath,
+        given: Mapping[str, Any],
+        known: Mapping[str, Constraint],
+        defaults: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return the values of a table with defaults; wrong ones are noted, and not taken."""
+        found = dict(defaults)
+        for key, value in given.items():
+            if key not in known:
+                self.unknown((*path, key), "key", known)
+            elif self.check((*path, key), value, known[key]):
+                found[key] = value
+        return found
+
+    def unknown(self, path: KeyPath, word: str, known: Collection[str], name: str = "") -> None:
+        """Note a name that is none of those known; a key's, unless another is given."""
+        name = name or str(path[-1])
+        near = difflib.get_close_matches(name, known, 1)
+        there = (
+            f"expected one of {some_of(list(dict.fromkeys(known)), 20)}"
+            if known
+            else "there is none"
+        )
+        hint = f"did you mean {near[0]!r}?" if near else there
+        self.add(path, f"there is no {word} {name!r}; {hint}")
+
+
+def spelled(path: KeyPath) -> str:
+    """Return keys as a file spells them.
+
+    Examples
+    --------
+    >>> spelled(("subsets", "All minus MARTs", 2))
+    'subsets."All minus MARTs"[2]'
+    """
+    text = ""
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            bare = key if BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+            text += f".{bare}" if text else bare
+    return text

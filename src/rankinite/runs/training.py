@@ -1,0 +1,206 @@
+"""The diagnostics of a training as files: a table of all curves, and figures of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankinite.core.files import atomic_write
+from rankinite.core.progress import Progress
+from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.summary import Line, Panel, draw_lines
+from rankinite.rankers.diagnostics import (
+    AGREEMENT,
+    CHANGES,
+    SHARE,
+    TOP,
+    Diagnostics,
+)
+from rankinite.rankers.lambdarank import TRAIN, LambdaRank
+from rankinite.rankers.learner import Learner
+from rankinite.rankers.ranker import Ranker
+from rankinite.runs.configuration import Configuration
+
+Curve = Sequence[float]
+PANELS_A_ROW = 2
+
+
+def write_diagnostics(diagnostics: Diagnostics, ranker: Learner, table: Path, figure: Path) -> None:
+    """Write what diagnostics tell of a fit.
+
+    Parameters
+    ----------
+    diagnostics
+        What was given to the fit.
+    ranker
+        The fitted ranker, whose history has the curves of the validation sets.
+    table, figure
+        The files: CSV, one row a round and one column a curve; and PNG.
+    """
+    _write_table(diagnostics.rounds, _curves(diagnostics, ranker), table)
+    draw_lines(diagnosed(diagnostics, ranker), figure, a_row=PANELS_A_ROW)
+
+
+def _curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:
+    """Return all curves: of the training data, and of the validation sets."""
+    return {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
+
+
+def _validation_curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:
+    """Return the curves of the validation sets, at the rounds that were looked at."""
+    return {
+        f"{measure} of {name}": [curve[number - 1] for number in diagnostics.rounds]
+        for name, measured in ranker.history_.items()
+        for measure, curve in measured.items()
+        # A net that watches its training set calls it so; diagnostics do that by themselves.
+        if not (isinstance(ranker, LambdaRank) and name == TRAIN)
+    }
+
+
+def _write_table(rounds: Sequence[int], curves: Mapping[str, Curve], path: Path) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["round", *curves])
+    for number, *values in zip(rounds, *curves.values(), strict=True):
+        writer.writerow([number, *(_cell(value) for value in values)])
+    with atomic_write(path) as file:
+        file.write(text.getvalue().encode())
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
+def diagnosed(diagnostics: Diagnostics, ranker: Learner) -> list[Panel]:
+    """Return a panel for each kind of curves that there are; the last shows two kinds.
+
+    Parameters
+    ----------
+    diagnostics, ranker
+        What was given to a fit, and the fitted ranker.
+    """
+    curves, top = _curves(diagnostics, ranker), diagnostics.top
+    measure = str(ranker._measures()[0])
+    measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
+    changes = {f"{CHANGES} {name}": curve for name, curve in _behind(CHANGES, curves).items()}
+    drawn = [
+        ("Lambdas that agree with the first", "share of documents", _behind(AGREEMENT, curves)),
+        ("Who moves highly relevant documents", "signed share of lambda", _behind(SHARE, curves)),
+        (f"Grades in the top {top}", "share of ranks", _behind(TOP.format(top), curves)),
+        (f"Rank changes and {measure}", "mean over queries", {**measured, **changes}),
+    ]
+    unit = ranker.rounds.removesuffix("s")
+    return [
+        Panel(title, unit, y_label, _lines(diagnostics.rounds, own), legend_beside=True)
+        for title, y_label, own in drawn
+        if own
+    ]
+
+
+def _behind(words: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Return the curves whose names begin with these words, by what stands behind them."""
+    return {
+        name.removeprefix(f"{words} "): curve
+        for name, curve in curves.items()
+        if name.startswith(f"{words} ")
+    }
+
+
+def _lines(rounds: Sequence[int], curves: Mapping[str, Curve]) -> tuple[Line, ...]:
+    return tuple(Line(name, rounds, curve) for name, curve in curves.items())
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a training came to.
+
+    Attributes
+    ----------
+    ranker
+        The fitted ranker.
+    written
+        The files that were written.
+    values
+        The measures of the validation sets at what was kept, in the order of both; of the training
+        set too where the ranker watched it.
+    """
+
+    ranker: Learner
+    written: tuple[Path, ...]
+    values: Mapping[str, Mapping[str, float]]
+
+
+def run_training(
+    configuration: Configuration,
+    train: RankingData,
+    valid: Mapping[str, RankingData],
+    base: Ranker | None,
+    out: Path,
+    *,
+    should_stop: Callable[[], bool],
+    progress: Progress,
+    diagnose: bool = False,
+) -> Training:
+    """Fit a ranker, and write its model and configuration; or go on with what was begun.
+
+    Parameters
+    ----------
+    configuration
+        What to fit, with which parameters.
+    train, valid, base
+        The data sets and the base, loaded.
+    out
+        The model file. The configuration stands beside it, with ``.toml`` behind the name; so
+        does the checkpoint, with ``.checkpoint``, until all else is written.
+    should_stop
+        Asked after every round; True leaves the checkpoint, and counts as Ctrl-C.
+    progress
+        Who wants to know how far it is.
+    diagnose
+        Whether to write diagnostics, too: ``.diagnostics.csv`` and ``.diagnostics.png``.
+    """
+    checkpoint = checkpoint_of(out)
+    diagnostics = Diagnostics() if diagnose else None
+    ranker: Any = configuration.new_ranker(base)
+    ranker.fit(
+        train,
+        valid=dict(valid) or None,
+        callbacks=[lambda _done: should_stop()],
+        progress=progress,
+        checkpoint=checkpoint,
+        diagnostics=diagnostics,
+    )
+    if should_stop():
+        raise KeyboardInterrupt
+    ranker.save(out)
+    with atomic_write(_beside(out, ".toml")) as file:
+        file.write(configuration.to_toml().encode())
+    written = [out, _beside(out, ".toml")]
+    if diagnostics is not None:
+        told = [_beside(out, f".diagnostics.{ending}") for ending in ("csv", "png")]
+        write_diagnostics(diagnostics, ranker, *told)
+        written += told
+    checkpoint.unlink(missing_ok=True)
+    values = {name: _kept_values(ranker, name) for name in ranker.history_}
+    return Training(ranker, tuple(written), values)
+
+
+def _kept_values(ranker: Learner, set_name: str) -> dict[str, float]:
+    """Return the measures of a validation set; a checkpoint keeps them, but not their order."""
+    curves = ranker.history_[set_name]
+    last = ranker.kept_rounds_ - 1
+    return {str(measure): curves[str(measure)][last] for measure in ranker._measures()}
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Return the file that keeps what was learned of a model until it is written."""
+    return _beside(out, ".checkpoint")
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)

@@ -1,0 +1,324 @@
+"""What a sweep tries: for every parameter a list of values, evenly spaced ones, or a range."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from rankinite.core.errors import UsageError
+from rankinite.core.format import some_of
+from rankinite.core.params import Constraint
+from rankinite.models import RANKERS
+from rankinite.rankers.tree_ranker import TreeRanker
+from rankinite.runs.configuration import from_toml, unknown_key
+from rankinite.runs.model_tables import ADVICE, OWN, parameters_of
+from rankinite.runs.recipe import Model
+
+# Ensemble, Sec. 4.2.
+TREES = {"n_leaves": "50:400:30", "learning_rate": "0.01,0.05,0.1,0.3,0.5"}
+NETS = {"hidden": "10:30:5", "learning_rate": "1e-4..1e-2"}
+NETS_GRID = {**NETS, "learning_rate": "1e-4,3e-4,1e-3,3e-3,1e-2"}
+
+# From this ratio of its ends on, a range is searched on a log scale.
+LOG_FROM = 100.0
+MOST_VALUES = 10_000
+SYNTAX = "expected values a,b,c, or low:high:step, or a range low..high"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A few values."""
+
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return ",".join("none" if value is None else str(value) for value in self.values)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Evenly spaced numbers; the last is the highest that is not above ``high``.
+
+    >>> Steps(50, 400, 30, whole=True).values[-2:]
+    (350, 380)
+    """
+
+    low: float
+    high: float
+    step: float
+    whole: bool
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """All of them."""
+        low, high, step = (Decimal(repr(one)) for one in (self.low, self.high, self.step))
+        return tuple(self._number(low + k * step) for k in range(int((high - low) / step) + 1))
+
+    def _number(self, value: Decimal) -> int | float:
+        return int(value) if self.whole else float(value)
+
+    def __str__(self) -> str:
+        return f"{self.low}:{self.high}:{self.step}"
+
+
+@dataclass(frozen=True)
+class Range:
+    """All numbers from ``low`` to ``high``."""
+
+    low: float
+    high: float
+    whole: bool
+
+    @property
+    def values(self) -> None:
+        """There are too many to list."""
+        return
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is searched on a log scale: from a ratio of 100 of its ends on."""
+        return self.low > 0 and self.high / self.low >= LOG_FROM * (1 - 1e-9)
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}"
+
+
+Domain = Choice | Steps | Range
+Space = Mapping[str, Domain]
+
+
+def papers_space(ranker: str, search: str) -> dict[str, str]:
+    """Return what the paper tried for trees and for nets (Ensemble, Sec. 4.2), as texts.
+
+    Of the nets' learning rates it gives the ends alone: a grid has five between them.
+    """
+    if issubclass(RANKERS[ranker], TreeRanker):
+        return dict(TREES)
+    return dict(NETS_GRID if search == "grid" else NETS)
+
+
+def space_of(model: Model, given: Mapping[str, Any]) -> dict[str, Domain]:
+    """Return what is to be tried, all of it checked.
+
+    Parameters
+    ----------
+    model
+        The model, whose ranker says what its parameters can be.
+    given
+        By parameter: a text such as ``"50:400:30"``, or a list of values.
+
+    Raises
+    ------
+    UsageError
+        Names all that is wrong.
+    """
+    known = parameters_of(model.ranker)
+    mistakes: list[str] = []
+    found: dict[str, Domain] = {}
+    for name, one in given.items():
+        try:
+            if name not in known:
+                raise UsageError(_unknown(name, model.ranker, known))
+            found[name] = _domain(name, one, known[name])
+            _try_alone(model, name, found[name])
+        except UsageError as problem:
+            mistakes.append(str(problem))
+    if not mistakes:
+        mistakes += _clashes(model, found)
+    if not given:
+        mistakes.append("there is nothing to try; name a parameter, as in learning_rate=0.05,0.1")
+    if mistakes:
+        head = "sweep: " if len(mistakes) == 1 else f"sweep: {len(mistakes)} mistakes:\n"
+        raise UsageError(head + "\n".join(mistakes))
+    return found
+
+
+def read_over(texts: Sequence[str]) -> dict[str, str]:
+    """Return what flags such as ``n_leaves=50:400:30`` say, by parameter.
+
+    >>> read_over(["n_leaves=10,20", "learning-rate = 0.1..0.5"])
+    {'n_leaves': '10,20', 'learning_rate': '0.1..0.5'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, rest = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not sign or not name or not rest.strip():
+            raise UsageError(
+                f"sweep: --over {text!r} has no values; write it as n_leaves=50:400:30 or "
+                "learning_rate=0.05,0.1"
+            )
+        if name in found:
+            raise UsageError(f"sweep: --over names {name!r} twice; give all its values at once")
+        found[name] = rest.strip()
+    return found
+
+
+def points_of(space: Space) -> Iterator[dict[str, Any]]:
+    """Go through all points of a space without ranges."""
+    values = [domain.values or () for domain in space.values()]
+    return (dict(zip(space, point, strict=True)) for point in itertools.product(*values))
+
+
+def n_points(space: Space) -> float:
+    """Return how many points there are; infinitely many where there is a range."""
+    return math.prod(math.inf if one.values is None else len(one.values) for one in space.values())
+
+
+def refuse_ranges(space: Space) -> None:
+    """Refuse ranges, which no grid can have."""
+    for name, domain in space.items():
+        if isinstance(domain, Range):
+            raise UsageError(
+                f"sweep: a grid needs values of {name}, and {domain} is a range; give "
+                "low:high:step or a,b,c, or search by tpe or random"
+            )
+
+
+def _unknown(name: str, ranker: str, known: Mapping[str, Constraint]) -> str:
+    if name in ADVICE or name in OWN:
+        return f"{name!r} cannot be swept; {ADVICE.get(name, 'it is no parameter of a ranker')}"
+    advice = unknown_key(name, name, ranker, known)
+    if advice is not None:
+        return advice
+    return f"{ranker} has no parameter {name!r}; expected one of {some_of(list(known), 20)}"
+
+
+def _domain(name: str, given: Any, constraint: Constraint) -> Domain:
+    if not isinstance(given, str):
+        return _choice(name, _listed(name, given), constraint)
+    if ".." in given:
+        return _range(name, given, constraint)
+    if given.count(":") == 2:
+        return _steps(name, given, constraint)
+    return _choice(name, _items(name, given), constraint)
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    if not isinstance(given, Sequence):
+        raise UsageError(f"{name} is {given!r}; {SYNTAX}")
+    return list(given)
+
+
+def _items(name: str, text: str) -> list[Any]:
+    """Return the values of a text with commas, as TOML reads them; or else as texts."""
+    parts = [part.strip() for part in _apart(text)]
+    if not all(parts):
+        raise UsageError(f"{name}={text} has an empty value; {SYNTAX}")
+    return [_item(part) for part in parts]
+
+
+def _apart(text: str) -> list[str]:
+    """Cut a text at its commas, but for those within brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _item(text: str) -> Any:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value if isinstance(value, bool | int | float | str | list) else text
+
+
+def _choice(name: str, items: Sequence[Any], constraint: Constraint) -> Choice:
+    values = tuple(_checked(name, item, constraint) for item in items)
+    if not values or len(set(map(repr, values))) < len(values):
+        what = "one of its values twice" if values else "no values"
+        raise UsageError(f"{name} has {what}; {SYNTAX}")
+    return Choice(values)
+
+
+def _steps(name: str, text: str, constraint: Constraint) -> Steps:
+    low, high, step = _numbers(name, text, text.split(":"))
+    if not (low < high and step > 0):
+        raise UsageError(f"{name}={text}: the first number must be below the second, the third > 0")
+    if (high - low) / step >= MOST_VALUES:
+        raise UsageError(f"{name}={text} are more than {MOST_VALUES:,} values; give a larger step")
+    whole = all(isinstance(one, int) for one in (low, high, step))
+    found = Steps(low, high, step, whole and _is_whole(constraint, low))
+    for value in found.values:
+        _checked(name, value, constraint)
+    return found
+
+
+def _range(name: str, text: str, constraint: Constraint) -> Range:
+    low, high = _numbers(name, text, text.split(".."))
+    if not low < high:
+        raise UsageError(f"{name}={text}: the first number must be below the second")
+    low, high = (_checked(name, end, constraint) for end in (low, high))
+    return Range(low, high, _is_whole(constraint, low))
+
+
+def _numbers(name: str, text: str, parts: Sequence[str]) -> list[Any]:
+    found = []
+    for part in parts:
+        try:
+            number = Decimal(part.strip())
+        except InvalidOperation:
+            raise UsageError(f"{name}={text}: {part.strip()!r} is no number; {SYNTAX}") from None
+        if not number.is_finite():
+            raise UsageError(f"{name}={text}: {part.strip()!r} is not finite; {SYNTAX}")
+        plain = part.strip().lstrip("+-").isdigit()
+        found.append(int(number) if plain else float(number))
+    wanted = 2 if ".." in text else 3
+    if len(found) != wanted:
+        raise UsageError(f"{name}={text}: {SYNTAX}")
+    return found
+
+
+def _is_whole(constraint: Constraint, low: float) -> bool:
+    """Tell whether a parameter cannot be a number between two whole ones."""
+    return not constraint.allows(low + 0.5)
+
+
+def _checked(name: str, value: Any, constraint: Constraint) -> Any:
+    if not constraint.allows(value):
+        raise UsageError(f"{name} must be {constraint}; got {value!r}")
+    # As files of trials give it back.
+    return list(value) if isinstance(value, tuple) else from_toml(value, constraint)
+
+
+def extremes_of(domain: Domain) -> tuple[Any, ...]:
+    """Return the ends of a range or of evenly spaced numbers, and all values of a list."""
+    if isinstance(domain, Choice):
+        return domain.values
+    return (domain.low, domain.high if isinstance(domain, Range) else domain.values[-1])
+
+
+def _try_alone(model: Model, name: str, domain: Domain) -> None:
+    """Refuse values that do not go with the model's other parameters."""
+    for value in extremes_of(domain):
+        _try(model, {name: value})
+
+
+def _clashes(model: Model, space: Space) -> Iterator[str]:
+    """Say which values of two parameters do not go together."""
+    for one, other in itertools.combinations(space, 2):
+        for pair in itertools.product(extremes_of(space[one]), extremes_of(space[other])):
+            try:
+                _try(model, dict(zip((one, other), pair, strict=True)))
+            except UsageError as problem:
+                yield (
+                    f"{one}={pair[0]} does not go with {other}={pair[1]}: {problem}; sweep one of "
+                    "them at a time"
+                )
+                break
+
+
+def _try(model: Model, varied: Mapping[str, Any]) -> None:
+    ranker = RANKERS[model.ranker](**{**model.parameters, **varied})
+    ranker._check_parameters()
+    ranker._check_measures()

@@ -1,0 +1,149 @@
+"""Cut points from values, and bins from cut points."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.trees.kernels.histogram import COLUMNS_A_WORD
+
+MOST_CUTS = 255
+BLOCK_ROWS = 64
+
+
+@kernel
+def between(low: np.float32, high: np.float32) -> np.float32:
+    """Return a cut point from low (included) to high (not included), in the middle if possible."""
+    middle = np.float32((np.float64(low) + np.float64(high)) / 2.0)
+    return middle if middle < high else low
+
+
+@kernel
+def find_cuts(values: NDArray[np.float32], most_bins: int, cuts: NDArray[np.float32]) -> int:
+    """Write the cut points between sorted values, and return how many there are.
+
+    With at most ``most_bins`` distinct values every one gets a bin. Otherwise bins are filled one
+    after the other: a bin is full when it has a fair share of what is left, or when more than
+    half of the next value would not fit.
+    """
+    n = len(values)
+    n_distinct = 1 if n else 0
+    for i in range(1, n):
+        n_distinct += values[i] != values[i - 1]
+    if n_distinct <= most_bins:
+        n_cuts = 0
+        for i in range(1, n):
+            if values[i] != values[i - 1]:
+                cuts[n_cuts] = between(values[i - 1], values[i])
+                n_cuts += 1
+        return n_cuts
+    n_cuts = 0
+    filled = 0
+    left = n
+    start = 0
+    while start < n:
+        end = start + 1
+        while end < n and values[end] == values[start]:
+            end += 1
+        count = end - start
+        bins_left = most_bins - n_cuts
+        fair = left / bins_left
+        if filled > 0 and bins_left > 1 and (filled >= fair or filled + count / 2.0 > fair):
+            cuts[n_cuts] = between(values[start - 1], values[start])
+            n_cuts += 1
+            left -= filled
+            filled = 0
+        filled += count
+        start = end
+    return n_cuts
+
+
+@kernel
+def find_bins(
+    values: NDArray[np.float32],
+    cuts: NDArray[np.float32],
+    n_bins: int,
+    places: NDArray[np.uint64],
+    out: NDArray[np.uint8],
+) -> None:
+    """Write how many cut points are below each value; missing values have the bin ``n_bins``.
+
+    A binary search without branches, one step for all values before the next: the searches do
+    not wait for each other. The cut points are padded with infinity to a power of two.
+    """
+    n = len(out)
+    for k in range(n):
+        places[k] = 0
+    step = np.uint64(1)
+    while step < n_bins:
+        step <<= np.uint64(1)
+    step >>= np.uint64(1)
+    while step > 0:
+        for k in range(n):
+            below = cuts[places[k] + step - np.uint64(1)] < values[k]
+            places[k] += step if below else np.uint64(0)
+        step >>= np.uint64(1)
+    for k in range(n):
+        value = values[k]
+        out[k] = places[k] if value == value else n_bins
+
+
+@kernel
+def encode_rows(
+    X: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    start: int,
+    features: NDArray[np.int64],
+    cuts: NDArray[np.float32],
+    n_bins: NDArray[np.int64],
+    values: NDArray[np.float32],
+    places: NDArray[np.uint64],
+    columns: NDArray[np.uint8],
+) -> None:
+    """Write the bins of some features, column by column, of the rows that begin at ``start``.
+
+    No ``rows`` means that row i is row i of X; ``values`` and ``places`` are scratch.
+    """
+    n = columns.shape[1]
+    direct = len(rows) == 0
+    for j in range(len(features)):
+        feature = features[j]
+        for k in range(n):
+            values[k] = X[start + k if direct else rows[start + k], feature]
+        find_bins(values, cuts[j], n_bins[j], places, columns[j])
+
+
+@parallel_kernel
+def encode(
+    X: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    cuts: NDArray[np.float32],
+    n_bins: NDArray[np.int64],
+    bins: NDArray[np.uint8],
+    columns: NDArray[np.uint8],
+) -> None:
+    """Write the bins of all features, row by row and column by column.
+
+    ``bins`` may have no rows if only columns are wanted; columns beyond the features of X are
+    left alone.
+    """
+    n_rows = columns.shape[1]
+    n_features = X.shape[1]
+    features = np.arange(n_features)
+    for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
+        start = block * BLOCK_ROWS
+        end = min(start + BLOCK_ROWS, n_rows)
+        values = np.empty(BLOCK_ROWS, np.float32)
+        places = np.empty(BLOCK_ROWS, np.uint64)
+        for word in range(0, n_features, COLUMNS_A_WORD):
+            last = min(word + COLUMNS_A_WORD, n_features)
+            part = columns[word:last, start:end]
+            encode_rows(
+                X, rows, start, features[word:last], cuts[word:last], n_bins[word:last],
+                values, places, part,
+            )  # fmt: skip
+            if len(bins) > 0:
+                for row in range(start, end):
+                    for column in range(word, last):
+                        bins[row, column] = columns[column, row]

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rankinite
+from rankinite.core import jit as kernels
+
+PACKAGE = Path(rankinite.__file__).parent
+KERNELS = """
+import numpy as np
+from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.inner import FACTOR
+
+@inlined_kernel
+def times(x):
+    return FACTOR * x
+
+@kernel
+def total(values):
+    found = 0.0
+    for i in range(values.shape[0]):
+        found += times(values[i])
+    return found
+
+@parallel_kernel
+def all_times(values, out):
+    for i in prange(values.shape[0]):
+        out[i] = times(values[i])
+"""
+RUN = """
+import json, logging
+logging.basicConfig(level=logging.DEBUG)
+import numpy as np
+from rankinite.core.jit import cache_directory
+from rankinite.probe import all_times, times, total
+values, out = np.arange(4.0), np.empty(4)
+values.flags.writeable = False
+all_times(values, out)
+compiled = [k for k in (total, all_times) if hasattr(k, "stats")]
+def count(field):
+    return [sum(getattr(k.stats, field).values()) for k in compiled]
+print(json.dumps({
+    "directory": str(cache_directory()), "total": total(values), "times": times(1.5),
+    "all": out.tolist(), "hits": count("cache_hits"), "misses": count("cache_misses"),
+}))
+"""
+
+
+class Copy:
+    """A copy of the package's core with kernels of its own, run in processes of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.package = folder / "rankinite"
+        self.package.mkdir()
+        shutil.copy(PACKAGE / "__init__.py", self.package)
+        shutil.copytree(PACKAGE / "core", self.package / "core")
+        self.write("probe", KERNELS)
+        self.write("inner", "from rankinite.innermost import FACTOR")
+        self.write("innermost", "FACTOR = 2.0")
+        self.write("unrelated", "")
+
+    def write(self, module: str, text: str) -> None:
+        (self.package / f"{module}.py").write_text(text)
+
+    def run(self, **environment: str) -> dict:
+        clean = {n: v for n, v in os.environ.items() if not n.startswith(("NUMBA", "RANKINITE"))}
+        given = clean | {"PYTHONPATH": str(self.folder), "PYTHONWARNINGS": "error"} | environment
+        done = subprocess.run(
+            [sys.executable, "-c", RUN], env=given, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["all"] == [found["times"] / 1.5 * i for i in range(4)]
+        assert found["total"] == sum(found["all"])
+        return found
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Copy:
+    return Copy(tmp_path_factory.mktemp("copy"))
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_second_process_compiles_nothing_and_an_edit_is_noticed(copy, tmp_path):
+    cache = tmp_path / "cache"
+    old, young = cache / "kernels" / "old", cache / "kernels" / "young"
+    for version, days in ((old, 31), (young, 29)):
+        version.mkdir(parents=True)
+        then = time.time() - days * 24 * 3600
+        os.utime(version, (then, then))
+
+    first = copy.run(RANKINITE_CACHE_DIR=str(cache))
+    assert Path(first["directory"]).parent == cache / "kernels"
+    assert (first["times"], first["hits"], first["misses"]) == (3.0, [0, 0], [1, 1])
+    assert not old.exists()
+    assert young.exists()
+
+    kept = files_in(cache)
+    second = copy.run(RANKINITE_CACHE_DIR=str(cache), NUMBA_CACHE_DIR=str(tmp_path / "numba"))
+    assert (second["hits"], second["misses"]) == ([1, 1], [0, 0])
+    assert files_in(cache) == kept
+    assert not (tmp_path / "numba").exists()
+
+    copy.write("unrelated", "FACTOR = 5.0")
+    assert copy.run(RANKINITE_CACHE_DIR=str(cache))["hits"] == [1, 1]
+
+    copy.write("innermost", "FACTOR = 5.0")
+    edited = copy.run(RANKINITE_CACHE_DIR=str(cache))
+    copy.write("innermost", "FACTOR = 2.0")
+    assert (edited["times"], edited["hits"]) == (7.5, [0, 0])
+    assert edited["directory"] != first["directory"]
+    assert files_in(cache).items() > kept.items()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders of other users are told by their mode")
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_a_cache_that_cannot_be_written(copy, tmp_path, mode):
+    """Falls back to a folder for temporary files, unless others could put code there."""
+    a_file = tmp_path / "file"
+    a_file.write_text("no folder can be made in here")
+    fallback = tmp_path / f"rankinite-{os.getuid()}"
+    fallback.mkdir()
+    fallback.chmod(mode)
+    found = copy.run(RANKINITE_CACHE_DIR=str(a_file / "cache"), TMPDIR=str(tmp_path))
+    kept = str(fallback / "kernels") if mode == 0o700 else "."
+    assert str(Path(found["directory"]).parent) == kept
+    assert bool(files_in(fallback)) == (mode == 0o700)
+
+
+def test_without_the_jit(copy, tmp_path):
+    found = copy.run(RANKINITE_CACHE_DIR=str(tmp_path / "cache"), NUMBA_DISABLE_JIT="1")
+    assert (found["times"], found["hits"]) == (3.0, [])
+    assert files_in(tmp_path / "cache") == {}
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"RANKINITE_CACHE_DIR": "/given", "XDG_CACHE_HOME": "/xdg"}, "/given"),
+        ("linux", {"XDG_CACHE_HOME": "/xdg"}, "/xdg/rankinite"),
+        ("linux", {"XDG_CACHE_HOME": ""}, "/home/me/.cache/rankinite"),
+        ("darwin", {}, "/home/me/Library/Caches/rankinite"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/rankinite"),
+    ],
+)
+def test_where_the_cache_is(monkeypatch, platform, variables, expected):
+    for name in ("RANKINITE_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+    monkeypatch.setattr(kernels.sys, "platform", platform)
+    assert kernels._user_cache() == Path(expected)
+
+
+def test_a_user_without_home_and_temporary_folder(monkeypatch):
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    def nothing_usable() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.delenv("RANKINITE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.setattr(kernels.tempfile, "gettempdir", nothing_usable)
+    assert kernels.cache_directory.__wrapped__() is None
+
+
+def imported_by(path: Path) -> set[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names}
+
+
+def test_only_core_imports_numba():
+    compiler = {"numba", "llvmlite"}
+    users = {p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py") if imported_by(p) & compiler}
+    assert Path("core/kernels.py") in users
+    assert {path.parts[0] for path in users} == {"core"}

@@ -1,0 +1,308 @@
+"""Small files, valid and then damaged: the reader and its naive twin agree about every one.
+
+RANKINITE_FUZZ_FILES says how many files to try; run with --log-cli-level=WARNING to
+see how many were read and how many refused.
+"""
+
+import gzip
+import logging
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from rankinite.core.errors import FileFormatError, RankiniteError
+from rankinite.data import stream
+from rankinite.data.svmlight import read, read_svmlight, write_svmlight
+from tests.naive import svmlight as naive_svmlight
+from tests.naive.svmlight import NUMBERS, WHOLES
+
+FILES = int(os.environ.get("RANKINITE_FUZZ_FILES", "2000"))
+MUTANTS = 50  # of each pair of valid files
+# Between these two numbers of features, whether the matrix fits depends on the blocks.
+SURELY_FITS = 200
+SURELY_TOO_LARGE = 1_000_000
+FREE = 4 * SURELY_TOO_LARGE
+
+ODD_REMARKS = (
+    "|docid = D1|docid=D2 |  docid = é|docid = GX1 inc = 1 prob = 0.5|a # b|x\r|\vdocid\v=\vV|"
+    'mydocid = 1|["", "d"]|["c", "d", 1.5]|["c", "d", null]|["\\ud800", ""]|\0|\u2028|docid ='
+)
+REMARKS = ODD_REMARKS.split("|")
+HEADERS = (
+    '{"feature_names": ["a", "b"]}',
+    '{"top_grade": 4.0}',
+    '{"top_grade": 1e400, "qids": ["x"]}',
+    '{"qids": ["q", "r"], "query_weight": [1.0, 0.5]}',
+    '{"documents": [], "has_doc_ids": true}',
+    '{"documents": ["clicks"], "has_comments": true}',
+    '{"documents": ["a", "a"]}',
+    '{"feature_names": 3}',
+    '{"query_weight": 0}',
+    "[[",
+)
+OWN_FILES = (  # as our writer makes them for what SVMlight cannot hold
+    b'#rankinite {"documents": ["clicks", "b"], "has_comments": true, "has_doc_ids": true}\n'
+    b'1 qid:1 1:0.5 2:3 #["c", "d", 1.5, null]\n0 qid:2 1:7 #["", "e\\n", 0.0, 2]\n',
+    b'#rankinite {"feature_names": ["x", "y"], "top_grade": 4.0, "qids": ["p", "q"], '
+    b'"query_weight": [0.5, 2.0]}\n2 qid:1 1:1 2:0\n0 qid:1 2:4\n1 qid:2 1:1e-3\n',
+)
+BYTES = b' \t\n\r\f\v#:.+-eE0123456789qidnaN\0\xff\xc3\xa9_x"[]{},='
+
+
+@st.composite
+def valid_files(draw: Any) -> bytes:
+    """Build a small file that the grammar allows."""
+    first = draw(st.sampled_from([1, 1, 1, 0]))
+    ending = draw(st.sampled_from(["\n", "\n", "\r\n", " \n"]))
+    blank = draw(st.sampled_from([" ", " ", "\t", " \v\f"]))
+    named = draw(st.integers(0, 5)) > 0
+    plain = st.one_of(
+        st.integers(-99, 99).map(str),
+        st.floats(-1e6, 1e6, width=32).map(repr),
+        st.sampled_from(NUMBERS[:20]),
+    )
+    document = st.tuples(
+        st.sampled_from(["0", "1", "2", "4", "0.5", "1e-3", "0.12345678901234567"]),
+        st.dictionaries(st.integers(first, 12), plain, min_size=1, max_size=5),
+        st.sampled_from(["", "", *(f"#{remark}" for remark in REMARKS[:6])]),
+    )
+    lines = []
+    for qid, size in enumerate(draw(st.lists(st.integers(1, 3), min_size=1, max_size=4)), 1):
+        for label, features, remark in draw(st.lists(document, min_size=size, max_size=size)):
+            pairs = [f"{feature}:{value}" for feature, value in features.items()]
+            lines.append(blank.join([label, *([f"qid:{qid}"] if named else []), *pairs, remark]))
+    text = ending.join(lines) + draw(st.sampled_from([ending, ""]))
+    return text.encode()
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A damaged file and how to read it."""
+
+    data: bytes
+    sizes: bytes | None
+    options: dict[str, Any]
+    block: int
+    piece: int
+    written: bool = False  # and read again
+
+
+def mutant(rng: random.Random, files: list[bytes]) -> Mutant:
+    data = rng.choice(OWN_FILES if rng.random() < 0.08 else files)
+    sizes = None
+    if b"qid:" not in data or rng.random() < 0.05:
+        sizes = b"%d\n" * 2 % (rng.randrange(1, 4), rng.randrange(1, 4))
+        if rng.random() < 0.8:
+            sizes = b"%d\n" % len(data.splitlines())
+        if rng.random() < 0.2:
+            sizes = _damage(rng, sizes, files)
+    if rng.random() < 0.06:
+        data = b"#rankinite " + rng.choice(HEADERS).encode() + b"\n" + data
+    for _ in range(rng.choice([0, 1, 1, 1, 1, 2, 4])):
+        data = _damage(rng, data, files)
+    if rng.random() < 0.15:
+        data = _compressed(rng, data)
+    options: dict[str, Any] = {
+        "n_features": rng.choice([None, None, None, None, 3, 12, 20]),
+        "comments": rng.random() < 0.85,
+        "group": rng.random() < 0.2,
+    }
+    block = rng.choice([1, 7, 16, 64, 200, 4096])
+    piece = rng.choice([1, 8, 50, 4096])
+    return Mutant(data, sizes, options, block, piece, written=rng.random() < 0.1)
+
+
+def _compressed(rng: random.Random, data: bytes) -> bytes:
+    cut = rng.randrange(len(data) + 1)
+    members = [data[:cut], data[cut:]] if rng.random() < 0.3 else [data]
+    packed = b"".join(gzip.compress(member, mtime=0) for member in members)
+    if rng.random() < 0.4:
+        packed = rng.choice([_replace_byte, _flip_bit, _truncate, _insert])(rng, packed)
+    return packed
+
+
+def _damage(rng: random.Random, data: bytes, files: list[bytes]) -> bytes:
+    if not data:
+        return data
+    if rng.random() < 0.08:
+        other = rng.choice(files)
+        return data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other)) :]
+    return rng.choice(DAMAGES)(rng, data)
+
+
+def _flip_bit(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+
+
+def _replace_byte(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([rng.choice(BYTES)]) + data[at + 1 :]
+
+
+def _insert(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + bytes(rng.choices(BYTES, k=rng.choice([1, 1, 2, 30]))) + data[at:]
+
+
+def _delete(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
+    return data[:at] + data[at + rng.choice([1, 1, 2, 10]) :]
+
+
+def _truncate(rng: random.Random, data: bytes) -> bytes:
+    return data[: rng.randrange(len(data) + 1)]
+
+
+def _random_bytes(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
+    return data[:at] + rng.randbytes(rng.randrange(1, 9)) + data[at:]
+
+
+def _parts(rng: random.Random, data: bytes, separator: bytes) -> bytes:
+    """Swap, double or drop tokens or lines; what separates them stays."""
+    parts = re.split(b"(" + separator + b")", data)
+    i, j = rng.randrange(len(parts)), rng.randrange(len(parts))
+    action = rng.randrange(3)
+    if action == 0:
+        parts[i], parts[j] = parts[j], parts[i]
+    elif action == 1:
+        parts[i:i] = parts[j : j + 2]
+    else:
+        del parts[i : i + 2]
+    return b"".join(parts)
+
+
+def _tokens(rng: random.Random, data: bytes) -> bytes:
+    return _parts(rng, data, rb"[ \t]")
+
+
+def _whole_lines(rng: random.Random, data: bytes) -> bytes:
+    return _parts(rng, data, rb"\n")
+
+
+def _odd(pattern: bytes, texts: Any) -> Any:
+    def change(rng: random.Random, data: bytes) -> bytes:
+        places = list(re.finditer(pattern, data))
+        if not places:
+            return data
+        place = rng.choice(places)
+        return data[: place.start(1)] + rng.choice(texts).encode() + data[place.end(1) :]
+
+    return change
+
+
+DAMAGES = (
+    *(_flip_bit, _replace_byte, _insert, _delete, _truncate, _random_bytes, _tokens, _whole_lines),
+    _odd(rb":([^ \t\n]*)", NUMBERS),
+    _odd(rb"^([^ \n]*)", NUMBERS),
+    _odd(rb"\s(\d*):", WHOLES),
+    _odd(rb"qid:(\S*)", WHOLES),
+    _odd(rb"([#\n])", [f"#{remark}\n" for remark in REMARKS]),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@pytest.fixture(scope="module")
+def little_memory() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read, "available_memory", lambda: FREE)
+        yield patch
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+
+
+@pytest.fixture(scope="module")
+def counts() -> Iterator[Counter[str]]:
+    tried: Counter[str] = Counter()
+    yield tried
+    logging.getLogger(__name__).warning("%d files: %s", tried.total(), dict(tried))
+    assert min(tried["read"], tried["refused"]) > tried.total() / 10
+
+
+def _sizes(data: bytes) -> bytes | None:
+    return None if b"qid:" in data else b"%d\n" % len(data.splitlines())
+
+
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@given(data=valid_files())
+def test_valid_files_are_read(folder: Path, data: bytes) -> None:
+    assert _verdict(folder, Mutant(data, _sizes(data), {}, 0, 0)) == "read"
+
+
+@settings(
+    max_examples=-(-FILES // MUTANTS),
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],  # a shrunk seed is no simpler; the message shows the file
+    derandomize=FILES <= 2000,
+    suppress_health_check=list(HealthCheck),
+)
+@given(files=st.lists(valid_files(), min_size=2, max_size=2), seed=st.integers(0, 2**32))
+def test_reader_and_twin_agree_on_damaged_files(
+    folder: Path,
+    little_memory: pytest.MonkeyPatch,
+    counts: Counter[str],
+    files: list[bytes],
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    # Starting threads takes longer than reading such a file: one set in ten is enough.
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if rng.random() < 0.1 else 1)
+    for _ in range(MUTANTS):
+        one = mutant(rng, files)
+        little_memory.setattr(stream, "BLOCK", one.block)
+        little_memory.setattr(read, "SMALLEST_BLOCK", one.piece)
+        try:
+            counts[_verdict(folder, one)] += 1
+        except Exception as problem:
+            raise AssertionError(f"{one}") from problem
+
+
+def _verdict(folder: Path, one: Mutant) -> str:
+    """Read a file with both readers, compare, and say what became of it."""
+    path = folder / "data.txt"
+    path.write_bytes(one.data)
+    beside = path.with_name("data.txt.query")
+    beside.unlink(missing_ok=True)
+    if one.sizes is not None:
+        beside.write_bytes(one.sizes)
+    expected = naive_svmlight.read(one.data, sizes=one.sizes, **one.options)
+    try:
+        found = read_svmlight(path, **one.options)
+    except RankiniteError as error:
+        assert not isinstance(expected, naive_svmlight.Content) or expected.width > SURELY_FITS
+        _check_place(error, expected)
+        return "refused"
+    assert isinstance(expected, naive_svmlight.Content)
+    assert expected.width < SURELY_TOO_LARGE
+    naive_svmlight.assert_same(found, expected)
+    if one.written:
+        write_svmlight(found, path)
+        assert read_svmlight(path).equals(found)
+    return "read"
+
+
+def _check_place(error: RankiniteError, expected: Any) -> None:
+    """The first bad line is blamed, unless an earlier one has a feature too many."""
+    assert isinstance(error, FileFormatError)
+    assert str(error).startswith(f"{error.path}:")
+    if isinstance(expected, naive_svmlight.Refused) and expected.line is not None:
+        early = ("compressed file", "n_features is", "a matrix of")
+        if any(words in error.problem for words in early):
+            assert error.line is None or error.line <= expected.line
+        else:
+            assert error.line == expected.line

@@ -1,0 +1,104 @@
+"""The slow, obvious twins of lambda gradients: two documents really change places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from rankinite.measures import Measure
+from tests.naive import measures as naive
+
+
+def lambdas(
+    measure: Measure | None,
+    scores: Sequence[float],
+    labels: Sequence[float],
+    top_grade: float,
+    *,
+    ranking: Sequence[int] | None = None,
+    truncation: int | None = None,
+    normalise: str = "none",
+    gain_only: bool = False,
+) -> tuple[list[float], list[float]]:
+    """Return lambda and weight of each document of a query; RankNet's if the measure is None.
+
+    ``ranking`` gives the documents from the first rank to the last; by default that of the
+    scores, which must then differ.
+    """
+    lam, weight, sizes = [0.0] * len(scores), [0.0] * len(scores), []
+    ranking = naive.sort_descending(scores) if ranking is None else ranking
+    labelled = {s for s, label in zip(scores, labels, strict=True) if not math.isnan(label)}
+    for i, j, change in pairs(measure, labels, top_grade, ranking, truncation, gain_only):
+        if normalise == "distance" and len(labelled) > 1:
+            change /= 0.01 + abs(scores[i] - scores[j])
+        rho = sigmoid(scores[j] - scores[i])
+        lam[i] += change * rho
+        lam[j] -= change * rho
+        weight[i] += change * rho * sigmoid(scores[i] - scores[j])
+        weight[j] += change * rho * sigmoid(scores[i] - scores[j])
+        sizes.append(change * rho)
+    factor = normaliser(normalise, lam, 2.0 * math.fsum(sizes))
+    return [factor * number for number in lam], [factor * number for number in weight]
+
+
+def pairs(
+    measure: Measure | None,
+    labels: Sequence[float],
+    top_grade: float,
+    ranking: Sequence[int],
+    truncation: int | None = None,
+    gain_only: bool = False,
+) -> Iterator[tuple[int, int, float]]:
+    """Go through pairs: the better document, the worse, what swapping them changes."""
+    for u, v in combinations(range(len(ranking)), 2):
+        i, j = ranking[u], ranking[v]
+        if math.isnan(labels[i]) or math.isnan(labels[j]):
+            continue
+        if truncation is not None and u >= truncation:
+            continue
+        value_i, value_j = (worth(measure, labels[k], top_grade) for k in (i, j))
+        if value_i == value_j:
+            continue
+        change = swap(measure, labels, top_grade, ranking, u, v)
+        if gain_only and change < 0.0:
+            continue
+        yield (i, j, abs(change)) if value_i > value_j else (j, i, abs(change))
+
+
+def swap(
+    measure: Measure | None,
+    labels: Sequence[float],
+    top_grade: float,
+    ranking: Sequence[int],
+    u: int,
+    v: int,
+) -> float:
+    """Return how much the measure rises if the documents at two ranks change places."""
+    if measure is None:
+        return 1.0
+    ranked = [0.0 if math.isnan(labels[k]) else labels[k] for k in ranking]
+    before = naive.strict_value(measure, ranked, top_grade)
+    ranked[u], ranked[v] = ranked[v], ranked[u]
+    return naive.strict_value(measure, ranked, top_grade) - before
+
+
+def worth(measure: Measure | None, label: float, top_grade: float) -> float:
+    """Return the label as the measure sees it."""
+    return label if measure is None else naive.document_value(measure, label, top_grade)
+
+
+def sigmoid(x: float) -> float:
+    """Return 1 / (1 + exp(-x)) for any x."""
+    return 1.0 / (1.0 + math.exp(-x)) if x > -700.0 else 0.0
+
+
+def normaliser(normalise: str, lam: Sequence[float], total: float) -> float:
+    """Return what a query's lambdas and weights are multiplied by."""
+    if normalise == "deviation":
+        mean = math.fsum(lam) / len(lam)
+        deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in lam) / len(lam))
+        return 1.0 / deviation if deviation > 0.0 else 0.0
+    if normalise == "distance" and total > 0.0:
+        return math.log2(1.0 + total) / total
+    return 1.0
