@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rankinite.objectives.lambdas import Lambdas
 from rankinite.objectives.objective import Targets
+from rankinite.objectives.pairwise import Lambdas
 from shapes import TOP_GRADE, Shape
 from training.settings import Settings
 from verdicts import Results, in_turns, per_call, print_times
