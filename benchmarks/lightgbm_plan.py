@@ -92,10 +92,10 @@ class LightGBMFit:
         if work.samples is not None:
             train = rk.augment(train, work.samples.fraction, work.samples.times)
         parameters = _parameters(work)
-        own, other = _datasets(bench, train, valid, work, parameters)
+        dataset, other = _datasets(bench, train, valid, work, parameters)
         model = lgb.train(
             parameters,
-            own,
+            dataset,
             work.parameters["n_trees"],
             [other],
             callbacks=[lgb.early_stopping(work.parameters["n_trees"], verbose=False)],
@@ -156,15 +156,15 @@ def _datasets(
     """
     if work.features is not None:
         added = np.load(bench.folder.unit(work.features) / ADDED)
-        own = _of_matrix(train, np.hstack([train.X, added[train.rows]]), work, parameters, None)
+        dataset = _of_matrix(train, np.hstack([train.X, added[train.rows]]), work, parameters, None)
         wide = np.hstack([valid.X, added[valid.rows]])
-        return own, _of_matrix(valid, wide, work, parameters, own)
+        return dataset, _of_matrix(valid, wide, work, parameters, dataset)
     shared = lgb.Dataset(str(bench.folder.path / BINNED), params=dict(parameters)).construct()
     if work.samples is None:
-        own = _of_rows(shared, train, work, parameters)
+        dataset = _of_rows(shared, train, work, parameters)
     else:
-        own = _of_matrix(train, train.X, work, parameters, shared)
-    return own, _of_rows(shared, valid, work, parameters)
+        dataset = _of_matrix(train, train.X, work, parameters, shared)
+    return dataset, _of_rows(shared, valid, work, parameters)
 
 
 def _of_rows(
@@ -248,8 +248,8 @@ class LightGBMScore:
         if not (folder / BOOSTER).exists():
             return rk.load_model(folder / MODEL).predict(data)
         booster = lgb.Booster(model_file=folder / BOOSTER)
-        found: Floats = booster.predict(X, num_threads=_threads())
-        return found
+        scores: Floats = booster.predict(X, num_threads=_threads())
+        return scores
 
 
 class _Translation:

@@ -51,19 +51,19 @@ def main() -> int:
     times |= {f"PyTorch, {n} threads": [] for n in theirs}
     for _ in range(chosen.turns):
         times["rankinite"].append(_timed(ours, order))
-        for n, one in theirs.items():
-            times[f"PyTorch, {n} threads"].append(_timed(one, order))
+        for n, peer in theirs.items():
+            times[f"PyTorch, {n} threads"].append(_timed(peer, order))
     for name, seconds in times.items():
-        shown = ", ".join(f"{one:.2f}" for one in seconds)
+        shown = ", ".join(f"{second:.2f}" for second in seconds)
         print(f"{name:20} {min(seconds):7.2f} s an epoch ({shown})")
     best = min(min(seconds) for name, seconds in times.items() if name != "rankinite")
     print(f"ratio: {min(times['rankinite']) / best:.3f} (must 0.5, goal 0.2)")
     return 0
 
 
-def _timed(one: Any, order: np.ndarray) -> float:
+def _timed(peer: Any, order: np.ndarray) -> float:
     begin = time.perf_counter()
-    one.epoch(order)
+    peer.epoch(order)
     return time.perf_counter() - begin
 
 

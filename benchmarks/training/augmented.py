@@ -77,9 +77,9 @@ def _clocked(owner: Any, name: str) -> Iterator[list[float]]:
 
     def timed(*args: Any, **options: Any) -> Any:
         start = time.perf_counter()
-        found = original(*args, **options)
+        result = original(*args, **options)
         times.append(time.perf_counter() - start)
-        return found
+        return result
 
     setattr(owner, name, timed)
     try:
