@@ -25,7 +25,7 @@ def run(settings: Settings, results: Results) -> None:
     sets = lightgbm_sets(Arrays.of(train), Arrays.of(valid), settings.threads)
     dense = Arrays.of(train)
     own = rk.RankingData(dense.X, dense.y, group_sizes=dense.sizes, top_grade=2)
-    binned = rk.BinnedData.make(own.base, own.feature_names)
+    binned = rk.BinnedData.make(own.matrix, own.feature_names)
     task = replace(settings.task(15, TRUNCATION, LONGER), learning_rate=0.05)
     rivals: dict[str, Any] = {
         "ours": Ours(own, valid, binned, task),
