@@ -77,13 +77,13 @@ class Ours:
         from rankinite.objectives.objective import Targets
         from rankinite.objectives.pairwise import Lambdas
 
-        inputs = Standardiser.fit(data.base, None, data.n_docs)
+        inputs = Standardiser.fit(data.matrix, None, data.n_docs)
         self.net = Net.draw(inputs, [chosen.hidden], generator(0, "weights"))
         self.plan = Lambdas("NDCG").prepare(
             Targets({None: data.y}, data.offsets, data.top_grade, seed=0)
         )
         self.teacher = Teacher(
-            self.net, data.base, None, data.offsets, self.plan, np.zeros(data.n_docs), 1
+            self.net, data.matrix, None, data.offsets, self.plan, np.zeros(data.n_docs), 1
         )
         self.weights = self.net.packed()
         adam = chosen.optimiser == "adam"

@@ -27,7 +27,7 @@ def run(settings: Settings, results: Results) -> None:
         train, valid = settings.simulate(shape)
         sets = lightgbm_sets(train, valid, settings.threads)
         ours = (train.data(), valid.data())
-        binned = rk.BinnedData.make(ours[0].base, ours[0].feature_names)
+        binned = rk.BinnedData.make(ours[0].matrix, ours[0].feature_names)
         for n_leaves in settings.leaves:
             rivals = _rivals(settings, n_leaves, ours, binned, sets)
             rivals |= _other_peers(settings, n_leaves, train, valid)

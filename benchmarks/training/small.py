@@ -25,7 +25,7 @@ def run(settings: Settings, results: Results) -> None:
     sets = lightgbm_sets(Arrays.of(train), Arrays.of(valid), settings.threads)
     dense = Arrays.of(train)
     data = rk.RankingData(dense.X, dense.y, group_sizes=dense.sizes, top_grade=2)
-    binned = rk.BinnedData.make(data.base, data.feature_names)
+    binned = rk.BinnedData.make(data.matrix, data.feature_names)
     task = replace(settings.task(15, TRUNCATION, LONGER), learning_rate=0.05)
     rivals: dict[str, Any] = {
         "ours": Ours(data, valid, binned, task),

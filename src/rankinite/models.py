@@ -9,12 +9,8 @@ from typing import Any
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
-from rankinite.ensembles.average import Average
-from rankinite.ensembles.best_mix import BestMix
-from rankinite.ensembles.ensemble import INNER, MEMBERS, Ensemble
-from rankinite.ensembles.interpolation import Interpolation
-from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.ensembles.stacked import Stacked
+from rankinite.ensembles.ensemble import INNER, MEMBERS
+from rankinite.ensembles.registry import COMPOSED
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
@@ -25,14 +21,6 @@ from rankinite.rankers.ranker import Ranker
 
 RANKERS: Mapping[str, type[Learner]] = {
     ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank, LambdaRank)
-}
-COMBINATIONS: Mapping[str, type[Ensemble]] = {
-    combination.__name__: combination for combination in (Average, BestMix, Interpolation, Stacked)
-}
-# Rankers that are made of others, which stand in the same file.
-COMPOSED: Mapping[str, type[Ensemble] | type[WithScoreFeatures]] = {
-    **COMBINATIONS,
-    WithScoreFeatures.__name__: WithScoreFeatures,
 }
 BASE = "base"
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
@@ -75,12 +63,12 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         base = _ranker_of(_inner(content, BASE, content.manifest[BASE]), depth + 1)
     if kind in COMPOSED:
         own = _without(content, (f"{MEMBERS}.", f"{INNER}."))
-        return COMPOSED[kind]._from_content(own, base, _parts(content, depth))
+        return COMPOSED[kind]._from_content(own, base, _members(content, depth))
     return RANKERS[kind]._from_content(_without(content, (f"{BASE}.",)), base)
 
 
-def _parts(content: Content, depth: int) -> dict[str, Ranker]:
-    """Return the rankers within another, by the prefix of their arrays."""
+def _members(content: Content, depth: int) -> dict[str, Ranker]:
+    """Return the rankers inside another, by the prefix of their arrays."""
     members = content.manifest.get(MEMBERS)
     if not isinstance(members, list):
         raise ModelFileError("the manifest of the file is not understood: it lists no members")

@@ -188,7 +188,10 @@ def test_columns_of_foreign_parquet_files_can_be_named(call):
         (["data", "simulate", "polynomials", "--out", "o", "--size", "inf"], "--size must be"),
         (["data", "simulate", "polynomials", "--out", "o", "--size", "0"], "--size must be"),
         (["data", "describe", "data.parquet", "--labels", ""], "has an empty name"),
-        (["data", "describe", "x.txt", "--qid-column", "q"], "names a column of Parquet files"),
+        (
+            ["data", "describe", "x.txt", "--qid-column", "q"],
+            "qid is an option of Parquet files, and x.txt is text",
+        ),
         (["evaluate", "data.parquet", "--feature", "x"], "the features are 'bm25', 'clicks'"),
         (["evaluate", "data.parquet", "--feature", "bm25", "-m", "ERR[c]"], "--labels c"),
     ],

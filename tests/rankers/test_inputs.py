@@ -259,7 +259,7 @@ def test_validation_sets_that_are_refused(valid, error, sentence):
 
 
 def test_a_validation_set_without_queries():
-    empty = TRAIN._with(
+    empty = TRAIN.replace(
         rows=np.zeros(0, np.int64), y=np.zeros(0), offsets=np.zeros(1, np.int64), qids=QID[:0]
     )
     message = refused(rk.DataError, lambda: rk.LambdaMART(**SMALL).fit(TRAIN, valid=empty))

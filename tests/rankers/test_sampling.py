@@ -101,7 +101,7 @@ def test_a_tree_learns_from_the_queries_that_were_drawn_only():
     )
     assert drawn.sum() == 5
     other = np.where(np.repeat(drawn, data.sizes), data.y, data.top_grade - data.y)
-    changed = data._with(y=other)
+    changed = data.replace(y=other)
     settings = {"n_trees": 1, "n_leaves": 5, "min_docs_in_leaf": 2, "random_state": 5}
     ours, theirs = (rk.LambdaMART(**settings).fit(d).predict(data) for d in (data, changed))
     assert len(np.unique(ours)) > 2

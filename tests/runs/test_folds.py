@@ -47,6 +47,6 @@ def test_what_is_left_out_is_never_seen(stage):
 
 def test_cuts_share_the_matrix():
     train, valid = Cut(FIRST, Fold(0, 10), Fold(1, 5)).pair(DATA)
-    assert train.base is DATA.base
-    assert valid.base is DATA.base
+    assert train.matrix is DATA.matrix
+    assert valid.matrix is DATA.matrix
     assert np.array_equal(train.X, DATA.X[train.rows])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankinite.cli.options import load_ranker, refuse_narrow_text
-from rankinite.core.errors import DataError, FileFormatError, UsageError
+from rankinite.core.errors import FileFormatError, UsageError
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
@@ -102,15 +102,3 @@ def _is_model(path: Path) -> bool:
         return path.suffix == MODEL_ENDING
     with path.open("rb") as file:
         return file.read(len(MODEL_BEGIN)) == MODEL_BEGIN
-
-
-def refuse_samples(command: str, data: RankingData) -> None:
-    """Refuse samples of queries: they share documents, and tests take queries for independent."""
-    from rankinite.data.samples import first_sample
-
-    sample = first_sample(data.qids)
-    if sample is not None:
-        raise DataError(
-            f"{command}: the data hold samples, such as {sample!r}, which p-values would take for "
-            "independent queries; leave them out (rankinite data convert --originals)"
-        )

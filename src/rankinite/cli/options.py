@@ -16,7 +16,7 @@ from rankinite.cli.searching import Searching
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.format import some_of
-from rankinite.data.formats import Format, format_of
+from rankinite.data.formats import FormatName, format_of
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -56,7 +56,7 @@ Missing = Annotated[
     Literal["refuse", "last"], typer.Option(help="What to do with documents that a TREC run lacks.")
 ]
 SameFormat = Annotated[
-    Format | None,
+    FormatName | None,
     typer.Option("--format", help="The file format. (Default: that of the data set.)"),
 ]
 DropSingleLabel = Annotated[
@@ -192,9 +192,10 @@ def load_ranker(path: Path) -> Learner | Ensemble:
 def refuse_narrow_text(
     path: Path, data: RankingData, expected: Sequence[str], known: str = ""
 ) -> None:
-    """Refuse a text file that lacks the last features, which may just be zero everywhere."""
+    """Explain what to do with a text file that lacks the last features: they may be all 0."""
     names = data.feature_names
-    if format_of(path) != "parquet" and tuple(expected[: len(names)]) == names != tuple(expected):
+    may_lack = "n_features" in format_of(path).options
+    if may_lack and tuple(expected[: len(names)]) == names != tuple(expected):
         raise DataError(
             f"{path}: lacks the features {some_of(expected[len(names) :])}{known}; if they are 0 "
             f"all over and were left out, say --n-features {len(expected)}"

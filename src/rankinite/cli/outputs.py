@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
-from rankinite.data.formats import Format
+from rankinite.data.formats import FormatName
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
 
 
 def folder_targets(
-    command: str, sources: Sequence[Path], out: Path, suffix: Format | None
+    command: str, sources: Sequence[Path], out: Path, suffix: FormatName | None
 ) -> list[Path]:
     """Return a file in a folder for every source: its name, with the ending of another format."""
     targets = [out / target_name(source, suffix) for source in sources]
@@ -25,7 +25,7 @@ def folder_targets(
     return targets
 
 
-def target_name(source: Path, suffix: Format | None) -> str:
+def target_name(source: Path, suffix: FormatName | None) -> str:
     """Return the name of the file that is made of a source.
 
     Examples

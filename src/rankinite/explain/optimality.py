@@ -15,8 +15,8 @@ from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.stats.optimality import (
     STEPS,
-    Moves,
     Optimality,
+    Perturbations,
     SingleWeights,
     local_optimality,
     single_weights,
@@ -128,7 +128,7 @@ def panel_of(tested: Tested, title: str) -> Panel:
     return Panel(title, "Step", tested.measure, lines)
 
 
-def row_of(moves: Moves) -> tuple[str, ...]:
+def row_of(moves: Perturbations) -> tuple[str, ...]:
     """Return the start, how many there are, how many rise and tie, and the largest change."""
     worst = moves.worst
     return (

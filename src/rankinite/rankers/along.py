@@ -28,7 +28,7 @@ class AlongNet:
     """
 
     def __init__(self, net: Net, data: RankingData, measure: Measure, start: Floats) -> None:
-        self._shifts = Shifts(net, data.base, data.rows, start)
+        self._shifts = Shifts(net, data.matrix, data.rows, start)
         self._watched = Watched(data, [measure], start[np.newaxis])
         self._measure = str(measure)
 

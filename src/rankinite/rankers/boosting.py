@@ -42,7 +42,7 @@ class Placed:
     def __init__(self, watched: Watched, binned: BinnedData) -> None:
         self.watched = watched
         rows = EVERY_ROW if watched.data.rows is None else watched.data.rows
-        self.columns = binned.columns_of(watched.data.base, rows)
+        self.columns = binned.columns_of(watched.data.matrix, rows)
         self.scores = watched.start.copy()
         self.leaves: NDArray[np.generic] | None = None
 

@@ -112,7 +112,7 @@ def digest_of(sets: Mapping[str, RankingData], arrays: Sequence[Any]) -> str:
     digest = hashlib.sha256()
     for name, data in sets.items():
         digest.update(f"{name}|{data.top_grade!r}|".encode())
-        _add(digest, data.base, data.rows, data.y, data.offsets, data.origins, data.query_weight)
+        _add(digest, data.matrix, data.rows, data.y, data.offsets, data.origins, data.query_weight)
         for source in sorted(data.labels):
             digest.update(source.encode())
             _add(digest, data.labels[source])

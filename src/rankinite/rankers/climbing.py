@@ -200,7 +200,7 @@ class Climb:
         Those that the teacher has are of the weights when it last came by.
         """
         net = self.net.with_packed(self.state.weights)
-        return net.add_to(self._start.copy(), self._data.base, self._data.rows)[np.newaxis]
+        return net.add_to(self._start.copy(), self._data.matrix, self._data.rows)[np.newaxis]
 
     def to_content(self) -> Content:
         """Return the state, and the history until then."""
@@ -315,7 +315,7 @@ class Climb:
         net = self.net.with_packed(weights)
         values = {}
         for name, found in self.watched.items():
-            scores = net.add_to(found.start[0].copy(), found.data.base, found.data.rows)
+            scores = net.add_to(found.start[0].copy(), found.data.matrix, found.data.rows)
             # No query of the training set may count, and then it is worth nothing.
             values[name] = {m: float(np.nan_to_num(v)) for m, v in found.measure(scores).items()}
         return values

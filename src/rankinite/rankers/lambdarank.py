@@ -16,7 +16,7 @@ from rankinite.core.params import Constraint, Either, OneOf, Real, Whole
 from rankinite.core.progress import Progress
 from rankinite.core.random import generator
 from rankinite.core.types import Floats
-from rankinite.data.checks import data_set
+from rankinite.data.checks import require_data_set
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.text import parse_measures
 from rankinite.nets.epochs import Teacher
@@ -278,7 +278,7 @@ class LambdaRank(Learner):
         start = np.ascontiguousarray(beginning.scores[0])
         teacher = Teacher(
             net,
-            data.base,
+            data.matrix,
             data.rows,
             data.offsets,
             beginning.gradients,
@@ -295,7 +295,7 @@ class LambdaRank(Learner):
     def _first_net(self, data: RankingData, seed: int, begin_with: LambdaRank | None) -> Net:
         """Return the net before the first epoch."""
         if begin_with is None:
-            inputs = Standardiser.fit(data.base, data.rows, data.n_docs)
+            inputs = Standardiser.fit(data.matrix, data.rows, data.n_docs)
             return Net.draw(inputs, self._sizes(), generator(seed, "weights", 0))
         if not isinstance(begin_with, LambdaRank):
             raise UsageError(
@@ -353,7 +353,7 @@ class LambdaRank(Learner):
         >>> along.n_weights
         5
         """
-        data_set(f"{self._name}.along", X)
+        require_data_set(f"{self._name}.along", X)
         chosen = self._measures()[:1] if measure is None else parse_measures(measure)
         if len(chosen) != 1:
             raise UsageError(

@@ -129,7 +129,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         if isinstance(X, RankingData):
             check_features(self._name, X.feature_names, self.feature_names_)
-            return X.base, X.rows
+            return X.matrix, X.rows
         matrix, names = feature_matrix(self._name, X)
         if names is not None and not self._was_nameless(names):
             check_features(self._name, names, self.feature_names_)

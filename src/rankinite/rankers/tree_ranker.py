@@ -267,9 +267,9 @@ def _binned(
         if len(used) == data.n_docs and (rows == np.arange(data.n_docs)).all():
             rows = None
     made = BinnedData.make(
-        data.base,
+        data.matrix,
         data.feature_names,
-        rows=used if len(used) < len(data.base) else EVERY_ROW,
+        rows=used if len(used) < len(data.matrix) else EVERY_ROW,
         docs=_docs_that_count(data, weights),
         most_bins=most_bins,
         seed=seed,
@@ -279,10 +279,10 @@ def _binned(
 
 def _check_binned(owner: str, given: BinnedData, data: RankingData) -> None:
     check_features(f"{owner} with binned", given.feature_names, data.feature_names)
-    if given.n_rows != len(data.base):
+    if given.n_rows != len(data.matrix):
         raise UsageError(
             f"{owner}: binned has {given.n_rows} rows, and the matrix of the data set has "
-            f"{len(data.base)}; make it of the set that this one was cut from"
+            f"{len(data.matrix)}; make it of the set that this one was cut from"
         )
 
 

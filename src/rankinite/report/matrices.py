@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rankinite.evaluation.comparison import Comparison
 from rankinite.runs.ensemble_comparison import LEVEL
 from rankinite.runs.tables import NOTHING, p_text
-from rankinite.stats.kendall import Likeness
+from rankinite.stats.kendall import RankCorrelation
 
 # Shades of the lowest and the highest tau: dark letters stay readable on the latter.
 LIGHTEST, DARKEST = 0.03, 0.6
@@ -47,7 +47,7 @@ class Matrix:
         return len(self.names) * (len(self.names) - 1) // 2
 
 
-def heat_map(likeness: Likeness) -> Matrix | None:
+def heat_map(likeness: RankCorrelation) -> Matrix | None:
     """Return how alike every two members rank; None for a single member."""
     names, tau = likeness.names, likeness.tau.tolist()
     if len(names) < 2:

@@ -24,7 +24,7 @@ from rankinite.runs.tables import (
     short_form,
     subsets_sheet,
 )
-from rankinite.stats.kendall import likeness_of
+from rankinite.stats.kendall import rank_correlation
 
 
 def page_of(template: str, content: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def _of_data(results: Results) -> dict[str, Any]:
 
 def _of_models(results: Results, contest: Contest) -> dict[str, Any]:
     models = results.recipe.models
-    likeness = likeness_of(contest.scores, contest.data.offsets)
+    likeness = rank_correlation(contest.scores, contest.data.offsets)
     return {
         "members": members_sheet(results),
         "best": results.selection.best_member,

@@ -88,10 +88,10 @@ class Bench:
         models = [self.model(key, scoring) for key in fits]
         ranker: Ranker = models[0]
         if len(models) > 1:
-            ranker = Average.made_of({str(k): one for k, one in enumerate(models, 1)})
+            ranker = Average.from_members({str(k): one for k, one in enumerate(models, 1)})
         if scorer is None:
             return ranker
-        return WithScoreFeatures.made_of(self.model(scorer, {}), ranker)
+        return WithScoreFeatures.from_fitted(self.model(scorer, {}), ranker)
 
     def scores(self, key: str) -> Floats:
         """Return the scores that a unit has made."""

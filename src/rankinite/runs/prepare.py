@@ -128,7 +128,7 @@ def with_top_grade(recipe: Recipe, data: RankingData) -> RankingData:
     """Return a data set with the top grade that the recipe says, if it says one."""
     if recipe.top_grade is None or recipe.top_grade == data.top_grade:
         return data
-    return data._with(top_grade=checks.grade(recipe.top_grade, data.y))
+    return data.replace(top_grade=checks.top_grade(recipe.top_grade, data.y))
 
 
 def refuse_samples(name: str, data: RankingData) -> None:

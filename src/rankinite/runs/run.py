@@ -286,7 +286,9 @@ class _Running:
             read_spread(self.bench, self.plan.spread(member).key) for member in members.values()
         ]
         means, scales = (np.array(column) for column in zip(*spreads, strict=True))
-        return Average.made_of({name: models[name] for name in members}, means=means, scales=scales)
+        return Average.from_members(
+            {name: models[name] for name in members}, means=means, scales=scales
+        )
 
     def _outcome(self, name: str, members: Mapping[str, Member], ensemble: Average) -> Outcome:
         data = self.sets[name]

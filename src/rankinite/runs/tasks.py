@@ -20,7 +20,7 @@ from rankinite.core.types import Floats32
 from rankinite.core.version import __version__
 from rankinite.data.augment import augment
 from rankinite.data.concat import rows_of
-from rankinite.data.memmap import beside
+from rankinite.data.memmap import names_file
 from rankinite.ensembles.ensemble import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
 from rankinite.models import RANKERS
@@ -156,8 +156,8 @@ class GatherScores:
         added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
         added[rows] = score_features(scores[rows], inside.offsets)
         save_array(into / ADDED, added)
-        write_json(beside(into / WIDE), list(FEATURE_NAMES))
-        _save_beside(into / WIDE, data.base, added)
+        write_json(names_file(into / WIDE), list(FEATURE_NAMES))
+        _save_beside(into / WIDE, data.matrix, added)
         return HowWell(f"{len(rows):,} documents")
 
 

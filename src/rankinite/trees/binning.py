@@ -209,7 +209,7 @@ class BinnedData:
         most_bins, seed
             As in `make`.
         """
-        return cls.make(data.base, data.feature_names, most_bins=most_bins, seed=seed)
+        return cls.make(data.matrix, data.feature_names, most_bins=most_bins, seed=seed)
 
     def append(self, X: NDArray[np.float32], feature_names: Sequence[str]) -> BinnedData:
         """Return the same rows with more features, such as the scores of other rankers.
