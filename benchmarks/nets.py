@@ -72,7 +72,7 @@ class Ours:
 
     def __init__(self, data: Any, chosen: argparse.Namespace) -> None:
         from rankinite.core.random import generator
-        from rankinite.nets.epochs import Moments, Teacher
+        from rankinite.nets.epochs import AdamState, EpochRunner
         from rankinite.nets.net import Net, Standardiser
         from rankinite.objectives.objective import Targets
         from rankinite.objectives.pairwise import Lambdas
@@ -82,17 +82,17 @@ class Ours:
         self.plan = Lambdas("NDCG").prepare(
             Targets({None: data.y}, data.offsets, data.top_grade, seed=0)
         )
-        self.teacher = Teacher(
+        self.runner = EpochRunner(
             self.net, data.matrix, None, data.offsets, self.plan, np.zeros(data.n_docs), 1
         )
         self.weights = self.net.packed()
         adam = chosen.optimiser == "adam"
-        self.moments = Moments.begin(len(self.weights)) if adam else Moments.none()
+        self.adam = AdamState.zeros(len(self.weights)) if adam else AdamState.empty()
         self.rate = chosen.rate
 
     def epoch(self, order: np.ndarray) -> None:
         """Go through the queries once."""
-        self.moments = self.teacher.epoch(order, 0, self.weights, self.moments, self.rate)
+        self.adam = self.runner.run(order, 0, self.weights, self.adam, self.rate)
 
 
 class Theirs:

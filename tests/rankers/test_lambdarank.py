@@ -172,9 +172,9 @@ def test_weights_that_run_away_are_drawn_anew_and_told(caplog):
 
 def test_an_interrupt_while_weights_are_drawn_anew_leaves_no_trace(monkeypatch):
     """The fourth epoch runs away; Ctrl-C comes while it is done again."""
-    from rankinite.nets.epochs import Teacher
+    from rankinite.nets.epochs import EpochRunner
 
-    epoch = Teacher.epoch
+    epoch = EpochRunner.run
 
     def running_away(interrupted):
         calls = []
@@ -190,12 +190,12 @@ def test_an_interrupt_while_weights_are_drawn_anew_leaves_no_trace(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(Teacher, "epoch", running_away(False))
+    monkeypatch.setattr(EpochRunner, "run", running_away(False))
     undisturbed = bytes_of(net(n_epochs=6).fit(TRAIN, valid=VALID))
-    monkeypatch.setattr(Teacher, "epoch", running_away(True))
+    monkeypatch.setattr(EpochRunner, "run", running_away(True))
     with pytest.raises(KeyboardInterrupt):
         net(n_epochs=6).fit(TRAIN, valid=VALID, checkpoint="fit.ckpt")
-    monkeypatch.setattr(Teacher, "epoch", running_away(False))
+    monkeypatch.setattr(EpochRunner, "run", running_away(False))
     resumed = net(n_epochs=6).fit(TRAIN, valid=VALID, checkpoint="fit.ckpt")
     assert bytes_of(resumed) == undisturbed
 

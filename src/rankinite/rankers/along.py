@@ -8,7 +8,7 @@ from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.measure import Measure
 from rankinite.nets.net import Net
-from rankinite.nets.perturbation import Shifts
+from rankinite.nets.perturbation import PerturbedScores
 from rankinite.rankers.rounds import Watched
 
 
@@ -28,7 +28,7 @@ class AlongNet:
     """
 
     def __init__(self, net: Net, data: RankingData, measure: Measure, start: Floats) -> None:
-        self._shifts = Shifts(net, data.matrix, data.rows, start)
+        self._shifts = PerturbedScores(net, data.matrix, data.rows, start)
         self._watched = Watched(data, [measure], start[np.newaxis])
         self._measure = str(measure)
 

@@ -24,7 +24,7 @@ from rankinite.rankers.rounds import History, Round, Stopping, Watched
 from rankinite.rankers.sampling import Sampler, Sampling
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, Tree
-from rankinite.trees.grower import EVERY_DOC, Grower, Growth
+from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
 
 log = logging.getLogger("rankinite")
 
@@ -92,7 +92,7 @@ class Boosting:
         rows: Integers | None,
         offsets: Integers,
         origins: Integers,
-        growth: Growth,
+        growth: GrowthOptions,
         sampling: Sampling,
         learning_rate: float,
         seed: int,
@@ -202,7 +202,7 @@ class Boosting:
         tree = self.grower.grow(
             lambdas,
             weights,
-            masses=weights if self.by_weight else self.masses,
+            split_hessians=weights if self.by_weight else self.masses,
             chosen=self.sampler.docs(number, output, queries),
             features=self.sampler.features(number, output),
         )

@@ -21,7 +21,7 @@ from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
-from rankinite.nets.epochs import Moments, Teacher
+from rankinite.nets.epochs import AdamState, EpochRunner
 from rankinite.nets.net import Net
 from rankinite.rankers.judging import Judging, Standing
 from rankinite.rankers.manifest import read_history, write_history
@@ -102,7 +102,7 @@ class State:
     standing_since: Standing
     weights: Floats32
     best_weights: Floats32
-    moments: Moments
+    moments: AdamState
 
 
 # How epochs compare follows from the history.
@@ -137,7 +137,7 @@ class Climb:
     def __init__(
         self,
         net: Net,
-        teacher: Teacher,
+        teacher: EpochRunner,
         pace: Pace,
         seed: int,
         watched: Mapping[str, Watched],
@@ -210,8 +210,8 @@ class Climb:
             "numbers": np.array([float(getattr(state, name)) for name in NUMBERS]),
             "weights": state.weights,
             "best_weights": state.best_weights,
-            "first": state.moments.first,
-            "second": state.moments.second,
+            "first": state.moments.first_moment,
+            "second": state.moments.second_moment,
             "n_steps": np.array([state.moments.n_steps]),
         }
         return Content({"history": history}, arrays)
@@ -240,7 +240,7 @@ class Climb:
             standing_since=self._standing(int(numbers["since"]), n_epochs),
             weights=arrays["weights"].copy(),
             best_weights=arrays["best_weights"].copy(),
-            moments=Moments(
+            moments=AdamState(
                 arrays["first"].copy(), arrays["second"].copy(), int(arrays["n_steps"][0])
             ),
         )
@@ -253,9 +253,9 @@ class Climb:
             standing = self.judging.after(standing, done.number, done.values)
         return standing
 
-    def _new_moments(self) -> Moments:
+    def _new_moments(self) -> AdamState:
         adam = self.pace.optimiser == "adam"
-        return Moments.begin(len(self.net.packed())) if adam else Moments.none()
+        return AdamState.zeros(len(self.net.packed())) if adam else AdamState.empty()
 
     def _restarted(self, state: State) -> State:
         """Return the state with new weights."""
@@ -277,7 +277,7 @@ class Climb:
         order = generator(self.seed, "epoch", number).permutation(self._queries)
         weights = state.weights.copy()
         since = number - state.since  # objectives that change begin anew with new weights
-        moments = self.teacher.epoch(
+        moments = self.teacher.run(
             order, since, weights, state.moments, self._rate(state), self.pace.weight_decay
         )
         return replace(state, weights=weights, moments=moments)

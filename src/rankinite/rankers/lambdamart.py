@@ -28,7 +28,7 @@ from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binning import BinnedData
-from rankinite.trees.grower import Growth
+from rankinite.trees.grower import GrowthOptions
 
 log = logging.getLogger("rankinite")
 
@@ -245,7 +245,7 @@ class LambdaMART(TreeRanker):
             parameters = {**parameters, "alpha_bounds": tuple(bounds)}
         return super()._with_parameters(parameters)
 
-    def _growth(self) -> Growth:
+    def _growth(self) -> GrowthOptions:
         growth = super()._growth()
         return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
 

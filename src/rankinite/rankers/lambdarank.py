@@ -19,7 +19,7 @@ from rankinite.core.types import Floats
 from rankinite.data.checks import require_data_set
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.text import parse_measures
-from rankinite.nets.epochs import Teacher
+from rankinite.nets.epochs import EpochRunner
 from rankinite.nets.net import MOST_UNITS, Net, Standardiser
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
@@ -276,7 +276,7 @@ class LambdaRank(Learner):
             watched[TRAIN] = self._watched("the training set", counting, scores)
         net = self._first_net(counting, beginning.seed, begin_with)
         start = np.ascontiguousarray(beginning.scores[0])
-        teacher = Teacher(
+        teacher = EpochRunner(
             net,
             data.matrix,
             data.rows,

@@ -24,7 +24,7 @@ from rankinite.rankers.rounds import Stopping, Watched
 from rankinite.rankers.sampling import Sampling
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest
-from rankinite.trees.grower import Growth
+from rankinite.trees.grower import GrowthOptions
 
 SHARE = Real(0, 1, low_open=True)
 
@@ -126,8 +126,8 @@ class TreeRanker(Learner):
         """Return how trees get their weights; None if all have 1."""
         return None
 
-    def _growth(self) -> Growth:
-        return Growth(
+    def _growth(self) -> GrowthOptions:
+        return GrowthOptions(
             self.n_leaves,
             self.max_depth,
             self.min_docs_in_leaf,
