@@ -14,7 +14,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import FileFormatError, RecipeError
 from rankinite.models import RANKERS
-from rankinite.runs.model_tables import ADVICE, OWN, parameters_of
+from rankinite.runs.model_tables import ADVICE, OWN, recipe_parameters
 from rankinite.runs.recipe import SHIPPED, Samples, ScoreFeatures, n_trainings, shipped_text
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
 
@@ -316,7 +316,7 @@ def test_a_file_comes_before_a_name_that_is_none():
 
 def test_keys_of_models_do_not_clash_with_parameters():
     for ranker in RANKERS:
-        known = parameters_of(ranker)
+        known = recipe_parameters(ranker)
         assert not known.keys() & OWN.keys()
         assert not known.keys() & ADVICE.keys()
         assert "random_state" not in known

@@ -15,7 +15,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import typer
@@ -99,12 +98,11 @@ def _usage_sentence(problem: typer.TyperException) -> str:
 
 def _our_flag(flag: str) -> str:
     """Return the words for what a flag of another tool is called here."""
-    from rankinite.cli.parameters import Parameters
-    from rankinite.rankers.aliases import our_word
+    from rankinite.rankers.aliases import explain_alias
+    from rankinite.rankers.parameters import file_parameters
 
-    flags = [field.name for field in fields(Parameters)]
-    ours = our_word("train", flag.lstrip("-").replace("-", "_"), flags) or ""
-    return re.sub(r"'(\w+)'", lambda found: "--" + found[1].replace("_", "-"), ours)
+    hint = explain_alias("train", flag.lstrip("-").replace("-", "_"), file_parameters()) or ""
+    return re.sub(r"'(\w+)'", lambda name: "--" + name[1].replace("_", "-"), hint)
 
 
 def _system_sentence(problem: OSError) -> str:

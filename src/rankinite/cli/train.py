@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("rankinite")
 
 TOP_FEATURES = 5
-# Of which --no-... says something, too.
-YES_OR_NO = ("per_query", "symmetric")
 
 
 def train(
@@ -83,7 +81,7 @@ def train(
     from rankinite.runs.configuration import configure, flags, read_configuration
 
     files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
-    said = flags(_given({**files, **asdict(parameters), **asdict(loading)}))
+    said = flags({**_given({**files, **asdict(loading)}), **parameters.values})
     chosen = configure(*([] if config is None else [read_configuration(config)]), said)
     if print_config:
         terminal.say(chosen.to_toml().rstrip("\n"))
@@ -96,7 +94,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {
         key: [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
         for key, value in values.items()
-        if value is not None and value != [] and (value is not False or key in YES_OR_NO)
+        if value is not None and value != [] and value is not False
     }
 
 
