@@ -124,7 +124,7 @@ class LambdaParameters(CommonParameters):
     truncation: int | None = parameter(
         default=30,
         constraint=or_none(Whole(1)),
-        help="Number of first ranks, of which a pair must contain one to count.",
+        help="Only pairs with a document among this many first ranks count.",
         details="If None, all pairs count.",
         aliases="lambdarank_truncation_level lambdarank_num_pair_per_sample truncation_level "
         "max_position",

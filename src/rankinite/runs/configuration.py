@@ -162,7 +162,7 @@ def configure(*sources: Source) -> Configuration:
             check(source.owner, source.spell(key), value, known[key])
             values[key] = from_toml(value, known[key])
     parameters = {key: values.get(key, default) for key, default in defaults_of(name).items()}
-    # Wrong measures are refused now, before minutes are spent on loading data.
+    # Wrong measures are refused now, and not when the data are loaded.
     RANKERS[name](**parameters)._check_measures()
     return Configuration(
         ranker=name,
