@@ -1,6 +1,5 @@
 """``rankinite train``: what it writes, what its configuration repeats, and what it refuses."""
 
-import inspect
 import json
 import shlex
 import shutil
@@ -9,12 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-import typer
 
 import rankinite as rk
 from rankinite.cli.options import Loading
-from rankinite.cli.parameters import Parameters
-from rankinite.core.params import OneOf
 from rankinite.models import RANKERS
 from rankinite.runs.configuration import LOADING
 
@@ -37,27 +33,8 @@ def train(call):
     return run
 
 
-def constraints_of_texts():
-    for name, ranker in RANKERS.items():
-        for key, constraint in ranker.constraints.items():
-            if isinstance(constraint, OneOf) and isinstance(constraint.values[0], str):
-                yield pytest.param(key, constraint.values, id=f"{name}-{key}")
-
-
-def test_every_parameter_of_every_ranker_has_a_flag():
-    parameters = {
-        name for ranker in RANKERS.values() for name in inspect.signature(ranker).parameters
-    }
-    assert {field.name for field in fields(Parameters)} == parameters - {"base"}
+def test_every_option_of_loading_is_a_key():
     assert {field.name for field in fields(Loading)} == set(LOADING)
-
-
-@pytest.mark.parametrize(("key", "values"), list(constraints_of_texts()))
-def test_flags_name_the_texts_that_they_take(key, values):
-    annotation = inspect.signature(Parameters, eval_str=True).parameters[key].annotation
-    (option,) = annotation.__metadata__
-    assert isinstance(option, typer.models.OptionInfo)
-    assert all(value in option.help for value in values)
 
 
 def test_every_ranker_is_offered(train):

@@ -312,7 +312,9 @@ def test_weights_count_as_repeated_documents():
     target = rng.normal(size=n_docs)
     times = rng.integers(1, 5, size=n_docs)
     weights = times.astype(np.float64)
-    weighed = Grower(bin_all(X), None, growth(8)).grow(weights * target, weights, split_hessians=weights)
+    weighed = Grower(bin_all(X), None, growth(8)).grow(
+        weights * target, weights, split_hessians=weights
+    )
     repeated = grow_one(np.repeat(X, times, axis=0), np.repeat(target, times), growth(8))
     for name in ("feature", "threshold", "first", "right"):
         assert getattr(weighed, name).tolist() == getattr(repeated, name).tolist()

@@ -15,7 +15,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import typer
@@ -100,11 +99,10 @@ def _usage_sentence(problem: typer.TyperException) -> str:
 
 def _alias_hint(flag: str) -> str:
     """Return a hint to our flag for a flag of another tool; empty if there is none."""
-    from rankinite.cli.parameters import Parameters
-    from rankinite.rankers.aliases import our_word
+    from rankinite.rankers.aliases import explain_alias
+    from rankinite.rankers.parameters import file_parameters
 
-    flags = [field.name for field in fields(Parameters)]
-    hint = our_word("train", flag.lstrip("-").replace("-", "_"), flags) or ""
+    hint = explain_alias("train", flag.lstrip("-").replace("-", "_"), file_parameters()) or ""
     return re.sub(r"'(\w+)'", lambda name: "--" + name[1].replace("_", "-"), hint)
 
 

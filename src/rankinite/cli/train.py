@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("rankinite")
 
 TOP_FEATURES = 5
-# Their --no-... flags carry information too: a configuration file may say yes.
-YES_OR_NO = ("per_query", "symmetric")
 
 
 def train(
@@ -85,7 +83,7 @@ def train(
     from rankinite.runs.configuration import configure, flags, read_configuration
 
     files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
-    from_flags = flags(_provided({**files, **asdict(parameters), **asdict(loading)}))
+    from_flags = flags({**_provided({**files, **asdict(loading)}), **parameters.values})
     configuration = configure(*([] if config is None else [read_configuration(config)]), from_flags)
     if print_config:
         terminal.say(configuration.to_toml().rstrip("\n"))
@@ -98,7 +96,7 @@ def _provided(values: dict[str, Any]) -> dict[str, Any]:
     return {
         key: [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
         for key, value in values.items()
-        if value is not None and value != [] and (value is not False or key in YES_OR_NO)
+        if value is not None and value != [] and value is not False
     }
 
 

@@ -11,13 +11,13 @@ from typing import Any, cast
 import numpy as np
 
 from rankinite.core.figures import panels, save_figure
+from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.learner import Learner
 from rankinite.rankers.manifest import plain
 from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.runs.configuration import defaults_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,13 +213,11 @@ def inspect_ranker(ranker: Learner | Ensemble | WithScoreFeatures) -> Inspection
         base = inspect_ranker(own_base)
     elif own_base is not None:
         base = "scores"
-    kind = type(ranker).__name__
-    defaults = defaults_of(kind)
-    parameters = ranker.get_params(deep=False)
+    declared = file_parameters_of(type(ranker))
     return Inspection(
-        kind=kind,
-        parameters={name: parameters[name] for name in defaults},
-        defaults=defaults,
+        kind=type(ranker).__name__,
+        parameters={name: getattr(ranker, name) for name in declared},
+        defaults={name: parameter.default for name, parameter in declared.items()},
         rounds=ranker.rounds,
         kept=ranker.kept_rounds_,
         done=ranker.n_rounds_,

@@ -17,7 +17,7 @@ from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.samples import first_sample
-from rankinite.rankers.aliases import FIT_WORD
+from rankinite.rankers.aliases import FIT_ADVICE
 
 Valid = Any
 VALID = "valid"
@@ -91,7 +91,7 @@ def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
 def refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
     """Refuse what fit was given and does not know, with the name that it has here."""
     for name in unknown:
-        hint = FIT_WORD.get(name, f"see help({owner}.fit)")
+        hint = FIT_ADVICE.get(name, f"see help({owner}.fit)")
         raise UsageError(f"{owner}.fit: there is no parameter {name!r}; {hint}")
 
 

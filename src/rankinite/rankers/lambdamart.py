@@ -6,13 +6,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import UsageError
-from rankinite.core.params import Bounds, Constraint, Either, OneOf, Whole, check
+from rankinite.core.params import Bounds, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
 from rankinite.measures.text import one_measure, parse_measures
@@ -25,6 +25,7 @@ from rankinite.rankers.inputs import Valid, refuse_unknown, training_data
 from rankinite.rankers.learner import Beginning
 from rankinite.rankers.line_search import Backfitting, LineSearch, following, following_some
 from rankinite.rankers.manifest import Manifest
+from rankinite.rankers.parameters import LINE_SEARCH, LambdaMARTParameters
 from rankinite.rankers.rounds import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binning import BinnedData
@@ -33,65 +34,10 @@ from rankinite.trees.grower import GrowthOptions
 log = logging.getLogger("rankinite")
 
 
-LINE_SEARCH = "line-search"
-
-
-class LambdaMART(TreeRanker):
+class LambdaMART(LambdaMARTParameters, TreeRanker):
     """Boosted regression trees that follow lambda gradients (LambdaSMART, Algorithm 1).
 
     With a ``base`` this is LambdaSMART: boosting starts from the scores of another ranker.
-
-    Parameters
-    ----------
-    measure
-        What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in
-        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Tiered`); ``"RankNet"``; or an objective, such as a
-        `Transition`.
-    n_trees
-        How many trees to grow at most.
-    n_leaves, max_depth
-        How large a tree may be.
-    symmetric
-        Whether all leaves of a level are split alike, by what they gain together: with many noisy
-        features that is better than to split the leaf that gains most. A tree then has as many
-        levels as ``n_leaves`` allows: 6 for 64.
-    learning_rate
-        What the values of leaves are multiplied by.
-    min_docs_in_leaf, min_gain
-        A leaf has at least so many documents; a split gains more than this.
-    docs_per_tree, queries_per_tree, features_per_tree
-        Which share of the documents, queries and features each tree sees. Samples of one query,
-        called 12~1, 12~2 and so on, are drawn together.
-    criterion
-        How splits are chosen: ``"mse"``, by the papers, or ``"newton"``.
-    step
-        The value of a leaf: a ``"newton"`` step; the mean ``"gradient"`` (Objectives, Sec. 5.3);
-        or with ``"line-search"`` the mean gradient times the exact best weight of the tree
-        (LambdaSMART, Sec. 5.6), for the first tier if there are several. All are multiplied by the
-        learning rate. The sigmoid cost has no Newton step.
-    alpha_bounds
-        The least and the largest weight of a tree, with a line search.
-    line_search_on
-        Where weights are best: on the training data, ``"train"``, for the measure of training, with
-        query weights; or on the first validation set, ``"valid"``, for its first measure.
-    truncation
-        Only pairs count that have a document among the first so many ranks; all if None.
-    normalise
-        How the lambdas of a query are scaled: ``"none"``; by their ``"deviation"``, so that all
-        queries count alike; or pair by pair by the ``"distance"`` of scores. See `Lambdas`.
-    most_bins
-        How many bins a feature has, at most.
-    base
-        A fitted ranker, or one score for each training document, to start from.
-    valid_measure
-        What validation sets are measured by; the first decides, tier after tier. The measure of
-        training if None.
-    patience
-        Stop after so many rounds in which the validation set did not improve; never if None.
-    min_improvement
-        What counts as an improvement.
-    random_state
-        The seed; None for another one every time.
 
     Attributes
     ----------
@@ -106,66 +52,6 @@ class LambdaMART(TreeRanker):
     >>> rk.evaluate(model.predict(train), train, "NDCG@10").mean["NDCG@10"] > 0.6
     True
     """
-
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        **TreeRanker.constraints,
-        "truncation": Either(Whole(1), OneOf([None])),
-        "normalise": OneOf(["none", "deviation", "distance"]),
-        "step": OneOf(["newton", "gradient", LINE_SEARCH]),
-        "alpha_bounds": Bounds(0),
-        "line_search_on": OneOf(["train", "valid"]),
-    }
-
-    def __init__(
-        self,
-        measure: Any = "NDCG",
-        *,
-        n_trees: int = 500,
-        n_leaves: int = 31,
-        learning_rate: float = 0.1,
-        max_depth: int | None = None,
-        symmetric: bool = False,
-        min_docs_in_leaf: int = 20,
-        min_gain: float = 0.0,
-        docs_per_tree: float = 1.0,
-        queries_per_tree: float = 0.5,
-        features_per_tree: float = 1.0,
-        criterion: str = "mse",
-        step: str = "newton",
-        alpha_bounds: tuple[float, float] = (0.1, 100.0),
-        line_search_on: str = "train",
-        truncation: int | None = 30,
-        normalise: str = "deviation",
-        most_bins: int = 255,
-        base: Any = None,
-        valid_measure: Any = None,
-        patience: int | None = 100,
-        min_improvement: float = 0.0,
-        random_state: Any = 0,
-    ) -> None:
-        self.measure = measure
-        self.n_trees = n_trees
-        self.n_leaves = n_leaves
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.symmetric = symmetric
-        self.min_docs_in_leaf = min_docs_in_leaf
-        self.min_gain = min_gain
-        self.docs_per_tree = docs_per_tree
-        self.queries_per_tree = queries_per_tree
-        self.features_per_tree = features_per_tree
-        self.criterion = criterion
-        self.step = step
-        self.alpha_bounds = alpha_bounds
-        self.line_search_on = line_search_on
-        self.truncation = truncation
-        self.normalise = normalise
-        self.most_bins = most_bins
-        self.base = base
-        self.valid_measure = valid_measure
-        self.patience = patience
-        self.min_improvement = min_improvement
-        self.random_state = random_state
 
     def fit(
         self,

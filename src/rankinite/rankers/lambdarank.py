@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
-from rankinite.core.params import Constraint, Either, OneOf, Real, Whole
 from rankinite.core.progress import Progress
 from rankinite.core.random import generator
 from rankinite.core.types import Floats
@@ -20,7 +18,7 @@ from rankinite.data.checks import require_data_set
 from rankinite.data.ranking_data import RankingData
 from rankinite.measures.text import parse_measures
 from rankinite.nets.epochs import EpochRunner
-from rankinite.nets.net import MOST_UNITS, Net, Standardiser
+from rankinite.nets.net import Net, Standardiser
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.along import AlongNet
@@ -30,32 +28,15 @@ from rankinite.rankers.inputs import Valid, check_features, refuse_unknown, that
 from rankinite.rankers.judging import Judging
 from rankinite.rankers.learner import Beginning, Learner
 from rankinite.rankers.manifest import Manifest
+from rankinite.rankers.parameters import ALL, LambdaRankParameters
 from rankinite.rankers.rounds import Callback, Stopping, Watched
 
 TRAIN = "train"
-ALL = "all"
-# If nobody says: few are enough for one, and the winners had 500 of the other.
+# Epochs unless n_epochs is given: Adam needs few, and the winners' nets had 500.
 EPOCHS = {"adam": 100, "sgd": 500}
-WHOLE_UNITS = Whole(0, MOST_UNITS)
 
 
-@dataclass(frozen=True)
-class _Hidden:
-    """How many units hidden layers have: one number, or one for each layer."""
-
-    def allows(self, value: Any) -> bool:
-        if isinstance(value, (list, tuple)):
-            return all(Whole(1, MOST_UNITS).allows(one) for one in value)
-        return WHOLE_UNITS.allows(value)
-
-    def __str__(self) -> str:
-        return (
-            f"a whole number from 0 (a linear net) to {MOST_UNITS}, or several from 1, one for "
-            "each hidden layer"
-        )
-
-
-class LambdaRank(Learner):
+class LambdaRank(LambdaRankParameters, Learner):
     """A net that follows lambda gradients (Optimality; Ensemble, Sec. 4.1 and 4.2).
 
     Features are standardised inside the model; a missing one counts as the mean, and one more than
@@ -64,46 +45,6 @@ class LambdaRank(Learner):
 
     Without a validation set the training set decides which epoch is best; its curve is then
     ``history_["train"]``.
-
-    Parameters
-    ----------
-    measure
-        What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in
-        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Tiered`); ``"RankNet"``; or an objective, such as a
-        `Transition`.
-    hidden
-        How many units the hidden layer has, or several for several layers; 0 is a linear net.
-    optimiser
-        ``"adam"``, whose rate falls to 0 along a cosine; or ``"sgd"``, the papers' way: straight
-        along the lambdas, at a rate that is multiplied by 0.8 with a chance of 30 % whenever
-        training accuracy has fallen, and from new random weights whenever ``patience`` is over
-        (Optimality, Sec. 7). With ``"adam"`` nets were better on every validation set that was
-        tried, in a tenth of the time.
-    learning_rate
-        How large the first steps are.
-    n_epochs
-        How many times to go through the queries at most; None is 100 with ``"adam"`` and 500, as
-        the winners had, with ``"sgd"``.
-    queries_per_step
-        How many queries a step is for, or ``"all"``.
-    weight_decay
-        ``"adam"``: what share of the weights, times the rate, every step takes away.
-    patience
-        After so many epochs without improvement stop (``"adam"``), or draw new weights
-        (``"sgd"``); never if None.
-    most_restarts
-        ``"sgd"``: how often new weights are drawn at most; as often as there is time if None.
-    min_improvement
-        What counts as an improvement.
-    truncation, normalise
-        See `Lambdas`.
-    base
-        A fitted ranker, or one score for each training document, to add to.
-    valid_measure
-        What validation sets are measured by; the first, tier after tier, decides. The measure of
-        training if None.
-    random_state
-        The seed; None for another one every time.
 
     Attributes
     ----------
@@ -129,58 +70,10 @@ class LambdaRank(Learner):
 
     rounds: ClassVar[str] = "epochs"
     free_parameters: ClassVar[Sequence[str]] = ("base",)
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "hidden": _Hidden(),
-        "optimiser": OneOf(list(EPOCHS)),
-        "learning_rate": Real(0, low_open=True),
-        "n_epochs": Either(Whole(1), OneOf([None])),
-        "queries_per_step": Either(Whole(1), OneOf([ALL])),
-        "patience": Either(Whole(1), OneOf([None])),
-        "most_restarts": Either(Whole(0), OneOf([None])),
-        "weight_decay": Real(0),
-        "min_improvement": Real(0),
-        "truncation": Either(Whole(1), OneOf([None])),
-        "normalise": OneOf(["none", "deviation", "distance"]),
-    }
 
     net_: Net
     best_epoch_: int
     start_: float
-
-    def __init__(
-        self,
-        measure: Any = "NDCG",
-        *,
-        hidden: int | Sequence[int] = 25,
-        optimiser: str = "adam",
-        learning_rate: float = 1e-3,
-        n_epochs: int | None = None,
-        queries_per_step: int | str = 1,
-        weight_decay: float = 0.2,
-        patience: int | None = 50,
-        most_restarts: int | None = None,
-        truncation: int | None = None,
-        normalise: str = "none",
-        base: Any = None,
-        valid_measure: Any = None,
-        min_improvement: float = 0.0,
-        random_state: Any = 0,
-    ) -> None:
-        self.measure = measure
-        self.hidden = hidden
-        self.optimiser = optimiser
-        self.learning_rate = learning_rate
-        self.n_epochs = n_epochs
-        self.queries_per_step = queries_per_step
-        self.patience = patience
-        self.most_restarts = most_restarts
-        self.weight_decay = weight_decay
-        self.truncation = truncation
-        self.normalise = normalise
-        self.base = base
-        self.valid_measure = valid_measure
-        self.min_improvement = min_improvement
-        self.random_state = random_state
 
     def fit(
         self,

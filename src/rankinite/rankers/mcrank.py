@@ -12,21 +12,13 @@ from rankinite.core.types import Floats
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import MultiClass
 from rankinite.rankers.mart import PointwiseRanker
+from rankinite.rankers.parameters import McRankParameters
 
 
-class McRank(PointwiseRanker):
+class McRank(McRankParameters, PointwiseRanker):
     """Multi-class boosting; the score is the expected grade (LambdaSMART, Sec. 2).
 
     A round grows one tree for each grade from 0 to the top grade; labels are whole numbers.
-
-    Parameters
-    ----------
-    n_trees
-        How many rounds to do at most.
-    n_leaves, learning_rate, max_depth, symmetric, min_docs_in_leaf, min_gain, \
-docs_per_tree, queries_per_tree, features_per_tree, criterion, step, most_bins, \
-valid_measure, patience, min_improvement, random_state
-        As in `LambdaMART`; validation sets are measured by NDCG@10 if nothing else is said.
 
     Examples
     --------
@@ -47,45 +39,6 @@ valid_measure, patience, min_improvement, random_state
     }
     # Scores of a base would be the same for all grades, and change nothing.
     base: ClassVar[Any] = None  # type: ignore[misc]
-
-    def __init__(
-        self,
-        *,
-        n_trees: int = 500,
-        n_leaves: int = 20,
-        learning_rate: float = 0.1,
-        max_depth: int | None = None,
-        symmetric: bool = False,
-        min_docs_in_leaf: int = 20,
-        min_gain: float = 0.0,
-        docs_per_tree: float = 0.5,
-        queries_per_tree: float = 1.0,
-        features_per_tree: float = 1.0,
-        criterion: str = "mse",
-        step: str = "newton",
-        most_bins: int = 255,
-        valid_measure: Any = None,
-        patience: int | None = 100,
-        min_improvement: float = 0.0,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.n_leaves = n_leaves
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.symmetric = symmetric
-        self.min_docs_in_leaf = min_docs_in_leaf
-        self.min_gain = min_gain
-        self.docs_per_tree = docs_per_tree
-        self.queries_per_tree = queries_per_tree
-        self.features_per_tree = features_per_tree
-        self.criterion = criterion
-        self.step = step
-        self.most_bins = most_bins
-        self.valid_measure = valid_measure
-        self.patience = patience
-        self.min_improvement = min_improvement
-        self.random_state = random_state
 
     @classmethod
     def _n_outputs(cls, top_grade: float) -> int:

@@ -16,10 +16,10 @@ from sklearn.exceptions import NotFittedError
 from rankinite.core.container import Content, write_container
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
-from rankinite.core.params import Constraint, check
+from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.aliases import our_word
+from rankinite.rankers.aliases import explain_alias
 from rankinite.rankers.inputs import check_features, feature_matrix
 
 
@@ -55,8 +55,15 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     # scikit-learn passes these on to fit without being told to.
     __metadata_request__fit: ClassVar = {"qid": True}
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Complete the class's docstring by the parameters that it declares."""
+        super().__init_subclass__(**options)
+        # Without a docstring of its own, or with python -OO, there is nothing to complete.
+        if cls.__doc__ is not None:
+            cls.__doc__ = with_parameters(cls.__doc__, parameters_of(cls))
+
     def __new__(cls, *_values: Any, **parameters: Any) -> Self:
-        """Refuse names of other tools' parameters before Python refuses them with fewer words."""
+        """Refuse unknown parameters here, where the sentence can name the right one."""
         known = cls._get_param_names()
         for name in parameters:
             if name not in known:
@@ -183,9 +190,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _unknown(owner: str, name: str, known: list[str]) -> str:
-    ours = our_word(owner, name, known)
-    if ours:
-        return f"{owner}: there is no parameter {name!r}; {ours}"
+    advice = explain_alias(owner, name, known)
+    if advice:
+        return f"{owner}: there is no parameter {name!r}; {advice}"
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 40)}"
     return f"{owner}: there is no parameter {name!r}; {hint}"

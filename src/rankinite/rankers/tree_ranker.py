@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
-from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
+from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Targets, doc_weights
@@ -20,17 +20,16 @@ from rankinite.rankers.judging import Judging
 from rankinite.rankers.learner import Beginning, Learner
 from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.manifest import Manifest
+from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.rounds import Stopping, Watched
 from rankinite.rankers.sampling import Sampling
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import GrowthOptions
 
-SHARE = Real(0, 1, low_open=True)
 
-
-class TreeRanker(Learner):
-    """A ranker of boosted trees; see `LambdaMART`, `MART` and `McRank` for its parameters.
+class TreeRanker(TreeParameters, Learner):
+    """A ranker of boosted trees.
 
     Attributes
     ----------
@@ -51,39 +50,7 @@ class TreeRanker(Learner):
 
     rounds: ClassVar[str] = "trees"
     free_parameters: ClassVar[Sequence[str]] = ("n_trees", "patience", "min_improvement", "base")
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "n_trees": Whole(1),
-        "n_leaves": Whole(2, 1 << 16),
-        "learning_rate": Real(0, low_open=True),
-        "max_depth": Either(Whole(1), OneOf([None])),
-        "symmetric": OneOf([False, True]),
-        "min_docs_in_leaf": Whole(1),
-        "min_gain": Real(0),
-        "docs_per_tree": SHARE,
-        "queries_per_tree": SHARE,
-        "features_per_tree": SHARE,
-        "criterion": OneOf(["mse", "newton"]),
-        "step": OneOf(["newton", "gradient"]),
-        "most_bins": Whole(2, 255),
-        "patience": Either(Whole(1), OneOf([None])),
-        "min_improvement": Real(0),
-    }
 
-    n_trees: int
-    n_leaves: int
-    learning_rate: float
-    max_depth: int | None
-    symmetric: bool
-    min_docs_in_leaf: int
-    min_gain: float
-    docs_per_tree: float
-    queries_per_tree: float
-    features_per_tree: float
-    criterion: str
-    step: str
-    most_bins: int
-    patience: int | None
-    min_improvement: float
     forest_: Forest
     n_trees_: int
 

@@ -16,7 +16,7 @@ from rankinite.core.params import Constraint
 from rankinite.models import RANKERS
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.configuration import from_toml, unknown_key
-from rankinite.runs.model_tables import ADVICE, OWN, parameters_of
+from rankinite.runs.model_tables import ADVICE, OWN, recipe_parameters
 from rankinite.runs.recipe import Model
 
 # Ensemble, Sec. 4.2.
@@ -117,7 +117,7 @@ def space_of(model: Model, given: Mapping[str, Any]) -> dict[str, Domain]:
     UsageError
         Names all that is wrong.
     """
-    known = parameters_of(model.ranker)
+    known = recipe_parameters(model.ranker)
     mistakes: list[str] = []
     found: dict[str, Domain] = {}
     for name, one in given.items():
