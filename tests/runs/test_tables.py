@@ -167,7 +167,7 @@ def test_subsets_are_tested_against_all_models_though_no_subset_is_that(name):
     recipe = fake_recipe({"M1": "MART", "M2": "MART", "M3": "MART"}, {name: ("M1", "M2")})
     results = fake_results(recipe)
     scores, data = results.selection.scores, results.selection.data
-    # Scores of unit variance, added up; means do not change an order.
+    # Scores of task variance, added up; means do not change an order.
     (whole,) = evaluate_all(
         [sum(one / one.std() for one in scores.values())], data, MEASURES, drop_single_label=False
     )
