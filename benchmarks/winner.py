@@ -190,7 +190,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 
 def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
-    from lightgbm_plan import carry_out_with_lightgbm
+    from lightgbm_plan import run_with_lightgbm
     from verdicts import Results
 
     parts = _warmed_up(chosen, folder, chosen.jobs)
@@ -200,7 +200,7 @@ def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
         ours.append(seconds)
         out = folder / f"{turn}-lightgbm"
         begun = time.perf_counter()
-        other = carry_out_with_lightgbm(
+        other = run_with_lightgbm(
             _recipe(chosen), *parts.values(), done.results.selection.chosen, out, jobs=chosen.jobs
         )
         theirs.append(time.perf_counter() - begun)

@@ -20,7 +20,7 @@ from rankinite.cli.normalise import normalise
 from rankinite.cli.optimality import optimality
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
-from rankinite.cli.recipe import check, list_recipes, run, show
+from rankinite.cli.recipe import check, list_recipes, report, run, show
 from rankinite.cli.reproduce import experiment
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.split import split
@@ -107,6 +107,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (app, combine, "rankinite combine a.rk b.rk c.rk --data valid.txt --out combined"),
     (app, optimality, "rankinite optimality net.rk train.txt --measures NDCG@10,MAP"),
     (recipe, run, "rankinite recipe run winner-small --train train.txt --test test.txt --out run"),
+    (recipe, report, "rankinite recipe report run"),
     (recipe, list_recipes, "rankinite recipe list"),
     (recipe, show, "rankinite recipe show winner-small > mine.toml"),
     (recipe, check, "rankinite recipe check mine.toml"),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from rankinite.cli.parameters import Parameters
-from rankinite.cli.searching import Searching
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.format import some_of
@@ -226,19 +224,17 @@ class Testing:
     drop_single_label: DropSingleLabel = False
 
 
-GROUPS = (Loading, Parameters, Searching, Terminal, Testing)
-
-
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:
     """Expand the parameters of a command whose type is a group of options into its fields."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type[Any], list[str]]] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
-        if parameter.annotation not in GROUPS:
+        group: type[Any] = parameter.annotation
+        if not is_dataclass(group):
             parameters.append(parameter)
             continue
-        fields = inspect.signature(parameter.annotation, eval_str=True).parameters
-        groups[parameter.name] = (parameter.annotation, list(fields))
+        fields = inspect.signature(group, eval_str=True).parameters
+        groups[parameter.name] = (group, list(fields))
         parameters.extend(fields.values())
 
     @wraps(function)

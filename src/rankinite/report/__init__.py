@@ -1,5 +1,6 @@
-"""The report of a run: one HTML file that opens offline."""
+"""The reports of runs and sweeps: one HTML file each that opens offline."""
 
-from rankinite.report.page import report_html
+from rankinite.report.page import report_html, write_report
+from rankinite.report.sweep_page import write_sweep_report
 
-__all__ = ["report_html"]
+__all__ = ["report_html", "write_report", "write_sweep_report"]

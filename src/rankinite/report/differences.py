@@ -12,7 +12,7 @@ from rankinite.core.types import Floats
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report.charts import Scale, steps_path, thinned
 from rankinite.report.format import signed
-from rankinite.runs.ensemble_comparison import Contest, Gain, gain_over
+from rankinite.runs.ensemble_comparison import EnsembleComparison, Gain, gain_over
 from rankinite.runs.results import Results
 from rankinite.runs.tables import number, short_form
 
@@ -70,7 +70,7 @@ def subset_spans(results: Results) -> Spans | None:
     return _spans(found, results.whole, results.recipe.measures[0], details, accent)
 
 
-def final_spans(results: Results, contest: Contest) -> Spans | None:
+def final_spans(results: Results, contest: EnsembleComparison) -> Spans | None:
     """Return the chart of members against the ensemble; None if there is nothing to compare."""
     details = {contest.best: "best member"}
     first = results.recipe.measures[0]
@@ -171,7 +171,7 @@ class Differences:
         return self.wins + self.ties + self.losses
 
 
-def differences_of(contest: Contest, measure: str) -> Differences | None:
+def differences_of(contest: EnsembleComparison, measure: str) -> Differences | None:
     """Return how the ensemble fares against the best member; None if no query tells."""
     if measure not in contest.ensemble.per_query:
         return None
@@ -201,7 +201,7 @@ def differences_of(contest: Contest, measure: str) -> Differences | None:
 
 
 def _worst(
-    contest: Contest,
+    contest: EnsembleComparison,
     whole: Floats,
     single: Floats,
     counted: NDArray[np.intp],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report.format import counted, signed
-from rankinite.runs.ensemble_comparison import HELD_OUT, Contest, Gain, gain_over
+from rankinite.runs.ensemble_comparison import HELD_OUT, EnsembleComparison, Gain, gain_over
 from rankinite.runs.recipe import ENSEMBLE
 from rankinite.runs.results import Results
 from rankinite.runs.tables import number, oracle_of, p_in_words, p_text
@@ -46,7 +46,7 @@ class Headline:
     best: str
 
 
-def headline_of(results: Results, contest: Contest) -> Headline:
+def headline_of(results: Results, contest: EnsembleComparison) -> Headline:
     """Return the result by every measure that counts."""
     measures = results.recipe.measures
     best, ensemble = contest.members[contest.best], contest.ensemble
@@ -80,7 +80,9 @@ def _card(
     )
 
 
-def _means(results: Results, contest: Contest, ensemble: Evaluation, best: Evaluation) -> str:
+def _means(
+    results: Results, contest: EnsembleComparison, ensemble: Evaluation, best: Evaluation
+) -> str:
     first = results.recipe.measures[0]
     # On the held-out parts, which chose some of them, it is the average of all.
     models = contest.members if contest.name == HELD_OUT else results.selection.chosen

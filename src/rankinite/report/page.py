@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,8 +15,10 @@ from rankinite.report import matrices
 from rankinite.report import sections as materials
 from rankinite.report.differences import differences_of
 from rankinite.report.format import counted
-from rankinite.runs.ensemble_comparison import Contest, comparison_of, contest_of
+from rankinite.runs.ensemble_comparison import EnsembleComparison, compare_ensemble, comparison_of
 from rankinite.runs.results import Results
+from rankinite.runs.run import Run
+from rankinite.runs.store import REPORT, write_text
 from rankinite.runs.tables import (
     absences,
     final_sheet,
@@ -69,6 +72,16 @@ TITLES = {
 }
 
 
+def write_report(run: Run) -> Path:
+    """Write the report of a run into its folder; return the file.
+
+    A run that is opened again gives the same bytes.
+    """
+    path = run.folder / REPORT
+    write_text(path, report_html(run.results))
+    return path
+
+
 def report_html(results: Results) -> str:
     """Return the report of a run: one HTML page that needs nothing else, and no network.
 
@@ -78,7 +91,7 @@ def report_html(results: Results) -> str:
 
 
 def _content(results: Results) -> dict[str, Any]:
-    contest = contest_of(results)
+    contest = compare_ensemble(results)
     recipe = results.recipe
     parts = {
         **_of_data(results),
@@ -113,7 +126,7 @@ def _of_data(results: Results) -> dict[str, Any]:
     }
 
 
-def _of_models(results: Results, contest: Contest) -> dict[str, Any]:
+def _of_models(results: Results, contest: EnsembleComparison) -> dict[str, Any]:
     models = results.recipe.models
     likeness = rank_correlation(contest.scores, contest.data.offsets)
     return {
@@ -128,7 +141,7 @@ def _of_models(results: Results, contest: Contest) -> dict[str, Any]:
     }
 
 
-def _of_contest(results: Results, contest: Contest) -> dict[str, Any]:
+def _of_contest(results: Results, contest: EnsembleComparison) -> dict[str, Any]:
     compared = comparison_of(contest.systems, results.recipe.measures)
     return {
         "contest": contest,

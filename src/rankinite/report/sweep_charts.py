@@ -91,8 +91,8 @@ def history_of(sweep: Sweep) -> History:
     """Return the values of trials in their order."""
     trials = sweep.trials
     values = [trial.value for trial in trials if not trial.is_pruned]
-    scale = _scale([*values, sweep.own.value])
-    own = f"M0 {number(100 - scale.place(sweep.own.value))}H100"
+    scale = _scale([*values, sweep.baseline.value])
+    own = f"M0 {number(100 - scale.place(sweep.baseline.value))}H100"
     dots = tuple(
         Mark(
             f"M{number(along(k, len(trials)))} {number(100 - _placed(trial, scale))}h0",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rankinite.report import sweep_charts as plots
 from rankinite.report.format import counted, value_in_words
 from rankinite.report.page import page_of
+from rankinite.runs.store import write_text
 from rankinite.sweeps.results import (
     Sweep,
+    baseline_in_words,
     best_in_words,
     flattery,
-    own_in_words,
     rounds_of,
     short,
     trials_sheet,
@@ -20,6 +22,7 @@ from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.study import FEWEST_FOR_IMPORTANCE
 
 TEMPLATE = "sweep.html.j2"
+FILE = "sweep.html"
 
 SECTIONS = {
     "history": "Trial by trial",
@@ -29,6 +32,13 @@ SECTIONS = {
     "trials": "All trials",
     "settings": "Settings",
 }
+
+
+def write_sweep_report(sweep: Sweep) -> Path:
+    """Write the page of a sweep into its folder; return the file."""
+    path = sweep.folder / FILE
+    write_text(path, sweep_html(sweep))
+    return path
 
 
 def sweep_html(sweep: Sweep) -> str:
@@ -44,7 +54,7 @@ def _content(sweep: Sweep) -> dict[str, Any]:
         "sweep": sweep,
         "sections": SECTIONS,
         "sentence": best_in_words(sweep),
-        "compared": own_in_words(sweep),
+        "compared": baseline_in_words(sweep),
         "flattery": flattery(sweep),
         "history": plots.history_of(sweep),
         "bars": plots.importance_bars(sweep),

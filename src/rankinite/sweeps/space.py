@@ -37,7 +37,7 @@ class Choice:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return ",".join("none" if value is None else str(value) for value in self.values)
+        return ",".join(_text_of(value) for value in self.values)
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,13 @@ class Range:
 
     def __str__(self) -> str:
         return f"{self.low}..{self.high}"
+
+
+def _text_of(value: Any) -> str:
+    """Return a value as `space_of` reads it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "none" if value is None else str(value)
 
 
 Domain = Choice | Steps | Range
