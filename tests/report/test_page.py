@@ -13,7 +13,7 @@ from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report import report_html
 from rankinite.report.page import TITLES
 from rankinite.runs.results import ENSEMBLE, Curve, MemberFacts
-from rankinite.stats.kendall import likeness_of, tau_of_query
+from rankinite.stats.kendall import query_tau, rank_correlation
 from tests.report.cases import fake_recipe, fake_results, without_labels
 from tests.report.pages import HOSTILE, Page, assert_needs_nothing_else
 
@@ -129,7 +129,7 @@ def test_features_are_averaged_over_models_of_trees(results, page):
     trees = [one.importances for one in facts if one.importances]
     assert len(trees) == 9
     share = max(np.mean([one[name] for one in trees]) for name in trees[0])
-    assert f"averaged over {len(trees)} final models of trees" in page.text
+    assert f"averaged over {len(trees)} final tree models" in page.text
     assert f"{share:.1%}" in page.text
 
 
@@ -184,19 +184,19 @@ def test_tau_is_scipys():
     scores = rng.integers(0, 6, size=(4, 12)).astype(float)
     scores[3] = 1.0
     expected = [[kendalltau(one, other).statistic for other in scores] for one in scores]
-    np.testing.assert_allclose(tau_of_query(scores), expected, atol=1e-12)
+    np.testing.assert_allclose(query_tau(scores), expected, atol=1e-12)
 
 
 def test_tau_in_blocks_is_the_same(monkeypatch):
     scores = np.random.default_rng(1).normal(size=(3, 40))
-    whole = tau_of_query(scores)
+    whole = query_tau(scores)
     monkeypatch.setattr("rankinite.stats.kendall.BLOCK", 400)
-    np.testing.assert_allclose(tau_of_query(scores), whole, atol=1e-12)
+    np.testing.assert_allclose(query_tau(scores), whole, atol=1e-12)
 
 
 def test_tau_of_many_queries_takes_some():
     scores = np.random.default_rng(2).normal(size=(2, 2400))
-    found = likeness_of({"a": scores[0], "b": scores[1]}, np.arange(0, 2401, 2))
+    found = rank_correlation({"a": scores[0], "b": scores[1]}, np.arange(0, 2401, 2))
     assert (found.n_queries, found.is_sample) == (500, True)
     # Two documents are ordered alike or not: a mean of +1 and -1 over the queries that are taken.
     taken = np.linspace(0, 1199, 500).astype(int)

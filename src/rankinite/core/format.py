@@ -1,14 +1,23 @@
-"""Numbers and names as people read and write them."""
+"""Text of numbers, p-values, durations, values and lists of names, as people read them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from rankinite.core.errors import UsageError
 
+# Stands for a number that does not exist, such as a mean over no queries.
+MISSING = "-"
+# A hyphen is too short beside a plus sign in a column of differences.
+MINUS = "\N{MINUS SIGN}"
+# Below this, p-values come from rounding in the tails of the t distribution.
+SMALLEST_P = 1e-99
+
 
 def plain_number(value: float) -> str:
-    """Write a number in full, without a point where it is whole.
+    """Return a number in full, without a decimal point if it is whole.
 
     Examples
     --------
@@ -18,8 +27,93 @@ def plain_number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
+def number_text(value: float, digits: int = 4) -> str:
+    """Return a number with a fixed number of decimals; a dash for NaN.
+
+    Examples
+    --------
+    >>> number_text(0.51234), number_text(2, digits=1), number_text(float("nan"))
+    ('0.5123', '2.0', '-')
+    """
+    return MISSING if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def signed_text(value: float, digits: int = 4) -> str:
+    """Return a difference with its sign; no sign if it rounds to 0, a dash unless finite.
+
+    Examples
+    --------
+    >>> signed_text(0.01234), signed_text(-0.00001), signed_text(float("nan"))
+    ('+0.0123', '0.0000', '-')
+    >>> signed_text(-0.5) == MINUS + "0.5000"
+    True
+    """
+    if not math.isfinite(value):
+        return MISSING
+    size = f"{abs(value):.{digits}f}"
+    if float(size) == 0:
+        return size
+    return ("+" if value > 0 else MINUS) + size
+
+
+def p_text(p: float | None, digits: int = 3) -> str:
+    """Return a p-value with a fixed number of decimals; an empty text for None, a dash for NaN.
+
+    Examples
+    --------
+    >>> p_text(0.0123), p_text(1e-9), p_text(1e-9, digits=4), p_text(None)
+    ('0.012', '<0.001', '<0.0001', '')
+    """
+    if p is None:
+        return ""
+    smallest = 10.0**-digits
+    return f"<{smallest:.{digits}f}" if p < smallest else number_text(p, digits)
+
+
+def p_phrase(p: float) -> str:
+    """Return a p-value as part of a sentence.
+
+    Examples
+    --------
+    >>> p_phrase(0.0123), p_phrase(1e-9)
+    ('p = 0.012', 'p < 0.001')
+    """
+    text = p_text(p)
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def p_exponent(p: float) -> str:
+    """Return a p-value with two significant digits, however small it is.
+
+    Examples
+    --------
+    >>> p_exponent(0.0123), p_exponent(1.23e-30), p_exponent(0.0)
+    ('0.012', '1.2e-30', '< 1e-99')
+    """
+    return f"{p:.2g}" if p >= SMALLEST_P else f"< {SMALLEST_P:g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the units that suit its length.
+
+    Examples
+    --------
+    >>> duration(0.034), duration(12.34), duration(185), duration(7805)
+    ('0.03 s', '12.3 s', '3 min 5 s', '2 h 10 min')
+    """
+    if not math.isfinite(seconds):
+        return MISSING
+    # From 59.95 on, one decimal would round to 60.0 s.
+    if seconds < 59.95:
+        return f"{seconds:.1f} s" if seconds >= 1 or seconds == 0 else f"{seconds:.2f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"
+
+
 def readable_size(n_bytes: float) -> str:
-    """Write a number of bytes for people.
+    """Return a number of bytes in the unit that suits it.
 
     Examples
     --------
@@ -33,8 +127,38 @@ def readable_size(n_bytes: float) -> str:
     return f"{n_bytes:.0f} {unit}" if unit == "bytes" else f"{n_bytes:,.1f} {unit}"
 
 
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "query", "queries"), counted(1200, "tree")
+    ('1 query', '1,200 trees')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a parameter as text.
+
+    Examples
+    --------
+    >>> value_text(0.1), value_text([25.0, 10]), value_text(None), value_text(True)
+    ('0.1', '25, 10', 'none', 'yes')
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return plain_number(value) if math.isfinite(value) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(value_text(item) for item in value)
+    return str(value)
+
+
 def some_of(names: Sequence[str], most: int = 12) -> str:
-    """List names for an error message, cut where there are many.
+    """Return a list of names for an error message, shortened if there are many.
 
     Examples
     --------
@@ -46,6 +170,6 @@ def some_of(names: Sequence[str], most: int = 12) -> str:
 
 
 def refuse_text(owner: str, name: str, value: object) -> None:
-    """Refuse one text where several names are expected: its letters would pass for names."""
+    """Refuse a text where a list of names is expected: its characters would pass for names."""
     if isinstance(value, str):
         raise UsageError(f"{owner}: {name} is the text {value!r}; expected a list, [{value!r}]")

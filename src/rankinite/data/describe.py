@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.figures import panels, save_figure
+from rankinite.core.figures import save_figure, subplots
 from rankinite.core.format import plain_number
 from rankinite.data.kernels import count_values
 from rankinite.data.ranking_data import RankingData
@@ -157,7 +157,7 @@ def _histogram(
 ) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    figure, (axes,) = panels()
+    figure, (axes,) = subplots()
     for name, values in columns.items():
         counts, _ = np.histogram(values, edges)
         axes.stairs(counts, edges, fill=len(columns) == 1, linewidth=1.5, label=name)

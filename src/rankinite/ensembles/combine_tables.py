@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +10,8 @@ from rankinite.ensembles.combine import AVERAGE, Applied, Combined
 from rankinite.ensembles.ensemble import LinearEnsemble
 from rankinite.ensembles.subsets import Subset, SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table, csv_text
 
 NAME = "combined"
 # Of subsets, in what is printed.
@@ -54,16 +53,15 @@ def summary_of(
 def to_csv(found: Combined) -> str:
     """Return all subsets, and the combination that was chosen, as CSV."""
     texts = [str(measure) for measure in found.plan.measures]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["method", "members", "n_members", *texts, "chosen"])
-    for subset in found.table:
-        taken = found.plan.method == AVERAGE and subset.members == found.chosen
-        writer.writerow(_csv_row(AVERAGE, subset, texts, taken))
-    if found.plan.method != AVERAGE:
-        own = Subset(found.chosen, found.applied.chosen.mean)
-        writer.writerow(_csv_row(found.plan.method, own, texts, True))
-    return text.getvalue()
+    is_average = found.plan.method == AVERAGE
+    rows = [
+        _csv_row(AVERAGE, subset, texts, is_average and subset.members == found.chosen)
+        for subset in found.table
+    ]
+    if not is_average:
+        chosen = Subset(found.chosen, found.applied.chosen.mean)
+        rows.append(_csv_row(found.plan.method, chosen, texts, True))
+    return csv_text(["method", "members", "n_members", *texts, "chosen"], rows)
 
 
 def _csv_row(method: str, subset: Subset, texts: Sequence[str], taken: bool) -> list[Any]:
@@ -71,7 +69,7 @@ def _csv_row(method: str, subset: Subset, texts: Sequence[str], taken: bool) -> 
     return [method, " + ".join(subset.members), len(subset.members), *values, int(taken)]
 
 
-def _members_sheet(found: Combined, kinds: Mapping[str, str]) -> Sheet:
+def _members_sheet(found: Combined, kinds: Mapping[str, str]) -> Table:
     """Return members with their numbers, by which subsets and trees name them."""
     weights = _weights(found)
     texts = [str(measure) for measure in found.plan.measures]
@@ -95,7 +93,7 @@ def _members_sheet(found: Combined, kinds: Mapping[str, str]) -> Sheet:
     )
     n_queries = max(found.applied.chosen.n_queries.values())
     columns = ("Ranker", "Kind", *texts, *(["Weight"] if weights else []))
-    return Sheet(f"Means over {n_queries:,} queries", columns, rows)
+    return Table(f"Means over {n_queries:,} queries", columns, rows)
 
 
 def _label(number: int, name: str) -> str:
@@ -126,7 +124,7 @@ def _short(found: Combined, members: Sequence[str]) -> str:
     return " ".join(str(found.names.index(name) + 1) for name in members)
 
 
-def _subsets_sheet(found: Combined, search: SubsetSearch, most: int | None) -> Sheet:
+def _subsets_sheet(found: Combined, search: SubsetSearch, most: int | None) -> Table:
     shown = list(search.table[:most])
     shown += [search.full] if search.full not in shown else []
     texts = [str(measure) for measure in found.plan.measures]
@@ -141,7 +139,7 @@ def _subsets_sheet(found: Combined, search: SubsetSearch, most: int | None) -> S
     n = len(search.table)
     count = "all" if len(shown) == n else f"the best {min(n, most or n):,} of"
     title = f"Averages by {texts[0]}: {count} {n:,} subsets"
-    return Sheet(title, ("Members", *texts, ""), rows)
+    return Table(title, ("Members", *texts, ""), rows)
 
 
 def _mark(search: SubsetSearch, one: Subset) -> str:
@@ -153,10 +151,10 @@ def _mark(search: SubsetSearch, one: Subset) -> str:
     return ", ".join(word for word, holds in words.items() if holds)
 
 
-def _mixes_sheet(mix: BestMix) -> Sheet:
+def _mixes_sheet(mix: BestMix) -> Table:
     rows = tuple((node.text, f"{node.alpha:.4g}", f"{node.value:.4f}") for node in mix.nodes_)
     columns = ("Mix", "Share of the second", str(mix.measure))
-    return Sheet("Members joined two by two, in the best proportion", columns, rows)
+    return Table("Members joined two by two, in the best proportion", columns, rows)
 
 
 def _choice(found: Combined) -> list[str]:
@@ -187,7 +185,7 @@ def _tests(found: Combined, search: SubsetSearch) -> list[str]:
     ]
 
 
-def _test_sheet(found: Combined, test: Applied) -> Sheet:
+def _test_sheet(found: Combined, test: Applied) -> Table:
     texts = [str(measure) for measure in found.plan.measures]
     rows = [
         (_label(k, name), *_cells(one), _p_text(test, one))
@@ -199,7 +197,7 @@ def _test_sheet(found: Combined, test: Applied) -> Sheet:
         rows.append((_title_of_choice(found), *own))
     n_queries = max(test.chosen.n_queries.values())
     columns = ("Ranker", *texts, f"p of {texts[0]}")
-    return Sheet(f"Means over {n_queries:,} test queries", columns, tuple(rows))
+    return Table(f"Means over {n_queries:,} test queries", columns, tuple(rows))
 
 
 def _p_text(test: Applied, one: Evaluation) -> str:

@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file that opens offline."""
+"""Reports as HTML pages that open offline: of a run, and of a sweep."""
 
 from rankinite.report.page import report_html
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rankinite.core.format import counted, number_text, p_phrase, p_text
 from rankinite.ensembles.subsets import SubsetSearch
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table, csv_text
 from rankinite.runs.ensemble_comparison import (
     HELD_OUT,
     PLACES,
@@ -32,38 +32,10 @@ from rankinite.runs.recipe import (
 )
 from rankinite.runs.results import Results
 
-NOTHING = "-"
-
-
-def number(value: float) -> str:
-    """Return a mean as a text; a dash if there is none."""
-    return NOTHING if value != value else f"{value:.4f}"
-
-
-def p_text(p: float | None) -> str:
-    """Return a p-value as a text; nothing if there is none.
-
-    >>> p_text(0.0123), p_text(1e-9), p_text(None)
-    ('0.012', '<0.001', '')
-    """
-    if p is None:
-        return ""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_in_words(p: float) -> str:
-    """Return a p-value as part of a sentence.
-
-    >>> p_in_words(0.0123), p_in_words(1e-9)
-    ('p = 0.012', 'p < 0.001')
-    """
-    text = p_text(p)
-    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
-
 
 def means_of(one: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
     """Return the means of measures as texts; a dash where no query counts."""
-    return tuple(number(one.mean.get(measure, float("nan"))) for measure in measures)
+    return tuple(number_text(one.mean.get(measure, float("nan"))) for measure in measures)
 
 
 def short_form(names: Sequence[str]) -> str:
@@ -117,13 +89,13 @@ def verdict(results: Results, contest: Contest) -> str:
     best = contest.members[contest.best]
     if not counts([best], first):
         return f"Nothing can be compared on {contest.place}: no query counts for {first}."
-    means = f"{number(contest.ensemble.mean[first])} against {number(best.mean[first])}"
+    means = f"{number_text(contest.ensemble.mean[first])} against {number_text(best.mean[first])}"
     told = f"{first} on {contest.place}: {contest.title} {means} of {contest.best}, the best member"
     told += "" if contest.name == HELD_OUT else f" by {PLACES[HELD_OUT]}"
     gain = gain_over(contest.ensemble, best, first)
     if gain is None:
         return f"{told}."
-    return f"{told}; {gain.mean:+.4f}, {p_in_words(gain.p)}."
+    return f"{told}; {gain.mean:+.4f}, {p_phrase(gain.p)}."
 
 
 def search_in_words(search: SubsetSearch, measure: str) -> str:
@@ -133,12 +105,13 @@ def search_in_words(search: SubsetSearch, measure: str) -> str:
         took = "that subset"
     found = f"Of {len(search.table):,} subsets the best by {measure} is "
     if set(search.best.members) == set(search.full.members):
-        return f"{found}that of all models, {number(full)}."
+        return f"{found}that of all models, {number_text(full)}."
     return (
-        f"{found}{short_form(search.best.members)}: {number(search.best.values[measure])} against "
-        f"{number(full)} of all models. The best of many flatters; chosen by one half of the "
+        f"{found}{short_form(search.best.members)}: "
+        f"{number_text(search.best.values[measure])} against {number_text(full)} of all models. "
+        "The best of many flatters; chosen by one half of the "
         f"queries and tested on the other, each in turn, subsets differ from all models by "
-        f"{search.gain:+.4f} ({p_in_words(search.p_value)}). The ensemble takes {took}."
+        f"{search.gain:+.4f} ({p_phrase(search.p_value)}). The ensemble takes {took}."
     )
 
 
@@ -163,7 +136,7 @@ def tables_of(results: Results) -> Summary:
     """Return the tables that the recipe asks for, and sentences on them."""
     contest = contest_of(results)
     compared = comparison_of(contest.systems, results.recipe.measures)
-    makers: Mapping[str, Callable[[], Sequence[Sheet | None]]] = {
+    makers: Mapping[str, Callable[[], Sequence[Table | None]]] = {
         MEMBERS_TABLE: lambda: [members_sheet(results)],
         SUBSETS_TABLE: lambda: [subsets_sheet(results)],
         FINAL_TABLE: lambda: [final_sheet(results)],
@@ -176,7 +149,7 @@ def tables_of(results: Results) -> Summary:
     return Summary(NAME, sheets, tuple(notes_of(results, contest)), {}, values)
 
 
-def members_sheet(results: Results) -> Sheet:
+def members_sheet(results: Results) -> Table:
     """Return Table 2: every model on the held-out parts."""
     selection, recipe = results.selection, results.recipe
     best = selection.best_member
@@ -186,7 +159,7 @@ def members_sheet(results: Results) -> Sheet:
         for name in selection.members
     )
     title = f"Members on {_queries(selection.members)} of {PLACES[HELD_OUT]}; p against {best}"
-    return Sheet(title, ("Model", "Description", *_with_p(recipe.measures), ""), rows)
+    return Table(title, ("Model", "Description", *_with_p(recipe.measures), ""), rows)
 
 
 def means_and_p(
@@ -209,7 +182,7 @@ def _with_p(measures: Sequence[str], place: str = "") -> list[str]:
     return [column for measure in measures for column in (f"{place}{measure}", "p")]
 
 
-def subsets_sheet(results: Results) -> Sheet | None:
+def subsets_sheet(results: Results) -> Table | None:
     """Return Table 3: averages on the held-out parts; None if that of all is the only one."""
     recipe, found = results.recipe, results.averages
     searched = _searched_rows(results)
@@ -224,7 +197,7 @@ def subsets_sheet(results: Results) -> Sheet | None:
     queries = _queries(results.selection.members)
     title = f"Averages on {queries} of {PLACES[HELD_OUT]}; p against {results.whole}"
     columns = ("Subset", "Models", *_with_p(recipe.measures), "")
-    return Sheet(title, columns, (*rows, *searched))
+    return Table(title, columns, (*rows, *searched))
 
 
 def _searched_rows(results: Results) -> list[tuple[str, ...]]:
@@ -234,7 +207,7 @@ def _searched_rows(results: Results) -> list[tuple[str, ...]]:
         return []
     if any(set(search.best.members) == set(results.models_of(one)) for one in results.averages):
         return []
-    cells = [number(search.best.values.get(m, float("nan"))) for m in recipe.measures]
+    cells = [number_text(search.best.values.get(m, float("nan"))) for m in recipe.measures]
     # Of the subset itself, as in all rows; of the way to choose it there is a p-value in the notes.
     p_values = [p_text(search.naive_p_value), *("" for _ in recipe.measures[1:])]
     models = search.best.members
@@ -246,7 +219,7 @@ def _mark(results: Results, models: Sequence[str]) -> str:
     return CHOSEN if set(models) == set(results.selection.chosen) else ""
 
 
-def final_sheet(results: Results) -> Sheet | None:
+def final_sheet(results: Results) -> Table | None:
     """Return Table 4: the final models and the ensemble; None if they were measured nowhere."""
     if not results.outcomes:
         return None
@@ -259,17 +232,17 @@ def final_sheet(results: Results) -> Sheet | None:
             cells.setdefault(name, []).extend(texts)
     best = results.selection.best_member
     rows = tuple((name, *texts, BEST if name == best else "") for name, texts in cells.items())
-    return Sheet("Final models; p against the ensemble", (*columns, ""), rows)
+    return Table("Final models; p against the ensemble", (*columns, ""), rows)
 
 
-def p_values_sheets(contest: Contest, compared: Comparison | None) -> list[Sheet]:
+def p_values_sheets(contest: Contest, compared: Comparison | None) -> list[Table]:
     """Return the p-values between every two systems, by measure."""
     if compared is None:
         return []
     return [_p_values_sheet(contest, compared, measure) for measure in compared.measures]
 
 
-def _p_values_sheet(contest: Contest, compared: Comparison, measure: str) -> Sheet:
+def _p_values_sheet(contest: Contest, compared: Comparison, measure: str) -> Table:
     systems, p_values = compared.systems, compared.p_values[measure].tolist()
     # Below the diagonal: every pair once.
     rows = tuple(
@@ -279,20 +252,20 @@ def _p_values_sheet(contest: Contest, compared: Comparison, measure: str) -> She
     n_pairs = len(systems) * (len(systems) - 1) // 2
     corrected = f" with Holm's correction for {n_pairs:,} pairs" if n_pairs > 1 else ""
     title = f"p-values by {measure} on {contest.place}{corrected}"
-    return Sheet(title, ("", *systems[:-1]), rows)
+    return Table(title, ("", *systems[:-1]), rows)
 
 
-def oracle_sheet(results: Results, contest: Contest) -> Sheet:
+def oracle_sheet(results: Results, contest: Contest) -> Table:
     """Return what the best member for every query would reach, were it known before."""
     measures = results.recipe.measures
     oracle = oracle_of(contest, measures)
     rows = (
         (contest.best, *means_of(contest.members[contest.best], measures)),
         (contest.title, *means_of(contest.ensemble, measures)),
-        (ORACLE, *(number(oracle.get(measure, float("nan"))) for measure in measures)),
+        (ORACLE, *(number_text(oracle.get(measure, float("nan"))) for measure in measures)),
     )
     title = f"The best member chosen for every query after the fact, on {contest.place}"
-    return Sheet(title, ("", *measures), rows)
+    return Table(title, ("", *measures), rows)
 
 
 def oracle_of(contest: Contest, measures: Sequence[str]) -> dict[str, float]:
@@ -315,25 +288,23 @@ def per_query_csv(evaluations: Mapping[str, Evaluation]) -> str:
     7,0.25
     8,
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     columns = [
         (f"{name} {measure}", values.tolist())
         for name, one in evaluations.items()
         for measure, values in one.per_query.items()
     ]
-    writer.writerow(["qid", *(name for name, _ in columns)])
     qids = next(iter(evaluations.values())).qids.tolist() if evaluations else []
-    for k, qid in enumerate(qids):
-        cells = (values[k] for _, values in columns)
-        writer.writerow([qid, *("" if value != value else repr(value) for value in cells)])
-    return text.getvalue()
+    rows = (
+        [qid, *(None if values[k] != values[k] else values[k] for _, values in columns)]
+        for k, qid in enumerate(qids)
+    )
+    return csv_text(["qid", *(name for name, _ in columns)], rows)
 
 
 def _queries(evaluations: Mapping[str, Evaluation]) -> str:
     """Return how many queries systems were measured on, in words."""
     n_queries = len(next(iter(evaluations.values())).qids) if evaluations else 0
-    return f"{n_queries:,} {'query' if n_queries == 1 else 'queries'}"
+    return counted(n_queries, "query", "queries")
 
 
 def _tests(results: Results, contest: Contest, compared: Comparison | None) -> dict[str, Any]:

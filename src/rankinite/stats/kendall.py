@@ -1,4 +1,4 @@
-"""Agreement of measures on which system is better."""
+"""Kendall's tau: rank correlation of measures over systems, and of rankers over documents."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def kendall_tau(means: Floats) -> Floats:
     """
     from scipy.stats import kendalltau
 
-    return np.array([[kendalltau(one, other).statistic for other in means] for one in means])
+    return np.array([[kendalltau(a, b).statistic for b in means] for a in means])
 
 
-# Bounds on the work: a mean over more queries looks the same.
+# Bounds on the cost: the mean over more queries would round to the same two digits.
 MOST_QUERIES = 500
 MOST_DOCUMENTS = 1_000
-# Of one block of pairs of documents, times members.
+# Signs in memory at a time: pairs of documents x members.
 BLOCK = 2_000_000
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """How alike members rank.
+class RankCorrelation:
+    """Rank correlation of every two members.
 
     Attributes
     ----------
     names, tau
-        The members, and the mean of Kendall's tau between every two; NaN if there is no query to
-        tell by.
+        The members, and the mean of Kendall's tau between every two over queries; NaN if it is
+        defined for no query.
     n_queries
-        Over how many queries.
+        Number of queries in the mean.
     is_sample
-        Whether there were more.
+        Whether these are only some of the queries.
     """
 
     names: tuple[str, ...]
@@ -63,10 +63,10 @@ class Likeness:
     is_sample: bool
 
 
-def likeness_of(scores: Mapping[str, Floats], offsets: NDArray[np.int64]) -> Likeness:
-    """Return how alike members rank the documents of a query, on average.
+def rank_correlation(scores: Mapping[str, Floats], offsets: NDArray[np.int64]) -> RankCorrelation:
+    """Return the mean rank correlation of every two members within queries.
 
-    Of many queries some are taken, evenly spaced.
+    At most `MOST_QUERIES` queries are taken, evenly spaced.
     """
     table = np.stack(list(scores.values()))
     n_queries = len(offsets) - 1
@@ -74,14 +74,14 @@ def likeness_of(scores: Mapping[str, Floats], offsets: NDArray[np.int64]) -> Lik
     total = np.zeros((len(table), len(table)))
     known = np.zeros_like(total)
     for query in taken:
-        tau = tau_of_query(table[:, offsets[query] : offsets[query + 1]])
+        tau = query_tau(table[:, offsets[query] : offsets[query + 1]])
         total += np.nan_to_num(tau)
         known += ~np.isnan(tau)
     means = np.divide(total, known, out=np.full_like(total, np.nan), where=known > 0)
-    return Likeness(tuple(scores), means, len(taken), len(taken) < n_queries)
+    return RankCorrelation(tuple(scores), means, len(taken), len(taken) < n_queries)
 
 
-def tau_of_query(scores: Floats) -> Floats:
+def query_tau(scores: Floats) -> Floats:
     """Return Kendall's tau-b between every two rows; NaN for a row of equal values.
 
     Every two documents are +1 or -1 or, tied, 0 to each member; tau is the cosine between members
@@ -91,7 +91,7 @@ def tau_of_query(scores: Floats) -> Floats:
     --------
     Two of three pairs are ordered alike: tau is (2 - 1) / 3.
 
-    >>> tau_of_query(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0]])).round(4)
+    >>> query_tau(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0]])).round(4)
     array([[1.    , 0.3333],
            [0.3333, 1.    ]])
     """

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rankinite.evaluation.summary import Sheet, Summary
-from rankinite.report.format import counted, value_in_words
+from rankinite.core.format import MISSING, counted, number_text, value_text
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.runs.store import RECIPE, RunFolder, write_json, write_text
-from rankinite.runs.tables import NOTHING, number
 from rankinite.sweeps.best_recipe import with_parameters
 from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.trials import Trial, best_of, ranked
@@ -68,14 +68,14 @@ class Sweep:
         return Summary("sweep", (trials_sheet(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
 
 
-def trials_sheet(sweep: Sweep, most: int | None = None) -> Sheet:
+def trials_sheet(sweep: Sweep, most: int | None = None) -> Table:
     """Return trials from the best on; those that were pruned are the last."""
     settings = sweep.settings
     shown = [one for one in ranked(sweep.trials) if most is None or not one.is_pruned][:most]
     columns = ("Trial", *settings.space, settings.measure, "SE", "Rounds", "")
     several = f"The best {len(shown)} of {counted(len(sweep.trials), 'trial')}"
     title = several if len(shown) < len(sweep.trials) else "Trials"
-    return Sheet(
+    return Table(
         f"{title} of {settings.model.name}, {settings.folds} folds",
         columns,
         tuple(_row(sweep, trial) for trial in shown),
@@ -87,8 +87,8 @@ def _row(sweep: Sweep, trial: Trial) -> tuple[str, ...]:
     return (
         str(trial.number),
         *(short(trial.parameters[name]) for name in sweep.settings.space),
-        NOTHING if trial.is_pruned else number(trial.value),  # of one fold, it is no mean
-        NOTHING if error is None else number(error),
+        MISSING if trial.is_pruned else number_text(trial.value),  # of one fold, it is no mean
+        MISSING if error is None else number_text(error),
         rounds_of(trial),
         "pruned" if trial.is_pruned else "best" if trial is sweep.best else "",
     )
@@ -100,7 +100,7 @@ def short(value: Any) -> str:
     >>> short(0.00123456), short(380), short(None), short("NDCG")
     ('0.001235', '380', 'none', 'NDCG')
     """
-    return f"{value:.4g}" if isinstance(value, float) else value_in_words(value)
+    return f"{value:.4g}" if isinstance(value, float) else value_text(value)
 
 
 def rounds_of(trial: Trial) -> str:
@@ -120,18 +120,20 @@ def best_in_words(sweep: Sweep) -> str:
     """Return the sentence on the best trial."""
     best, settings = sweep.best, sweep.settings
     error = best.standard_error
-    spread = "" if error is None else f" (standard error over folds {number(error)})"
+    spread = "" if error is None else f" (standard error over folds {number_text(error)})"
     return (
         f"Best of {counted(len(sweep.trials), 'trial')}, {sweep.n_pruned} of them pruned: "
         f"{parameters_in_words(best)}, with a mean {settings.measure} of "
-        f"{number(best.value)}{spread}."
+        f"{number_text(best.value)}{spread}."
     )
 
 
 def own_in_words(sweep: Sweep) -> str:
     """Return the sentence on the recipe's own parameters."""
     own, measure = sweep.own, sweep.settings.measure
-    words = f"The recipe's own parameters ({parameters_in_words(own)}) have {number(own.value)}"
+    words = (
+        f"The recipe's own parameters ({parameters_in_words(own)}) have {number_text(own.value)}"
+    )
     differences = fold_differences(sweep.best, own)
     ahead = sum(one > 0 for one in differences)
     return (
