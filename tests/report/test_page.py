@@ -129,7 +129,7 @@ def test_features_are_averaged_over_models_of_trees(results, page):
     trees = [one.importances for one in facts if one.importances]
     assert len(trees) == 9
     share = max(np.mean([one[name] for one in trees]) for name in trees[0])
-    assert f"averaged over {len(trees)} final models of trees" in page.text
+    assert f"averaged over {len(trees)} final tree models" in page.text
     assert f"{share:.1%}" in page.text
 
 

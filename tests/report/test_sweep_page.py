@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankinite.report.sweep_charts import coordinates_of, history_of
-from rankinite.report.sweep_page import sweep_html
+from rankinite.report.sweep_page import coordinates_of, history_of, sweep_html
 from rankinite.sweeps.results import Sweep
 from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.space import space_of
@@ -81,7 +80,7 @@ def test_history_by_hand():
     ]  # fmt: skip
     assert [dot.kind for dot in found.dots] == ["", "best", "pruned", ""]
     assert found.best == "M0 96.3H33.33V3.7H66.67H100"
-    assert found.own == "M0 65.43H100"
+    assert found.recipe == "M0 65.43H100"
 
 
 def test_coordinates_by_hand():

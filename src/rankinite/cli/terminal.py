@@ -8,21 +8,27 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankinite.core.progress import Progress, ProgressBar, Silent
+from rankinite.evaluation.tables import Cell, Table
 
 if TYPE_CHECKING:
     import rich.progress
+    import rich.table
+
+    from rankinite.evaluation.summary import Summary
 
 SECONDS_BEFORE_BAR = 1.0
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_OF_SILENCE = 60.0
 BAR_WIDTH = 20
+NARROWEST_LABEL = 12  # of labels that are folded on a terminal
+CONTINUED = ", continued"
 # The bar, 4,000/10,000 and 0:00:00, with spaces between; notes get the rest of the line.
 BAR_ROOM = BAR_WIDTH + 25
 
@@ -68,29 +74,33 @@ class Terminal:
         print(json.dumps(value, indent=2))
 
     def show_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Print a table; numbers are to the right.
+        """Print a table of texts."""
+        self.show(Table(title, columns, rows))
 
-        One that is too wide for the terminal is plain, and in parts where that is too wide as
-        well: no number is cut.
+    def show(self, table: Table) -> None:
+        """Print a table: with lines on a terminal, plain in a pipe.
+
+        Where a terminal is too narrow, long labels are folded; if that does not suffice, the table
+        is plain, and in parts if need be: no number is cut.
         """
+        unicode = (sys.stdout.encoding or "").lower().startswith("utf")
         if not sys.stdout.isatty():
-            print(plain_table(title, columns, rows))
+            print(table.to_text(unicode=unicode))
             return
         import rich.console
-        import rich.table
-        from rich.markup import escape
 
         console = rich.console.Console()
-        if drawn_width(columns, rows) > console.width:
-            for k, part in enumerate(_parts(columns, rows, console.width)):
-                print(plain_table(f"{title}, continued" if k else title, *part, gap=" "))
-            return
-        table = rich.table.Table(title=escape(title), title_justify="left", title_style="bold")
-        for k, column in enumerate(columns):
-            table.add_column(escape(column), justify="left" if _is_text(k, rows) else "right")
-        for row in rows:
-            table.add_row(*(escape(cell) for cell in row))
-        console.print(table)
+        widths = _widths(table)
+        label = widths[table.n_labels - 1]
+        room = label + console.width - drawn_width(table)
+        is_drawn = room >= min(label, NARROWEST_LABEL)
+        if is_drawn:
+            console.print(_drawn(table, min(label, room), unicode=unicode))
+        else:
+            for part in _parts(table, widths, console.width):
+                print("\n".join(part.lines(unicode=unicode, gap=" ")))
+        for sentence in table.footer("bold" if is_drawn else "*"):
+            print(sentence)
 
     def show_written(
         self, files: Sequence[tuple[Path, int, int]], others: Sequence[Path] = ()
@@ -111,73 +121,66 @@ class Terminal:
         print(sentence)
 
 
-def plain_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, gap: str = "  "
-) -> str:
-    """Return a table in aligned columns of plain text.
-
-    Examples
-    --------
-    >>> print(plain_table("Sizes", ["set", "queries"], [["train", "10"], ["test", "5"]]))
-    Sizes
-    set    queries
-    train       10
-    test         5
-    """
-    lines = [list(columns), *(list(row) for row in rows)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
-    left = [_is_text(k, rows) for k in range(len(columns))]
-    texts = [
-        gap.join(
-            cell.ljust(width) if left[k] else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-    return "\n".join([title, *texts])
-
-
-def _is_text(column: int, rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether a column holds texts: the first does, and those where a cell has no number."""
-    return column == 0 or any(row[column][:1].isalpha() for row in rows)
-
-
-def drawn_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+def drawn_width(table: Table) -> int:
     """Return how wide a table is on a terminal: three more a column, for lines and spaces.
 
     Examples
     --------
-    >>> drawn_width(["set", "queries"], [["train", "10"]])
+    >>> drawn_width(Table("Sizes", ["set", "queries"], [["train", "10"]]))
     19
     """
-    return sum(width + 3 for width in _widths(columns, rows)) + 1
+    return sum(width + 3 for width in _widths(table)) + 1
 
 
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+def _widths(table: Table) -> list[int]:
+    """Return the widths of columns in cells of the terminal, of which some signs take two."""
     from rich.cells import cell_len
 
-    return [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+    columns = (table.padded(k, star="") for k in range(len(table.columns)))
+    return [max(cell_len(text.strip()) + cell_len(marks) for text, marks in c) for c in columns]
 
 
-def _parts(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], room: int
-) -> Iterator[tuple[list[str], list[list[str]]]]:
-    """Part a table by columns so that each part has room as a plain one; all have the first."""
-    first, *others = (width + 1 for width in _widths(columns, rows))
-    begun, used = 1, first
-    for k, width in enumerate(others, 1):
-        if k > begun and used + width > room + 1:
-            yield _part(columns, rows, begun, k)
-            begun, used = k, first
-        used += width
-    yield _part(columns, rows, begun, len(columns))
+def _drawn(table: Table, label_width: int, *, unicode: bool) -> rich.table.Table:
+    """Return a table with lines, the best means in bold; the last label may be folded."""
+    import rich.table
+    from rich.text import Text
+
+    title = Text(table.title, style="bold")
+    drawn = rich.table.Table(title=title, title_justify="left")
+    texts: list[list[Text]] = [[] for _ in table.rows]
+    for k, heading in enumerate(table.columns):
+        is_text = table.is_text(k)
+        folded = k == table.n_labels - 1
+        drawn.add_column(
+            Text(heading),
+            justify="left" if is_text else "right",
+            no_wrap=not folded,
+            overflow="fold",
+            max_width=label_width if folded else None,
+        )
+        # Marks are padded, so that numbers end at one place whatever follows them.
+        padded = table.padded(k, unicode=unicode, star="")[1:]
+        for line, row, (text, marks) in zip(texts, table.rows, padded, strict=True):
+            cell = row[k]
+            style = "bold" if isinstance(cell, Cell) and cell.best else ""
+            line.append(Text.assemble((text.strip(), style), marks))
+    for k, line in enumerate(texts):
+        drawn.add_row(*line, end_section=table.last_apart and k == len(texts) - 2)
+    return drawn
 
 
-def _part(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], begin: int, end: int
-) -> tuple[list[str], list[list[str]]]:
-    heading, *lines = ([line[0], *line[begin:end]] for line in (columns, *rows))
-    return heading, lines
+def _parts(table: Table, widths: Sequence[int], room: int) -> Iterator[Table]:
+    """Split a table by columns so that every part has room as plain text; all have the labels."""
+    n_labels = table.n_labels
+    labels = sum(width + 1 for width in widths[:n_labels])
+    begin, used = n_labels, labels
+    for k in range(n_labels, len(widths)):
+        if k > begin and used + widths[k] > room:
+            yield table.part(begin, k)
+            begin, used = k, labels
+            table = replace(table, title=f"{table.title.removesuffix(CONTINUED)}{CONTINUED}")
+        used += widths[k] + 1
+    yield table.part(begin, len(widths))
 
 
 class Bars:
@@ -247,11 +250,11 @@ class _Bar(_Seen):
 
         count = parts.DownloadColumn() if self.unit == "bytes" else parts.MofNCompleteColumn()
         bar = parts.Progress(
-            parts.TextColumn("{bar.description}", markup=False),
+            parts.TextColumn("{task.description}", markup=False),
             parts.BarColumn(BAR_WIDTH),
             count,
             parts.TimeRemainingColumn(),
-            parts.TextColumn("{bar.fields[note]}", markup=False),
+            parts.TextColumn("{task.fields[note]}", markup=False),
             console=rich.console.Console(stderr=True),
             transient=True,
         )
@@ -332,24 +335,20 @@ class _NoteHandler(logging.Handler):
             print(sentence, file=sys.stderr)
 
 
-if TYPE_CHECKING:
-    from rankinite.evaluation.summary import Summary
+def show_summary(terminal: Terminal, summary: Summary, out: Path) -> None:
+    """Print tables and notes, and write them and the figures into a folder."""
+    show_written_summary(terminal, summary, summary.save(out))
 
 
-def show_summary(terminal: Terminal, findings: Summary, out: Path) -> None:
-    """Print tables and sentences, and write them and the figures into a folder."""
-    show_written_summary(terminal, findings, findings.save(out))
-
-
-def show_written_summary(terminal: Terminal, findings: Summary, written: Sequence[Path]) -> None:
-    """Print tables and sentences, and which files were written."""
+def show_written_summary(terminal: Terminal, summary: Summary, written: Sequence[Path]) -> None:
+    """Print tables and notes, and which files were written."""
     if terminal.json:
-        terminal.show_json({**findings.values, "wrote": [str(path) for path in written]})
+        terminal.show_json({**summary.values, "wrote": [str(path) for path in written]})
         return
-    for sheet in findings.sheets:
-        terminal.show_table(sheet.title, list(sheet.columns), [list(row) for row in sheet.rows])
+    for table in summary.tables:
+        terminal.show(table)
         terminal.say("")
-    for note in findings.notes:
+    for note in summary.notes:
         terminal.say(note)
     for path in written:
         terminal.say(f"wrote {path}")

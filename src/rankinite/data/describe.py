@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankinite.core.figures import panels, save_figure
+from rankinite.core.figures import save_figure, subplots
 from rankinite.core.format import plain_number
 from rankinite.core.types import Floats, Integers
 from rankinite.data.kernels import count_values
@@ -159,7 +159,7 @@ def _histogram(
 ) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    figure, (axes,) = panels()
+    figure, (axes,) = subplots()
     for name, values in columns.items():
         counts, _ = np.histogram(values, edges)
         axes.stairs(counts, edges, fill=len(columns) == 1, linewidth=1.5, label=name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +10,8 @@ from rankinite.ensembles.combine import AVERAGE, CombineResult, EnsembleEvaluati
 from rankinite.ensembles.ensemble import LinearEnsemble
 from rankinite.ensembles.subsets import Subset, SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table, csv_text
 
 NAME = "combined"
 MOST_SHOWN = 10  # subsets in a printed table
@@ -53,16 +52,15 @@ def summary_of(
 def to_csv(result: CombineResult) -> str:
     """Return all subsets and the chosen ensemble as CSV."""
     texts = [str(measure) for measure in result.options.measures]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["method", "members", "n_members", *texts, "chosen"])
-    for subset in result.table:
-        taken = result.options.method == AVERAGE and subset.members == result.chosen
-        writer.writerow(_csv_row(AVERAGE, subset, texts, taken))
-    if result.options.method != AVERAGE:
-        subset = Subset(result.chosen, result.evaluation.chosen.mean)
-        writer.writerow(_csv_row(result.options.method, subset, texts, True))
-    return text.getvalue()
+    is_average = result.options.method == AVERAGE
+    rows = [
+        _csv_row(AVERAGE, subset, texts, is_average and subset.members == result.chosen)
+        for subset in result.table
+    ]
+    if not is_average:
+        chosen = Subset(result.chosen, result.evaluation.chosen.mean)
+        rows.append(_csv_row(result.options.method, chosen, texts, True))
+    return csv_text(["method", "members", "n_members", *texts, "chosen"], rows)
 
 
 def _csv_row(method: str, subset: Subset, texts: Sequence[str], taken: bool) -> list[Any]:
@@ -70,7 +68,7 @@ def _csv_row(method: str, subset: Subset, texts: Sequence[str], taken: bool) -> 
     return [method, " + ".join(subset.members), len(subset.members), *values, int(taken)]
 
 
-def _members_sheet(result: CombineResult, kinds: Mapping[str, str]) -> Sheet:
+def _members_sheet(result: CombineResult, kinds: Mapping[str, str]) -> Table:
     """Return members with their numbers, which identify them in subsets and trees."""
     weights = _weights(result)
     texts = [str(measure) for measure in result.options.measures]
@@ -94,7 +92,7 @@ def _members_sheet(result: CombineResult, kinds: Mapping[str, str]) -> Sheet:
     )
     n_queries = max(result.evaluation.chosen.n_queries.values())
     columns = ("Ranker", "Kind", *texts, *(["Weight"] if weights else []))
-    return Sheet(f"Means over {n_queries:,} queries", columns, rows)
+    return Table(f"Means over {n_queries:,} queries", columns, rows)
 
 
 def _label(number: int, name: str) -> str:
@@ -125,7 +123,7 @@ def _short(result: CombineResult, members: Sequence[str]) -> str:
     return " ".join(str(result.names.index(name) + 1) for name in members)
 
 
-def _subsets_sheet(result: CombineResult, search: SubsetSearch, most: int | None) -> Sheet:
+def _subsets_sheet(result: CombineResult, search: SubsetSearch, most: int | None) -> Table:
     shown = list(search.table[:most])
     shown += [search.full] if search.full not in shown else []
     texts = [str(measure) for measure in result.options.measures]
@@ -140,7 +138,7 @@ def _subsets_sheet(result: CombineResult, search: SubsetSearch, most: int | None
     n = len(search.table)
     count = "all" if len(shown) == n else f"the best {min(n, most or n):,} of"
     title = f"Averages by {texts[0]}: {count} {n:,} subsets"
-    return Sheet(title, ("Members", *texts, ""), rows)
+    return Table(title, ("Members", *texts, ""), rows)
 
 
 def _mark(search: SubsetSearch, subset: Subset) -> str:
@@ -152,10 +150,10 @@ def _mark(search: SubsetSearch, subset: Subset) -> str:
     return ", ".join(mark for mark, holds in marks.items() if holds)
 
 
-def _mixes_sheet(mix: BestMix) -> Sheet:
+def _mixes_sheet(mix: BestMix) -> Table:
     rows = tuple((node.text, f"{node.alpha:.4g}", f"{node.value:.4f}") for node in mix.nodes_)
     columns = ("Mix", "Share of the second", str(mix.measure))
-    return Sheet("Members joined two by two, in the best proportion", columns, rows)
+    return Table("Members joined two by two, in the best proportion", columns, rows)
 
 
 def _choice(result: CombineResult) -> list[str]:
@@ -186,7 +184,7 @@ def _tests(result: CombineResult, search: SubsetSearch) -> list[str]:
     ]
 
 
-def _test_sheet(result: CombineResult, test: EnsembleEvaluation) -> Sheet:
+def _test_sheet(result: CombineResult, test: EnsembleEvaluation) -> Table:
     texts = [str(measure) for measure in result.options.measures]
     rows = [
         (_label(k, name), *_cells(evaluation), _p_text(test, evaluation))
@@ -198,7 +196,7 @@ def _test_sheet(result: CombineResult, test: EnsembleEvaluation) -> Sheet:
         rows.append((_title_of_choice(result), *cells))
     n_queries = max(test.chosen.n_queries.values())
     columns = ("Ranker", *texts, f"p of {texts[0]}")
-    return Sheet(f"Means over {n_queries:,} test queries", columns, tuple(rows))
+    return Table(f"Means over {n_queries:,} test queries", columns, tuple(rows))
 
 
 def _p_text(test: EnsembleEvaluation, evaluation: Evaluation) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankinite.core.errors import UsageError
-from rankinite.core.figures import panels, save_figure
+from rankinite.core.figures import save_figure, subplots
 from rankinite.core.params import Bounds, OneOf, check
 from rankinite.core.types import Floats
 from rankinite.data import checks
@@ -65,7 +65,7 @@ class Mix(Along):
         names
             Names of the two rankers.
         """
-        figure, (axes,) = panels()
+        figure, (axes,) = subplots()
         course = self.course
         alphas = np.stack([course.begins, course.ends], axis=1).ravel()
         axes.plot(alphas, np.repeat(course.values, 2), linewidth=1)

@@ -1,1 +1,1 @@
-"""Data and measures together: what scores are worth on a data set."""
+"""Evaluation of scores on a data set, comparison of systems, and tables of results."""

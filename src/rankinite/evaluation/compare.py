@@ -1,4 +1,4 @@
-"""Compare systems: which is better, and whether that could be chance."""
+"""Compare systems on the same queries, by paired tests and bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def compare(
     Parameters
     ----------
     scores
-        By the name of the system, one finite score a document; larger is better.
+        One finite score a document, by the name of the system; larger is better.
     data
-        The data set, without samples: they are no independent queries.
+        The data set, without samples of queries, which are not independent.
     measures, drop_single_label
         As in `evaluate`.
     test
@@ -74,16 +74,17 @@ def compare(
         ``"holm"`` corrects p-values for the number of pairs that a measure compares; or
         ``"none"``.
     level
-        A difference is significant if its p-value is at most this. Intervals hold the rest: 0.95
-        for a level of 0.05.
+        A difference is significant if its p-value is at most this. Intervals have a coverage of
+        1 - level.
     permutations
-        How many sign patterns the randomisation test tries; all of them, if there are no more.
+        Number of sign patterns that the randomisation test draws; it tries all of them if there
+        are no more.
     resamples
-        How many times the bootstrap draws queries anew.
+        Number of bootstrap samples of the queries.
     seed
-        Another seed draws other permutations and queries.
+        Seed of permutations and bootstrap samples.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
 
     Examples
     --------
@@ -105,10 +106,10 @@ def compare(
     names = checked_names(scores)
     refuse_dependent_queries("compare", data.qids)
     rankings = [_checked_scores(name, scores[name], data) for name in names]
-    found = evaluate_all(rankings, data, measures, drop_single_label=drop_single_label)
-    compared = _compare(dict(zip(names, found, strict=True)), settings, progress)
-    _tell_of_twins(compared.systems, compared.per_query)
-    return compared
+    evaluations = evaluate_all(rankings, data, measures, drop_single_label=drop_single_label)
+    comparison = _compare(dict(zip(names, evaluations, strict=True)), settings, progress)
+    _log_equal_systems(comparison.systems, comparison.per_query)
+    return comparison
 
 
 def compare_evaluations(
@@ -122,12 +123,12 @@ def compare_evaluations(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare systems that are evaluated already, on the same queries by the same measures.
+    """Compare systems from their evaluations, on the same queries by the same measures.
 
     Parameters
     ----------
     evaluations
-        By the name of the system, what `evaluate` returned.
+        What `evaluate` returned, by the name of the system.
     test, correction, level, permutations, resamples, seed, progress
         As in `compare`.
     """
@@ -144,13 +145,14 @@ def _compare(
     systems = tuple(evaluations)
     first = evaluations[systems[0]]
     measures = tuple(first.per_query)
-    per_query = {m: np.stack([one.per_query[m] for one in evaluations.values()]) for m in measures}
+    per_query = {m: np.stack([e.per_query[m] for e in evaluations.values()]) for m in measures}
     _check_finite(first.qids, systems, per_query)
     _check_counts(per_query)
     uncorrected, intervals = {}, {}
+    # Measures of the same queries share permutations and bootstrap samples: one pass for all.
     for group, values in _groups(per_query):
         p_values = _p_values(values, settings, progress)
-        found = bootstrap(
+        samples = bootstrap(
             values,
             level=1 - settings.level,
             resamples=settings.resamples,
@@ -159,7 +161,7 @@ def _compare(
         )
         for k, measure in enumerate(group):
             uncorrected[measure] = p_values[k]
-            intervals[measure] = Intervals(found.means[k], found.differences[k])
+            intervals[measure] = Intervals(samples.means[k], samples.differences[k])
     uncorrected = {m: uncorrected[m] for m in measures}
     corrected = {m: holm_of_pairs(p) for m, p in uncorrected.items()}
     return Comparison(
@@ -184,15 +186,16 @@ def _p_values(values: Floats, settings: Settings, progress: Progress | None) -> 
 
 
 def _groups(per_query: Mapping[str, Floats]) -> list[tuple[list[str], Floats]]:
-    """Put measures together for which the same queries count, without the other queries."""
+    """Group measures for which the same queries count; return each with those queries' values."""
     groups: dict[bytes, list[str]] = {}
     for measure, values in per_query.items():
         groups.setdefault(np.isnan(values[0]).tobytes(), []).append(measure)
-    found = []
+    values_of_groups = []
     for group in groups.values():
         counted = ~np.isnan(per_query[group[0]][0])
-        found.append((group, np.stack([per_query[measure][:, counted] for measure in group])))
-    return found
+        values = np.stack([per_query[measure][:, counted] for measure in group])
+        values_of_groups.append((group, values))
+    return values_of_groups
 
 
 def _tau(per_query: Mapping[str, Floats]) -> Floats | None:
@@ -215,7 +218,7 @@ def _check_finite(
 
 
 def _check_counts(per_query: Mapping[str, Floats]) -> None:
-    """Refuse a measure for which no query counts, and warn of one for which one does."""
+    """Refuse measures for which no query counts, and warn of those for which only one does."""
     for measure, values in per_query.items():
         n_queries = int((~np.isnan(values[0])).sum())
         if n_queries == 0:
@@ -228,8 +231,8 @@ def _check_counts(per_query: Mapping[str, Floats]) -> None:
             log.warning("%s: one query counts; a test needs at least two", measure)
 
 
-def _tell_of_twins(systems: Sequence[str], per_query: Mapping[str, Floats]) -> None:
-    """Tell which systems have the same values everywhere."""
+def _log_equal_systems(systems: Sequence[str], per_query: Mapping[str, Floats]) -> None:
+    """Log which systems have the same values for all queries: likely one file under two names."""
     alike: dict[bytes, list[str]] = {}
     for k, system in enumerate(systems):
         key = b"".join(values[k].tobytes() for values in per_query.values())
@@ -240,7 +243,7 @@ def _tell_of_twins(systems: Sequence[str], per_query: Mapping[str, Floats]) -> N
 
 
 def checked(settings: Settings) -> Settings:
-    """Return settings of plain numbers, whatever numbers they were given as."""
+    """Check settings, and return them with numpy's numbers made plain, as JSON needs them."""
     for name, constraint in CONSTRAINTS.items():
         check("compare", name, getattr(settings, name), constraint)
     return replace(
@@ -253,7 +256,7 @@ def checked(settings: Settings) -> Settings:
 
 
 def checked_names(systems: Mapping[str, object]) -> list[str]:
-    """Return the names of systems, of which there must be two."""
+    """Return the names of systems, of which there must be at least two."""
     if not isinstance(systems, Mapping):
         raise UsageError(
             f"compare: got {type(systems).__name__}; expected a mapping from the names of systems"
@@ -276,17 +279,17 @@ def _checked_scores(name: str, scores: ArrayLike, data: RankingData) -> Floats:
 def _check_alike(evaluations: Mapping[str, Evaluation]) -> None:
     """Refuse evaluations of other queries, by other measures, or that leave out other queries."""
     first, *others = evaluations
-    one = evaluations[first]
+    expected = evaluations[first]
     for name in others:
         other = evaluations[name]
         pair = f"compare: {first!r} and {name!r}"
-        if not np.array_equal(one.qids, other.qids):
+        if not np.array_equal(expected.qids, other.qids):
             raise DataError(f"{pair} were evaluated on different queries")
-        if set(one.per_query) != set(other.per_query):
+        if set(expected.per_query) != set(other.per_query):
             raise UsageError(
-                f"{pair} were evaluated by different measures, {', '.join(one.per_query)} and "
+                f"{pair} were evaluated by different measures, {', '.join(expected.per_query)} and "
                 f"{', '.join(other.per_query)}"
             )
-        for measure, values in one.per_query.items():
+        for measure, values in expected.per_query.items():
             if not np.array_equal(np.isnan(values), np.isnan(other.per_query[measure])):
                 raise DataError(f"{pair} leave out different queries for {measure}")

@@ -1,12 +1,11 @@
-"""What a comparison of systems found, and how it is written down."""
+"""Comparison of systems: means, intervals and p-values, as tables, files and figures."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +16,11 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
-from rankinite.core.format import some_of
+from rankinite.core.format import counted, number_text, some_of
 from rankinite.core.types import Floats
 from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.evaluation.figures import draw_differences
-from rankinite.evaluation.tables import Cell, Row, Table, letters_for
+from rankinite.evaluation.tables import Cell, Table, csv_text, json_text, letters_for
 from rankinite.stats.bootstrap import Intervals
 from rankinite.stats.paired_tests import mean_differences
 
@@ -30,9 +29,9 @@ TESTS = {"t": "Paired t-test", "randomisation": "Fisher's randomisation test"}
 
 @dataclass(frozen=True)
 class Settings:
-    """How systems were compared; `compare` explains each.
+    """How systems were compared; see the parameters of `compare`.
 
-    Whether queries of a single label were dropped is None where values were at hand already.
+    `drop_single_label` is None for evaluations made before: what they dropped is not known.
     """
 
     test: str
@@ -51,12 +50,12 @@ class Pair:
     Attributes
     ----------
     difference, low, high
-        Of the means, and the ends of its bootstrap interval.
+        Difference of the means, and the ends of its bootstrap interval.
     p, corrected_p
-        The p-values, of this pair alone and corrected for all pairs; None if nothing was
-        corrected.
+        p-value of this pair alone, and corrected for all pairs; the latter is None without a
+        correction.
     better
-        The one that is significantly better, if one is.
+        The system that is significantly better, if one of them is.
     """
 
     measure: str
@@ -130,7 +129,7 @@ class Comparison:
 
     @cached_property
     def oracle(self) -> dict[str, float]:
-        """The mean of whoever picks the best system for every query (Challenge, Sec. 6.1)."""
+        """The mean if the best system were picked for every query (Challenge, Sec. 6.1)."""
         return {name: mean_of_counted(v.max(axis=0)) for name, v in self.per_query.items()}
 
     @cached_property
@@ -139,7 +138,7 @@ class Comparison:
         return letters_for(len(self.systems))
 
     def significantly_better(self, measure: str, system: str, other: str) -> bool:
-        """Tell whether a system has a significantly larger mean than another."""
+        """Return whether a system has a significantly larger mean than another."""
         self._place("measure", self.measures, measure)
         i = self._place("system", self.systems, system)
         j = self._place("system", self.systems, other)
@@ -148,7 +147,7 @@ class Comparison:
 
     def better_than(self, measure: str, system: str) -> list[str]:
         """Return the systems that a system is significantly better than."""
-        return [one for one in self.systems if self.significantly_better(measure, system, one)]
+        return [s for s in self.systems if self.significantly_better(measure, system, s)]
 
     def pairs(self, measure: str) -> list[Pair]:
         """Return every two systems, the first named first."""
@@ -161,17 +160,18 @@ class Comparison:
 
     def table(self) -> Table:
         """Return the table of means; a letter stands for "significantly better than"."""
-        letter = dict(zip(self.systems, self.letters, strict=True))
-        rows = [
-            Row(letter[system], system, tuple(self._cell(m, system) for m in self.measures))
-            for system in self.systems
+        rows: list[list[str | Cell]] = [
+            [letter, system, *(self._cell(measure, system) for measure in self.measures)]
+            for letter, system in zip(self.letters, self.systems, strict=True)
         ]
-        oracle = tuple(Cell(f"{self.oracle[measure]:.4f}") for measure in self.measures)
+        rows.append(["", "oracle", *(Cell(number_text(self.oracle[m])) for m in self.measures)])
         return Table(
-            f"Means over {self._queries_in_words()}",
-            self._test_in_words(),
-            self.measures,
-            (*rows, Row("", "oracle", oracle)),
+            f"Means over {self._queries_phrase()}",
+            ("", "System", *self.measures),
+            rows,
+            self._test_sentence(),
+            n_labels=2,
+            last_apart=True,
         )
 
     def __str__(self) -> str:
@@ -186,21 +186,22 @@ class Comparison:
         return self.table().to_latex()
 
     def to_csv(self) -> str:
-        """Return one line a system and measure: mean, interval, what it is better than.
+        """Return CSV with a line for every system and measure.
 
-        Names of the latter are joined by semicolons; one that holds a semicolon is quoted.
+        The last column has the systems that it is significantly better than, joined by semicolons;
+        a name that holds a semicolon is quoted.
         """
         names = ["system", "measure", "queries", "mean", "low", "high", "significantly_better_than"]
         numbers = range(len(self.systems))
-        return _csv(names, (self._line(m, k) for m in self.measures for k in numbers))
+        return csv_text(names, (self._csv_row(m, k) for m in self.measures for k in numbers))
 
     def pairs_to_csv(self) -> str:
-        """Return one line a measure and two systems: difference, interval, p-values, the better."""
+        """Return CSV with a line for every measure and pair of systems; see `Pair`."""
         lines = (vars(pair).values() for measure in self.measures for pair in self.pairs(measure))
-        return _csv([field.name for field in fields(Pair)], lines)
+        return csv_text([field.name for field in fields(Pair)], lines)
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values: all there is, with None for NaN."""
+        """Return all values as JSON can hold them, with None for NaN."""
         return {
             "systems": list(self.systems),
             "measures": list(self.measures),
@@ -208,8 +209,8 @@ class Comparison:
             "queries": self.n_queries,
             "means": self.means,
             "intervals": {
-                measure: dict(zip(self.systems, found.means.tolist(), strict=True))
-                for measure, found in self.intervals.items()
+                measure: dict(zip(self.systems, intervals.means.tolist(), strict=True))
+                for measure, intervals in self.intervals.items()
             },
             "oracle": self.oracle,
             "pairs": [vars(pair) for measure in self.measures for pair in self.pairs(measure)],
@@ -222,8 +223,8 @@ class Comparison:
         }
 
     def to_json(self) -> str:
-        """Return all there is as JSON, with null for NaN."""
-        return json.dumps(self.as_json(), indent=2) + "\n"
+        """Return all values as JSON, with null for NaN."""
+        return json_text(self.as_json())
 
     def save(self, path: str | Path) -> None:
         """Write to a file: ``.md``, ``.tex``, ``.csv`` or ``.json``, by the end of its name."""
@@ -237,9 +238,9 @@ class Comparison:
         Parameters
         ----------
         folder
-            Where to put a PNG file a measure; made if it is not there.
+            Folder of the PNG files, one a measure; created if it does not exist.
         baseline
-            The system to compare with; the first if not given.
+            The system to compare with; the first by default.
         """
         first = self.systems[0] if baseline is None else baseline
         return draw_differences(
@@ -280,27 +281,26 @@ class Comparison:
         letter = dict(zip(self.systems, self.letters, strict=True))
         beaten = [letter[other] for other in self.better_than(measure, system)]
         joined = ("" if len(self.letters[0]) == 1 else ",").join(beaten)
-        return Cell(f"{means[system]:.4f}", joined, means[system] == max(means.values()))
+        return Cell(number_text(means[system]), joined, means[system] == max(means.values()))
 
-    def _line(self, measure: str, k: int) -> list[Any]:
+    def _csv_row(self, measure: str, k: int) -> list[Any]:
         system = self.systems[k]
         ends = self.intervals[measure].means[k].tolist()
         beaten = _joined(self.better_than(measure, system))
         count = self.n_queries[measure]
         return [system, measure, count, self.means[measure][system], *ends, beaten]
 
-    def _queries_in_words(self) -> str:
+    def _queries_phrase(self) -> str:
         counts = self.n_queries
         if len(set(counts.values())) == 1:
-            n_queries = counts[self.measures[0]]
-            return f"{n_queries:,} {'query' if n_queries == 1 else 'queries'}"
+            return counted(counts[self.measures[0]], "query", "queries")
         return ", ".join(f"{count:,} ({name})" for name, count in counts.items()) + " queries"
 
-    def _test_in_words(self) -> str:
+    def _test_sentence(self) -> str:
         n_pairs = len(self.systems) * (len(self.systems) - 1) // 2
         corrected = f", Holm's correction for {n_pairs:,} pairs" if n_pairs > 1 else ""
-        words = corrected if self.settings.correction == "holm" else ", no correction"
-        return f"{TESTS[self.settings.test]}{words}, level {self.settings.level:g}."
+        correction = corrected if self.settings.correction == "holm" else ", no correction"
+        return f"{TESTS[self.settings.test]}{correction}, level {self.settings.level:g}."
 
 
 WRITERS: dict[str, Callable[[Comparison], str]] = {
@@ -312,21 +312,13 @@ WRITERS: dict[str, Callable[[Comparison], str]] = {
 
 
 def writer_for(path: str | Path) -> Callable[[Comparison], str]:
-    """Return what writes a comparison to such a file, by the end of its name."""
+    """Return the function that writes a comparison to a file with this suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
         raise UsageError(
             f"{path}: a comparison is written to files that end in {', '.join(WRITERS)}"
         )
     return WRITERS[suffix]
-
-
-def _csv(names: list[str], lines: Iterable[Iterable[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(lines)
-    return text.getvalue()
 
 
 def _joined(names: list[str]) -> str:

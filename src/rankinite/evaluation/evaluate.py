@@ -24,7 +24,7 @@ log = logging.getLogger("rankinite")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What scores are worth: means over queries, and one value a query.
+    """Values of measures: one a query, and their means.
 
     Attributes
     ----------
@@ -72,8 +72,8 @@ def evaluate(
     measures
         Measures as values or texts; see `parse_measure`. Tiers are evaluated one by one.
     drop_single_label
-        Leave out queries whose documents all have one label, of the measure's source: any order
-        of them is worth the same (LambdaSMART, Sec. 5.1).
+        Leave out queries whose documents all have the same label, of the measure's source: every
+        order of them has the same value (LambdaSMART, Sec. 5.1).
 
     Examples
     --------
@@ -98,23 +98,23 @@ def evaluate_all(
     *,
     drop_single_label: bool,
 ) -> list[Evaluation]:
-    """Evaluate several arrays of checked scores; what depends on labels only is computed once."""
+    """Evaluate several arrays of checked scores; what depends only on labels is computed once."""
     chosen = parse_measures(measures)
     for measure in chosen:
-        own = getattr(measure, "top_grade", None)
-        if own is not None and own != data.top_grade:
+        top_grade = getattr(measure, "top_grade", None)
+        if top_grade is not None and top_grade != data.top_grade:
             log.warning("%s: the top grade of the data set is %g", measure, data.top_grade)
     labels = data.all_labels
-    measuring = Scorer(chosen, labels, data.offsets, data.top_grade)
+    data_scorer = Scorer(chosen, labels, data.offsets, data.top_grade)
     dropped = _single_label(chosen, labels, data.offsets) if drop_single_label else None
-    found = []
+    evaluations = []
     for scores in rankings:
-        values = measuring.measure(scores, again=len(rankings) > 1)
+        values = data_scorer.measure(scores, again=len(rankings) > 1)
         if dropped is not None:
             values[dropped] = np.nan
         rows = zip(chosen, values, strict=True)
-        found.append(Evaluation(data.qids, {str(measure): row for measure, row in rows}))
-    return found
+        evaluations.append(Evaluation(data.qids, {str(measure): row for measure, row in rows}))
+    return evaluations
 
 
 def _single_label(
@@ -122,7 +122,7 @@ def _single_label(
     labels: Mapping[str | None, NDArray[np.float64]],
     offsets: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Tell for every measure (rows) which queries have one label only; no label counts as 0."""
+    """Return for every measure (rows) which queries have a single label; a missing one is 0."""
     single = {}
     for source in {measure.source for measure in measures}:
         column = np.nan_to_num(labels[source], nan=0.0)

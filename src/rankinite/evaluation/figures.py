@@ -1,4 +1,4 @@
-"""Figures of comparisons."""
+"""Figures of comparisons: the sorted differences of systems to a baseline."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import numpy as np
 
-from rankinite.core.figures import HEIGHT, panels, save_figure
+from rankinite.core.figures import HEIGHT, save_figure, subplots
 from rankinite.core.types import Floats
 from rankinite.stats.paired_tests import Differences
 
 FEW_QUERIES = 50
-MOST_COLOURS = 10  # that matplotlib has for lines
+MOST_COLOURS = 10  # of matplotlib's default cycle
 LEGEND_LINE = 0.18  # inches
-# Of a name: what a line of the legend has room for, and an axis.
+# Longest names that a line of the legend, and an axis, have room for.
 SIGNS_IN_LEGEND = 48
 SIGNS_AT_AXIS = 24
 
@@ -24,18 +24,18 @@ SIGNS_AT_AXIS = 24
 def draw_differences(
     folder: str | Path, per_query: Mapping[str, Floats], letters: Mapping[str, str], baseline: int
 ) -> list[Path]:
-    """Draw a figure a measure: the sorted differences of each system to a baseline.
+    """Draw the sorted differences of every system to a baseline, one figure a measure.
 
     Parameters
     ----------
     folder
-        Where to put the files; made if it is not there.
+        Folder of the PNG files; created if it does not exist.
     per_query
         For every measure, systems x queries; NaN where the query is left out.
     letters
         The letter of every system, by its name.
     baseline
-        The number of the system to compare with.
+        Index of the system to compare with.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def _draw(
     path: Path, measure: str, values: Floats, letters: Mapping[str, str], baseline: int
 ) -> None:
     n_lines = len(letters) - 1
-    figure, (axes,) = panels(height=HEIGHT + LEGEND_LINE * (n_lines + 1))
+    figure, (axes,) = subplots(height=HEIGHT + LEGEND_LINE * (n_lines + 1))
     axes.axhline(0, color="grey", linewidth=1)
     axes.set_prop_cycle(color=_colours(n_lines))
     differences = np.sort(Differences.between(values, values[baseline]).values, axis=1)
@@ -61,14 +61,14 @@ def _draw(
         if k != baseline:
             label = _label(f"{letter}  {_short(name, SIGNS_IN_LEGEND)}", differences[k])
             axes.plot(ranks, differences[k], linewidth=1.5, marker=marker, label=label)
-    words = _plain(f"{measure}, difference to {_short(list(letters)[baseline], SIGNS_AT_AXIS)}")
-    axes.set(xlabel="Queries, by difference", ylabel=words)
+    label = _plain(f"{measure}, difference to {_short(list(letters)[baseline], SIGNS_AT_AXIS)}")
+    axes.set(xlabel="Queries, by difference", ylabel=label)
     figure.legend(loc="outside lower center", fontsize="small", frameon=False)
     save_figure(figure, path)
 
 
 def _colours(n_lines: int) -> list[Any]:
-    """Return the usual colours, or as many from a rainbow as there are lines."""
+    """Return matplotlib's default colours, or colours of a rainbow if there are more lines."""
     from matplotlib import colormaps
 
     if n_lines <= MOST_COLOURS:
@@ -77,7 +77,7 @@ def _colours(n_lines: int) -> list[Any]:
 
 
 def _short(name: str, most: int) -> str:
-    """Cut the middle out of a long name: both ends may be what tells it from others.
+    """Cut the middle out of a long name: either end may distinguish it from others.
 
     Examples
     --------
@@ -95,5 +95,5 @@ def _label(name: str, differences: Floats) -> str:
 
 
 def _plain(text: str) -> str:
-    """Keep matplotlib from reading formulas in names."""
+    """Return text in which matplotlib sees no formulas."""
     return text.replace("$", r"\$")

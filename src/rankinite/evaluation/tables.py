@@ -1,27 +1,207 @@
-"""A table of systems and measures, with letters for what is significantly better than what."""
+"""Tables as text, Markdown and LaTeX, and values as CSV and JSON.
+
+A table holds texts, as people read them. Some of its cells may be means with marks: letters for the
+systems that they are significantly better than, and whether they are the best of their column.
+CSV and JSON are for programs and keep every digit, so they are made from values instead of texts.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
+import json
 import re
 import string
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-# Unicode has no small raised q.
+# Unicode has no superscript q.
 LETTERS = string.ascii_lowercase.replace("q", "")
-RAISED = dict(zip(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
-SPACE = "  "
+SUPERSCRIPTS = dict(zip(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
 LEGEND = "A letter: significantly better than that system"
 
-IN_LATEX = {
+LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
 } | {sign: "\\" + sign for sign in "&%$#_{}"}  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A mean, the letters of the systems that it is better than, and whether it is the best."""
+
+    text: str
+    letters: str = ""
+    best: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts under a title.
+
+    Attributes
+    ----------
+    title
+        What the table shows.
+    columns
+        Headings of the columns.
+    rows
+        The rows; a cell is a text, or a mean with marks.
+    note
+        Sentence below the table, such as the test behind the letters.
+    n_labels
+        Number of leading columns that name the row; they are aligned to the left.
+    last_apart
+        Whether the last row stands below a line, as an oracle does.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    note: str = ""
+    n_labels: int = 1
+    last_apart: bool = False
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether some cells are means with letters."""
+        return any(isinstance(cell, Cell) for row in self.rows for cell in row)
+
+    def is_text(self, column: int) -> bool:
+        """Return whether a column is aligned to the left: labels, or cells that are no numbers."""
+        is_label = column < self.n_labels
+        return is_label or any(str(row[column])[:1].isalpha() for row in self.rows)
+
+    def footer(self, best: str = "bold") -> list[str]:
+        """Return the sentences below the table, given how the best mean is shown."""
+        legend = [f"{LEGEND}; {best}: the best mean."] if self.has_marks else []
+        return legend + ([self.note] if self.note else [])
+
+    def part(self, begin: int, end: int) -> Table:
+        """Return a table of the labels and some of the other columns."""
+        chosen = [*range(self.n_labels), *range(begin, end)]
+        rows = [[row[k] for k in chosen] for row in self.rows]
+        return replace(self, columns=[self.columns[k] for k in chosen], rows=rows)
+
+    def to_text(self, *, unicode: bool = True, gap: str = "  ") -> str:
+        """Return the table in aligned columns of plain text.
+
+        Parameters
+        ----------
+        unicode
+            Whether letters may be superscripts; otherwise a ``^`` comes before them.
+        gap
+            What stands between columns.
+
+        Examples
+        --------
+        >>> print(Table("Sizes", ["set", "queries"], [["train", "10"], ["test", "5"]]).to_text())
+        Sizes
+        set    queries
+        train       10
+        test         5
+        >>> rows = [("a", "bm25", Cell("12.1")), ("b", "tree", Cell("19.9", "a", best=True))]
+        >>> test = "By tossing a coin."
+        >>> print(Table("Means", ["", "System", "DCG"], rows, test, n_labels=2).to_text())
+        Means
+           System   DCG
+        a  bm25    12.1
+        b  tree    19.9*ᵃ
+        A letter: significantly better than that system; *: the best mean.
+        By tossing a coin.
+        """
+        return "\n".join([*self.lines(unicode=unicode, gap=gap), *self.footer("*")])
+
+    def lines(self, *, unicode: bool = True, gap: str = "  ") -> list[str]:
+        """Return title, headings and rows as in `to_text`, without what stands below them."""
+        padded = [self.padded(k, unicode=unicode) for k in range(len(self.columns))]
+        joined = (map("".join, column) for column in padded)
+        return [self.title, *(gap.join(line).rstrip() for line in zip(*joined, strict=True))]
+
+    def padded(
+        self, column: int, *, unicode: bool = True, star: str = "*"
+    ) -> list[tuple[str, str]]:
+        """Return text and marks of every cell of a column, its heading first, at equal widths."""
+        cells = [row[column] for row in self.rows]
+        texts = [self.columns[column], *map(str, cells)]
+        marks = ["", *(_marks(cell, unicode=unicode, star=star) for cell in cells)]
+        left, right = max(map(len, texts)), max(map(len, marks))
+        pad = str.ljust if self.is_text(column) else str.rjust
+        return [(pad(t, left), m.ljust(right)) for t, m in zip(texts, marks, strict=True)]
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown.
+
+        Examples
+        --------
+        >>> print(Table("Sizes", ["set", "queries"], [["train", "10"]]).to_markdown(), end="")
+        **Sizes**
+        <BLANKLINE>
+        | set | queries |
+        | --- | ---: |
+        | train | 10 |
+        """
+        rules = ["---" if k < self.n_labels else "---:" for k in range(len(self.columns))]
+        lines = [
+            [_markdown_escaped(column) for column in self.columns],
+            rules,
+            *([_markdown_cell(cell) for cell in row] for row in self.rows),
+        ]
+        body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        footer = [" ".join(self.footer())] if self.footer() else []
+        return "\n\n".join([f"**{_markdown_escaped(self.title)}**", body, *footer]) + "\n"
+
+    def to_latex(self) -> str:
+        """Return the table in LaTeX, for the package booktabs."""
+        lines = [_latex_line([_latex_cell(cell) for cell in row]) for row in self.rows]
+        if self.last_apart:
+            lines.insert(-1, r"\midrule")
+        sentences = " ".join([f"{self.title}.", *self.footer()])
+        return "\n".join(
+            [
+                r"\begin{table}",
+                r"\centering",
+                rf"\caption{{{_latex_escaped(sentences)}}}",
+                rf"\begin{{tabular}}{{{'l' * len(self.columns)}}}",
+                r"\toprule",
+                _latex_line([_latex_escaped(column) for column in self.columns]),
+                r"\midrule",
+                *lines,
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\end{table}",
+                "",
+            ]
+        )
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    r"""Return values as CSV, numbers with all their digits and None as nothing.
+
+    Examples
+    --------
+    >>> csv_text(["measure", "mean"], [["ERR", 0.1 + 0.2], ["MRR", None]])
+    'measure,mean\nERR,0.30000000000000004\nMRR,\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def json_text(values: Any) -> str:
+    """Return values as JSON for a file."""
+    return json.dumps(values, indent=2) + "\n"
+
+
 def letters_for(n_systems: int) -> tuple[str, ...]:
-    """Return a letter for every system; two or more letters each where one is not enough.
+    """Return a letter for every system; two or more letters each if the alphabet is too short.
 
     Examples
     --------
@@ -35,158 +215,49 @@ def letters_for(n_systems: int) -> tuple[str, ...]:
     return tuple("".join(name) for name in itertools.islice(names, n_systems))
 
 
-def raised(letters: str) -> str:
-    """Return letters as small raised ones.
+def superscript(letters: str) -> str:
+    """Return letters as superscripts.
 
     Examples
     --------
-    >>> raised("ac"), raised("aa,ab")
+    >>> superscript("ac"), superscript("aa,ab")
     ('ᵃᶜ', 'ᵃᵃ,ᵃᵇ')
     """
-    return "".join(RAISED.get(letter, letter) for letter in letters)
+    return "".join(SUPERSCRIPTS.get(letter, letter) for letter in letters)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A mean, the letters of the systems that it is better than, and whether it is the best."""
-
-    mean: str
-    letters: str = ""
-    best: bool = False
+def _marks(cell: str | Cell, *, unicode: bool, star: str) -> str:
+    if isinstance(cell, str):
+        return ""
+    caret = "^" if cell.letters else ""
+    return star * cell.best + (superscript(cell.letters) if unicode else caret + cell.letters)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A system with its letter; the oracle has none."""
-
-    letter: str
-    name: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Systems are rows, measures are columns; the last row is the oracle.
-
-    Attributes
-    ----------
-    title
-        What the cells are.
-    test
-        The test behind the letters.
-    """
-
-    title: str
-    test: str
-    measures: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-    @property
-    def legend(self) -> str:
-        """What letters and bold numbers stand for."""
-        return f"{LEGEND}; bold: the best mean."
-
-    def to_text(self, *, unicode: bool = True) -> str:
-        """Return aligned columns of plain text; without Unicode ``^`` stands before letters.
-
-        Examples
-        --------
-        >>> rows = (Row("a", "bm25", (Cell("12.1"),)), Row("b", "tree", (Cell("19.9", "a", True),)))
-        >>> print(Table("Means", "By tossing a coin.", ("DCG",), rows).to_text())
-        Means
-           System   DCG
-        a  bm25    12.1
-        b  tree    19.9*ᵃ
-        A letter: significantly better than that system; *: the best mean.
-        By tossing a coin.
-        """
-        columns = [self.padded(k, unicode=unicode) for k in range(len(self.measures))]
-        first = _padded_left([("", "System"), *((row.letter, row.name) for row in self.rows)])
-        lines = zip(first, *(map("".join, column) for column in columns), strict=True)
-        texts = [SPACE.join(line).rstrip() for line in lines]
-        return "\n".join([self.title, *texts, f"{LEGEND}; *: the best mean.", self.test])
-
-    def padded(self, k: int, *, unicode: bool = True, star: str = "*") -> list[tuple[str, str]]:
-        """Return a column, the measure first: means that end, and letters that begin, alike."""
-        cells = [row.cells[k] for row in self.rows]
-        raise_ = raised if unicode else _after_caret
-        marks = ["", *(star * cell.best + raise_(cell.letters) for cell in cells)]
-        means = [self.measures[k], *(cell.mean for cell in cells)]
-        left, right = max(map(len, means)), max(map(len, marks))
-        return [(m.rjust(left), s.ljust(right)) for m, s in zip(means, marks, strict=True)]
-
-    def to_markdown(self) -> str:
-        """Return the table in Markdown."""
-        rows = [
-            [row.letter, _in_markdown(row.name), *map(_markdown_cell, row.cells)]
-            for row in self.rows
-        ]
-        lines = [
-            ["", "System", *map(_in_markdown, self.measures)],
-            ["---", "---", *("---:" for _ in self.measures)],
-            *rows,
-        ]
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return "\n\n".join([_in_markdown(self.title), table, f"{self.legend} {self.test}\n"])
-
-    def to_latex(self) -> str:
-        """Return the table in LaTeX, for the package booktabs."""
-        *systems, oracle = (
-            [row.letter, _in_latex(row.name), *map(_latex_cell, row.cells)] for row in self.rows
-        )
-        caption = _in_latex(f"{self.title}. {self.legend} {self.test}")
-        return "\n".join(
-            [
-                r"\begin{table}",
-                r"\centering",
-                rf"\caption{{{caption}}}",
-                rf"\begin{{tabular}}{{ll{'l' * len(self.measures)}}}",
-                r"\toprule",
-                _latex_line(["", "System", *map(_in_latex, self.measures)]),
-                r"\midrule",
-                *map(_latex_line, systems),
-                r"\midrule",
-                _latex_line(oracle),
-                r"\bottomrule",
-                r"\end{tabular}",
-                r"\end{table}",
-                "",
-            ]
-        )
-
-
-def _in_latex(text: str) -> str:
-    r"""Return text with LaTeX's own signs escaped.
-
-    Examples
-    --------
-    >>> print(_in_latex("tree_2 & 50%"))
-    tree\_2 \& 50\%
-    """
-    return "".join(IN_LATEX.get(sign, sign) for sign in text)
-
-
-def _after_caret(letters: str) -> str:
-    return f"^{letters}" if letters else ""
-
-
-def _padded_left(lines: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Join two columns of text, both aligned to the left."""
-    widths = [max(len(line[k]) for line in lines) for k in (0, 1)]
-    for letter, name in lines:
-        yield letter.ljust(widths[0]) + SPACE + name.ljust(widths[1])
-
-
-def _in_markdown(text: str) -> str:
+def _markdown_escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", text)
 
 
-def _markdown_cell(cell: Cell) -> str:
-    return (f"**{cell.mean}**" if cell.best else cell.mean) + raised(cell.letters)
+def _markdown_cell(cell: str | Cell) -> str:
+    if isinstance(cell, str):
+        return _markdown_escaped(cell)
+    return (f"**{cell.text}**" if cell.best else cell.text) + superscript(cell.letters)
 
 
-def _latex_cell(cell: Cell) -> str:
-    mean = rf"\textbf{{{cell.mean}}}" if cell.best else cell.mean
+def _latex_escaped(text: str) -> str:
+    r"""Return text with LaTeX's special characters escaped.
+
+    Examples
+    --------
+    >>> print(_latex_escaped("tree_2 & 50%"))
+    tree\_2 \& 50\%
+    """
+    return "".join(LATEX_ESCAPES.get(sign, sign) for sign in text)
+
+
+def _latex_cell(cell: str | Cell) -> str:
+    if isinstance(cell, str):
+        return _latex_escaped(cell)
+    mean = rf"\textbf{{{cell.text}}}" if cell.best else cell.text
     return mean + (rf"\textsuperscript{{{cell.letters}}}" if cell.letters else "")
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from rankinite.core.figures import panels, save_figure
+from rankinite.core.figures import save_figure, subplots
 from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
@@ -374,7 +374,7 @@ def draw_figures(found: Inspection, folder: str | Path, top: int) -> list[Path]:
 
 def _draw_curves(path: Path, found: Inspection) -> None:
     measures = list(dict.fromkeys(one.measure for one in found.curves))
-    figure, drawn = panels(len(measures))
+    figure, drawn = subplots(len(measures))
     for axes, measure in zip(drawn, measures, strict=True):
         for one in found.curves:
             if one.measure == measure:
@@ -390,7 +390,7 @@ def _draw_curves(path: Path, found: Inspection) -> None:
 def _draw_importances(path: Path, found: Inspection, top: int) -> None:
     chosen = found.importances[:top]
     share = "Share of the gain" if found.trees is not None else "Share of the slopes"
-    figure, (axes,) = panels(1, max(2.0, 0.22 * len(chosen) + 1.0))
+    figure, (axes,) = subplots(1, max(2.0, 0.22 * len(chosen) + 1.0))
     axes.barh([one.feature for one in chosen], [one.share for one in chosen])
     axes.invert_yaxis()
     axes.set(xlabel=share, ylabel="Feature", title="Most important features")

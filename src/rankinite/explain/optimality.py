@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.stats.optimality import (
     STEPS,
@@ -157,6 +159,6 @@ def summary_of(tested: Sequence[Tested], name: str) -> Summary:
             rows.append((one.measure, "one by one", *row_of(one.one_by_one)))
             notes.append(f"{one.measure}: {one.one_by_one}")
             values[one.measure]["one_by_one"] = one.one_by_one.as_json()
-    sheet = Sheet(f"Weights of {name}, moved", ("Measure", "How", *COLUMNS), tuple(rows))
+    sheet = Table(f"Weights of {name}, moved", ("Measure", "How", *COLUMNS), tuple(rows))
     figure = tuple(panel_of(one, f"{one.measure} of {name}") for one in tested)
     return Summary("optimality", (sheet,), tuple(notes), {"optimality": figure}, values)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.papers.setting import (
     LEVEL,
     NDCG,
@@ -101,7 +103,7 @@ def accuracy(setting: Setting) -> Summary:
     As in the paper, validation data choose: how many rounds of trees are kept, and the rate of
     nets. Rankers of the figure are grown to the end.
     """
-    sheets, notes, panels = [], [], []
+    tables, notes, panels = [], [], []
     values: dict[str, Any] = {}
     total = len(TRIALS) * (4 + len(RATES))
     with setting.progress.start("rankers", total, "rankers") as bar:
@@ -115,7 +117,7 @@ def accuracy(setting: Setting) -> Summary:
             }
             curves = _curves(setting, trial, parts, bar)
             needed = _needed(curves)
-            sheets += [_table(trial, models, found, parts), _trees_table(trial, needed)]
+            tables += [_table(trial, models, found, parts), _trees_table(trial, needed)]
             notes += [_note(trial, found), _trees_note(trial, curves, needed)]
             panels.append(_panel(trial, curves))
             values[trial.simulator] = _numbers(found, curves)
@@ -123,7 +125,7 @@ def accuracy(setting: Setting) -> Summary:
         "Validation data chose the rates of nets, their epochs and how many trees the rankers of "
         "the tables keep. Intervals and p-values are over queries, of one training each."
     )
-    return Summary("accuracy", tuple(sheets), tuple(notes), {"accuracy": tuple(panels)}, values)
+    return Summary("accuracy", tuple(tables), tuple(notes), {"accuracy": tuple(panels)}, values)
 
 
 def _table_models(setting: Setting, trial: Trial, parts: Parts, bar: ProgressBar) -> dict[str, Any]:
@@ -189,7 +191,7 @@ def _first(line: Line, level: float) -> int | None:
 
 def _table(
     trial: Trial, models: Mapping[str, Any], found: Mapping[str, Evaluation], parts: Parts
-) -> Sheet:
+) -> Table:
     pairs = list(combinations(METHODS, 2))
     p = {pair: p_values(found[pair[0]], found[pair[1]]) for pair in pairs}
     rows = [
@@ -212,14 +214,14 @@ def _table(
         "p of pairs"
     )
     columns = ("Measure", *METHODS, *(f"{_initials(a)} / {_initials(b)}" for a, b in pairs))
-    return Sheet(title, columns, tuple(rows))
+    return Table(title, columns, tuple(rows))
 
 
 def _initials(name: str) -> str:
     return {"LambdaMART": "λM", "McRank": "Mc", "LambdaRank": "λR"}[name]
 
 
-def _trees_table(trial: Trial, needed: Sequence[tuple[float, int | None, int]]) -> Sheet:
+def _trees_table(trial: Trial, needed: Sequence[tuple[float, int | None, int]]) -> Table:
     rows = tuple(
         (
             f"{level:.4f}",
@@ -232,7 +234,7 @@ def _trees_table(trial: Trial, needed: Sequence[tuple[float, int | None, int]]) 
     columns = (f"Test {FIRST}", "Trees of McRank", "Trees of LambdaMART", "Ratio")
     leaves, rate = OF_FIGURE["n_leaves"], OF_FIGURE["learning_rate"]
     title = f"{trial.simulator}: trees of {leaves} leaves, at rate {rate}, for the same accuracy"
-    return Sheet(title, columns, rows)
+    return Table(title, columns, rows)
 
 
 def _panel(trial: Trial, curves: Mapping[str, Line]) -> Panel:

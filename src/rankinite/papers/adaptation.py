@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.simulate.challenge import QUERIES, domain
 from rankinite.ensembles.interpolation import Interpolation
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.papers.setting import (
     NDCG,
     Setting,
@@ -128,7 +130,7 @@ def adaptation(setting: Setting) -> Summary:
     set; LambdaSMART grows trees from a background net on the target's training data, LambdaMART
     without one. The last is not in the paper: it tells what trees alone are worth.
     """
-    sheets, notes, panels, by_size = [], [], [], []
+    tables, notes, panels, by_size = [], [], [], []
     values: dict[str, Any] = {}
     nets: dict[str, LambdaRank] = {}
     with setting.progress.start("rankers", _n_rankers(setting), "rankers") as bar:
@@ -140,7 +142,7 @@ def adaptation(setting: Setting) -> Summary:
             parts = {p: _simulated(setting, one.target, n, p) for p, n in TARGET.items()}
             adapted = _adapted(setting, {name: nets[name] for name in one.backgrounds}, parts, bar)
             sizes = _sizes(setting, one.backgrounds[0], nets, adapted, parts, bar)
-            sheets += [_table(one, adapted, parts), _tests(one, adapted), _sizes_table(one, sizes)]
+            tables += [_table(one, adapted, parts), _tests(one, adapted), _sizes_table(one, sizes)]
             notes += _notes(one, adapted)
             title = f"{one.target}, adapted from {', '.join(one.backgrounds)}"
             panels.append(Panel(title, "Trees", f"Test {FIRST}", adapted.curves))
@@ -151,7 +153,7 @@ def adaptation(setting: Setting) -> Summary:
         "how many trees are kept. Errors and p-values are over queries, of one training each."
     )
     figures = {"adaptation": tuple(panels), "adaptation-queries": tuple(by_size)}
-    return Summary("adaptation", tuple(sheets), tuple(notes), figures, values)
+    return Summary("adaptation", tuple(tables), tuple(notes), figures, values)
 
 
 def _n_rankers(setting: Setting) -> int:
@@ -228,7 +230,7 @@ def _curve(name: str, model: LambdaMART, test: RankingData, start: Evaluation | 
     return Line(name, [min(TREES_A_POINT * k, model.n_trees_) for k in steps], values)
 
 
-def _table(one: Adaptation, adapted: Adapted, parts: Mapping[str, RankingData]) -> Sheet:
+def _table(one: Adaptation, adapted: Adapted, parts: Mapping[str, RankingData]) -> Table:
     rows = tuple(
         (
             name,
@@ -241,17 +243,17 @@ def _table(one: Adaptation, adapted: Adapted, parts: Mapping[str, RankingData]) 
         f"{one.target} (as {one.table}), {parts['train'].n_queries:,} training queries: test "
         "values ± standard error; the last ranker is not in the paper"
     )
-    return Sheet(title, ("Ranker", *NDCG, "Trees"), rows)
+    return Table(title, ("Ranker", *NDCG, "Trees"), rows)
 
 
-def _tests(one: Adaptation, adapted: Adapted) -> Sheet:
+def _tests(one: Adaptation, adapted: Adapted) -> Table:
     rows = tuple(
         (name, rival, *compared(adapted.found[name], adapted.found[rival]))
         for name in adapted.smart
         for rival in adapted.rivals(name)
     )
     title = f"{one.target}: what LambdaSMART gains; * is significant at 0.05 by the paired t-test"
-    return Sheet(title, ("Ranker", "Against", *NDCG), rows)
+    return Table(title, ("Ranker", "Against", *NDCG), rows)
 
 
 def _notes(one: Adaptation, adapted: Adapted) -> list[str]:
@@ -296,7 +298,7 @@ def _sizes(
     return found
 
 
-def _sizes_table(one: Adaptation, sizes: Sizes) -> Sheet:
+def _sizes_table(one: Adaptation, sizes: Sizes) -> Table:
     names = list(next(iter(sizes.values())))
     base, alone, smart = names[0], names[2], names[3]
     rows = tuple(
@@ -309,7 +311,7 @@ def _sizes_table(one: Adaptation, sizes: Sizes) -> Sheet:
         for n, found in sizes.items()
     )
     title = f"{one.target}: test {FIRST} by the target's number of training queries"
-    return Sheet(title, ("Queries", *names, "Against background", "Against no base"), rows)
+    return Table(title, ("Queries", *names, "Against background", "Against no base"), rows)
 
 
 def _sizes_panel(one: Adaptation, sizes: Sizes) -> Panel:

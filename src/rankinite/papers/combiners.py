@@ -14,7 +14,8 @@ from rankinite.ensembles.best_mix import BestMix
 from rankinite.ensembles.combine import HIDDEN
 from rankinite.ensembles.stacked import Stacked
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.papers.setting import Setting, with_error
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.stats.paired_tests import gain_and_p
@@ -126,7 +127,7 @@ def _table(
     found: Mapping[str, Evaluation],
     compared: Mapping[str, Mapping[str, tuple[float, float]]],
     test: RankingData,
-) -> Sheet:
+) -> Table:
     rows = []
     for name, one in found.items():
         cells = [
@@ -141,7 +142,7 @@ def _table(
     measured = (column for m in MEASURES for column in (m, "p"))
     columns = ("Ranker", *measured, "ERR, paper", "NDCG, paper")
     title = f"Six rankers and their combinations on {test.n_queries:,} test queries"
-    return Sheet(title, columns, tuple(rows))
+    return Table(title, columns, tuple(rows))
 
 
 def _p_text(gain: float, p: float) -> str:

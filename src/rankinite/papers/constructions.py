@@ -10,7 +10,8 @@ import numpy as np
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
-from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.objectives.constructions import (
     DiscreteBounded,
     LocalCost,
@@ -51,7 +52,7 @@ def constructions(setting: Setting) -> Summary:
     As in the paper, the learning rate of each is the best by the validation set, which is also
     what is reported; the test set stands beside it, for nothing was chosen there.
     """
-    sheets, notes = [], []
+    tables, notes = [], []
     values: dict[str, Any] = {}
     total = len(SIMULATORS) * len(MEASURES) * len(CONSTRUCTIONS) * len(RATES)
     with setting.progress.start("nets", total, "nets") as bar:
@@ -65,10 +66,10 @@ def constructions(setting: Setting) -> Summary:
                     for one, make in CONSTRUCTIONS.items()
                 }
                 numbers = {one: _numbers(values, found[BEST]) for one, values in found.items()}
-                sheets.append(_sheet(f"{name}, {short(measure)}", found))
+                tables.append(_sheet(f"{name}, {short(measure)}", found))
                 notes.append(_note(f"{name}, {short(measure)}", numbers))
                 values[name][measure] = numbers
-    return Summary("constructions", tuple(sheets), tuple(notes), {}, values)
+    return Summary("constructions", tuple(tables), tuple(notes), {}, values)
 
 
 def _trained(
@@ -93,7 +94,7 @@ def _trained(
     return {**values, "rate": best.learning_rate}
 
 
-def _sheet(title: str, found: Mapping[str, Mapping[str, Any]]) -> Sheet:
+def _sheet(title: str, found: Mapping[str, Mapping[str, Any]]) -> Table:
     order = sorted(found, key=lambda name: -float(np.nanmean(found[name]["test"])))
     rows = tuple(
         (
@@ -107,7 +108,7 @@ def _sheet(title: str, found: Mapping[str, Mapping[str, Any]]) -> Sheet:
         for name in order
     )
     columns = ("Lambda gradient", "Validation", "p", "Test", "p", "Rate")
-    return Sheet(f"{title} ± standard error", columns, rows)
+    return Table(f"{title} ± standard error", columns, rows)
 
 
 def _against(found: Mapping[str, Mapping[str, Any]], name: str, part: str) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.measures.measure import CNDCG, NDCG
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives.tiers import Tiered
@@ -86,10 +88,10 @@ def graded(setting: Setting) -> Summary:
         diagnostics = Diagnostics(top=TOP)
         baseline = _fit_graded(setting, "clicks", 0.0, sets, bar, diagnostics)
         trials = [_trial(setting, source, baseline, sets, bar) for source in SOURCES]
-    sheets = (_table(trials, sets), *(_sweep(trial, sets["valid"]) for trial in trials))
+    tables = (_table(trials, sets), *(_sweep(trial, sets["valid"]) for trial in trials))
     notes = (*(_note(trial) for trial in trials), _size_note(sets))
     figures = {"graded": _figure(trials, diagnostics)}
-    return Summary("graded", sheets, notes, figures, _values(trials, diagnostics))
+    return Summary("graded", tables, notes, figures, _values(trials, diagnostics))
 
 
 def tiers(source: str) -> TieredMeasure:
@@ -153,7 +155,7 @@ def _tier_values(model: LambdaMART, measure: TieredMeasure) -> list[float]:
     return [curves[str(tier)][model.n_trees_ - 1] for tier in measure.tiers]
 
 
-def _table(trials: list[Trial], sets: Mapping[str, RankingData]) -> Sheet:
+def _table(trials: list[Trial], sets: Mapping[str, RankingData]) -> Table:
     rows = []
     for trial in trials:
         judged, both, clicked = trial.tested
@@ -166,10 +168,10 @@ def _table(trials: list[Trial], sets: Mapping[str, RankingData]) -> Sheet:
     title = (
         f"LambdaMART with and without clicks on {sets['test'].n_queries:,} test queries, in points"
     )
-    return Sheet(title, ("Measure and ranker", *(f"@{d}" for d in DEPTHS)), tuple(rows))
+    return Table(title, ("Measure and ranker", *(f"@{d}" for d in DEPTHS)), tuple(rows))
 
 
-def _sweep(trial: Trial, valid: RankingData) -> Sheet:
+def _sweep(trial: Trial, valid: RankingData) -> Table:
     """Return what each weight comes to on the validation set."""
     measure = tiers(trial.source)
     scores = trial.baseline.predict(valid)
@@ -180,7 +182,7 @@ def _sweep(trial: Trial, valid: RankingData) -> Sheet:
         mark = ", chosen" if weight == trial.chosen else ""
         rows.append((f"{weight:g}{mark}", *values, str(model.n_trees_)))
     columns = ("Weight of clicks", *(str(tier) for tier in measure.tiers), "Trees")
-    return Sheet(f"{trial.source}: {valid.n_queries:,} validation queries", columns, tuple(rows))
+    return Table(f"{trial.source}: {valid.n_queries:,} validation queries", columns, tuple(rows))
 
 
 def _note(trial: Trial) -> str:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.papers.setting import Setting, p_text, p_value, with_error
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.rounds import Round
@@ -70,13 +72,13 @@ def line_search(setting: Setting) -> Summary:
     faster, on web data 80 trees do what takes the Newton step 250.
     """
     n_fits = sum(len(trial.rankers) for trial in TRIALS)
-    sheets, figures, found = [], {}, {}
+    tables, figures, found = [], {}, {}
     with setting.progress.start("boosting", n_fits * TREES, "trees") as bar:
         for trial in TRIALS:
             sets = {part: getattr(setting, trial.name)(n, part) for part, n in QUERIES.items()}
             fits = {name: _fit(setting, trial, how, sets, bar)
                     for name, how in trial.rankers.items()}  # fmt: skip
-            sheets += [
+            tables += [
                 _sheet(trial, fits, sets),
                 _needed(trial, fits),
                 _backfitted(trial, fits, sets),
@@ -86,7 +88,7 @@ def line_search(setting: Setting) -> Summary:
                 name: {"curves": model.history_, "alphas": model.alphas_}
                 for name, model in fits.items()
             }
-    return Summary("line-search", tuple(sheets), (), figures, found)
+    return Summary("line-search", tuple(tables), (), figures, found)
 
 
 def _fit(
@@ -111,7 +113,7 @@ def _fit(
     return model.fit(sets["train"], valid=watched, callbacks=[count])
 
 
-def _sheet(trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]) -> Sheet:
+def _sheet(trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]) -> Table:
     """Return what each comes to, compared with the first."""
     per_query = {
         name: evaluate(model.predict(sets["test"]), sets["test"], MEASURE).per_query[MEASURE]
@@ -132,10 +134,10 @@ def _sheet(trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, Rank
         f"{trial.name.capitalize()}, {sets['train'].n_queries:,} queries, {TREES} trees of "
         f"{trial.common['n_leaves']} leaves: test {MEASURE}, number of trees chosen by validation"
     )
-    return Sheet(title, ("Weights", MEASURE, "p to first", "Trees", "Median alpha"), rows)
+    return Table(title, ("Weights", MEASURE, "p to first", "Trees", "Median alpha"), rows)
 
 
-def _needed(trial: Trial, fits: Mapping[str, LambdaMART]) -> Sheet:
+def _needed(trial: Trial, fits: Mapping[str, LambdaMART]) -> Table:
     """Return how many trees each needs for accuracies that all of them reach."""
     curves = {name: _curve(model, "test") for name, model in fits.items()}
     levels = common_levels(curves.values())
@@ -144,7 +146,7 @@ def _needed(trial: Trial, fits: Mapping[str, LambdaMART]) -> Sheet:
         for name, curve in curves.items()
     )
     title = f"{trial.name.capitalize()}: trees until test {MEASURE} is"
-    return Sheet(title, ("Weights", *(f"{level:.4f}" for level in levels)), rows)
+    return Table(title, ("Weights", *(f"{level:.4f}" for level in levels)), rows)
 
 
 def common_levels(curves: Collection[Floats]) -> list[float]:
@@ -161,7 +163,7 @@ def trees_needed(curve: Floats, level: float) -> int:
 
 def _backfitted(
     trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]
-) -> Sheet:
+) -> Table:
     """Return what it brings to find all weights of a line search once more."""
     name = ON_VALID
     model = copy(fits[name])  # what is fitted once more are trees of its own
@@ -170,7 +172,7 @@ def _backfitted(
         model.backfit(sets["train"], measure=MEASURE)
         rows.append((f"after sweep {sweep}", *_values(model, sets)))
     title = f"{trial.name.capitalize()}: {name}, its {model.n_trees_} trees backfitted"
-    return Sheet(title, ("Weights", *(f"{MEASURE}, {part}" for part in QUERIES)), tuple(rows))
+    return Table(title, ("Weights", *(f"{MEASURE}, {part}" for part in QUERIES)), tuple(rows))
 
 
 def _values(model: LambdaMART, sets: Mapping[str, RankingData]) -> list[str]:

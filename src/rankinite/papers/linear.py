@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from rankinite.core.figures import Line, Panel
 from rankinite.evaluation.evaluate import evaluate
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.papers.setting import (
     Setting,
     p_value,
@@ -53,7 +55,7 @@ def linear(setting: Setting) -> Summary:
     title = f"Linear nets on {train.n_queries:,} queries, test set, epochs chosen by validation"
     return Summary(
         "linear",
-        (Sheet(title, ("Net", *MEASURES), (*rows, last)),),
+        (Table(title, ("Net", *MEASURES), (*rows, last)),),
         (),
         {"linear": figure},
         {"curves": curves, "p_values": p, "n_queries": train.n_queries},

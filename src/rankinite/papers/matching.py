@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankinite.core.figures import Line, Panel
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, effective_pairs
 from rankinite.papers.setting import (
@@ -50,38 +52,45 @@ class Trained:
     pairs: tuple[int, int]
 
 
+# By size of the training set at scale 1, and training measure.
+Nets = dict[tuple[int, str], Trained]
+
+
 def matching(setting: Setting) -> Summary:
     """Train two-layer nets for each of four measures, and test each by all four."""
     web = {n: setting.challenge(n, "train") for n in (SMALLER, LARGER)}
     web_valid, web_test = (setting.challenge(TEST_QUERIES, p) for p in ("valid", "test"))
     artificial = {n: setting.polynomials(n, "train") for n in _sizes(setting)}
     valid, test = (setting.polynomials(TEST_QUERIES, p) for p in ("valid", "test"))
-    tables, sizes = {}, {}
+    web_nets: Nets = {}
+    artificial_nets: Nets = {}
     total = len(MEASURES) * (len(web) + len(artificial))
     with setting.progress.start("nets", total, "nets") as bar:
         for measure in MEASURES:
             for n, train in web.items():
-                tables[n, measure] = _train(setting, measure, train, web_valid, web_test)
+                web_nets[n, measure] = _train(setting, measure, train, web_valid, web_test)
                 bar.advance(1)
             for n, train in artificial.items():
-                sizes[n, measure] = _train(setting, measure, train, valid, test)
+                artificial_nets[n, measure] = _train(setting, measure, train, valid, test)
                 bar.advance(1)
-    sheets = [_table(n, web[n].n_queries, tables) for n in web]
-    sheets.append(_pairs_table(artificial, sizes))
-    notes = [_note(web[n].n_queries, n, tables) for n in web]
+    tables = [_table(n, web[n].n_queries, web_nets) for n in web]
+    tables.append(_pairs_table(artificial, artificial_nets))
+    notes = [_note(web[n].n_queries, n, web_nets) for n in web]
     notes.append(
         "Pairs of MRR are those of the paper's Eq. 11, whose swap raises it; the nets also learn "
         "from swaps that lower it. Errors and p-values are over queries, of one training each."
     )
     values = {
-        "challenge": {str(web[n].n_queries): _numbers(n, tables) for n in web},
-        "polynomials": {str(artificial[n].n_queries): _numbers(n, sizes) for n in artificial},
+        "challenge": {str(web[n].n_queries): _numbers(n, web_nets) for n in web},
+        "polynomials": {
+            str(data.n_queries): _numbers(n, artificial_nets) for n, data in artificial.items()
+        },
     }
     return Summary(
         "matching",
-        tuple(sheets),
+        tuple(tables),
         tuple(notes),
-        {"matching": (_figure(list(artificial), sizes),)},
+        {"matching": (_figure(list(artificial), artificial_nets),)},
         values,
     )
 
@@ -110,45 +119,43 @@ def _pairs(measure: str, model: LambdaRank, data: RankingData) -> int:
     return effective_pairs(objective.prepare(targets), model.predict(data))
 
 
-def _table(n: int, n_queries: int, found: Mapping[tuple[int, str], Trained]) -> Sheet:
+def _table(n: int, n_queries: int, nets: Nets) -> Table:
     """Return Table 3 or 4: who is significantly different from whoever trained on the target."""
     rows = []
     for target in MEASURES:
-        matched = found[n, target].evaluation.per_query[target]
-        best = max(np.nanmean(found[n, m].evaluation.per_query[target]) for m in MEASURES)
+        matched = nets[n, target].evaluation.per_query[target]
+        best = max(np.nanmean(nets[n, m].evaluation.per_query[target]) for m in MEASURES)
         for trained in MEASURES:
-            values = found[n, trained].evaluation.per_query[target]
+            values = nets[n, trained].evaluation.per_query[target]
             p = "-" if trained == target else f"{p_value(values, matched):.2g}"
             star = " *" if np.nanmean(values) == best else ""
             rows.append((short(target), short(trained), with_error(values) + star, p))
     title = f"Test measures after training on {n_queries:,} queries; * is the best of its target"
-    return Sheet(title, ("Test", "Train", "Test value ± SE", "p against matching"), tuple(rows))
+    return Table(title, ("Test", "Train", "Test value ± SE", "p against matching"), tuple(rows))
 
 
-def _pairs_table(
-    data: Mapping[int, RankingData], found: Mapping[tuple[int, str], Trained]
-) -> Sheet:
+def _pairs_table(data: Mapping[int, RankingData], nets: Nets) -> Table:
     rows = tuple(
         (
             f"{data[n].n_queries:,}",
             short(trained),
-            f"{found[n, trained].pairs[0]:,}",
-            f"{found[n, trained].pairs[1]:,}",
-            with_error(found[n, trained].evaluation.per_query[MRR]),
+            f"{nets[n, trained].pairs[0]:,}",
+            f"{nets[n, trained].pairs[1]:,}",
+            with_error(nets[n, trained].evaluation.per_query[MRR]),
         )
         for n in data
         for trained in MEASURES
     )
     columns = ("Queries", "Train", "Pairs, first epoch", "Pairs, trained", "Test MRR ± SE")
-    return Sheet("Effective pairs an epoch, and MRR on test data (artificial data)", columns, rows)
+    return Table("Effective pairs an epoch, and MRR on test data (artificial data)", columns, rows)
 
 
-def _figure(numbers: Sequence[int], found: Mapping[tuple[int, str], Trained]) -> Panel:
+def _figure(numbers: Sequence[int], nets: Nets) -> Panel:
     lines = tuple(
         Line(
             f"trained for {short(m)}",
-            [found[n, m].pairs[0] for n in numbers],
-            [float(np.nanmean(found[n, m].evaluation.per_query[MRR])) for n in numbers],
+            [nets[n, m].pairs[0] for n in numbers],
+            [float(np.nanmean(nets[n, m].evaluation.per_query[MRR])) for n in numbers],
             marked=True,
         )
         for m in MEASURES
@@ -156,26 +163,26 @@ def _figure(numbers: Sequence[int], found: Mapping[tuple[int, str], Trained]) ->
     return Panel("Artificial data", "Effective pairs an epoch", "Test MRR", lines, log_x=True)
 
 
-def _note(n_queries: int, n: int, found: Mapping[tuple[int, str], Trained]) -> str:
+def _note(n_queries: int, n: int, nets: Nets) -> str:
     won = []
     for target in MEASURES:
-        means = {m: np.nanmean(found[n, m].evaluation.per_query[target]) for m in MEASURES}
+        means = {m: np.nanmean(nets[n, m].evaluation.per_query[target]) for m in MEASURES}
         won.append(f"{short(target)} by training on {short(max(means, key=means.__getitem__))}")
     return f"{n_queries:,} queries: best are {', '.join(won)}."
 
 
-def _numbers(n: int, found: Mapping[tuple[int, str], Trained]) -> dict[str, object]:
+def _numbers(n: int, nets: Nets) -> dict[str, object]:
     return {
         short(trained): {
-            "pairs": list(found[n, trained].pairs),
+            "pairs": list(nets[n, trained].pairs),
             "test": {
                 short(target): {
                     "mean": float(np.nanmean(values)),
                     "standard_error": standard_error(values),
-                    "p_value": p_value(values, found[n, target].evaluation.per_query[target]),
+                    "p_value": p_value(values, nets[n, target].evaluation.per_query[target]),
                 }
                 for target in MEASURES
-                for values in [found[n, trained].evaluation.per_query[target]]
+                for values in [nets[n, trained].evaluation.per_query[target]]
             },
         }
         for trained in MEASURES

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankinite.core.figures import Line, Panel
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.explain.optimality import (
     COLUMNS,
     Tested,
@@ -72,7 +74,7 @@ def optimality(setting: Setting) -> Summary:
         Panel(f"Learning goes on for {TARGET}", "Epoch", f"Training {TARGET}", tuple(lines)),
     )
     title = f"Weights moved in random directions, {train.n_queries:,} queries of polynomials"
-    sheet = Sheet(title, ("Net", "Weights", "Measure", *COLUMNS), tuple(rows))
+    sheet = Table(title, ("Net", "Weights", "Measure", *COLUMNS), tuple(rows))
     return Summary("optimality", (sheet,), tuple(_notes(lines)), figures, values)
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.objectives.constructions import SigmoidCost
 from rankinite.objectives.transition import (
     ExponentialGrowth,
@@ -145,13 +147,13 @@ def schedules(setting: Setting) -> Summary:
         diagnosed_ranker = trials.fit(chosen[NEWTON].parameters, sets["train"], diagnostics)
         tested = _tested(trials, chosen)
     whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}
-    sheets = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
+    tables = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
     figures = {
         "schedules": _figure(tested),
         "schedules-diagnostics": tuple(diagnosed(diagnostics, diagnosed_ranker)),
     }
     notes = (*_notes(whole), _size_note(sets))
-    return Summary("schedules", sheets, notes, figures, _values(tested, chosen))
+    return Summary("schedules", tables, notes, figures, _values(tested, chosen))
 
 
 def _chosen(trials: Trials) -> dict[str, Candidate]:
@@ -203,7 +205,7 @@ def _tested(trials: Trials, chosen: Mapping[str, Candidate]) -> dict[str, dict[f
     return found
 
 
-def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> Sheet:
+def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> Table:
     rows = []
     for name, found in whole.items():
         rival = whole[NEWTON] if name == DESCENT else whole[DESCENT]
@@ -214,10 +216,10 @@ def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> 
         "descent, and of gradient descent against the Newton step"
     )
     columns = ("Method", *(f"@{depth}" for depth in DEPTHS), "Paper @1/3/10")
-    return Sheet(title, columns, tuple(rows))
+    return Table(title, columns, tuple(rows))
 
 
-def _settings(chosen: Mapping[str, Candidate]) -> Sheet:
+def _settings(chosen: Mapping[str, Candidate]) -> Table:
     """Return what validation chose."""
     rows = tuple(
         (
@@ -230,10 +232,10 @@ def _settings(chosen: Mapping[str, Candidate]) -> Sheet:
         for name, candidate in chosen.items()
     )
     title = "What was chosen on validation data"
-    return Sheet(title, ("Method", "Learning rate", "Schedule", "Trees", JUDGE), rows)
+    return Table(title, ("Method", "Learning rate", "Schedule", "Trees", JUDGE), rows)
 
 
-def _by_share(tested: Mapping[str, Mapping[float, Evaluation]], train: RankingData) -> Sheet:
+def _by_share(tested: Mapping[str, Mapping[float, Evaluation]], train: RankingData) -> Table:
     """Return the deciding measure by the share of training data."""
     shared = {name: found for name, found in tested.items() if len(found) == len(SHARES)}
     rows = tuple(
@@ -247,7 +249,7 @@ def _by_share(tested: Mapping[str, Mapping[float, Evaluation]], train: RankingDa
         for name, by_share in shared.items()
     )
     title = f"{JUDGE} on the test set by the share of {train.n_queries:,} training queries"
-    return Sheet(title, ("Method", *(f"{100 * share:g} %" for share in SHARES)), rows)
+    return Table(title, ("Method", *(f"{100 * share:g} %" for share in SHARES)), rows)
 
 
 def _notes(whole: Mapping[str, Evaluation]) -> Iterator[str]:

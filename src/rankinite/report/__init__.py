@@ -1,4 +1,4 @@
-"""The reports of runs and sweeps: one HTML file each that opens offline."""
+"""Reports as HTML pages that open offline: of a run, and of a sweep."""
 
 from rankinite.report.page import report_html, write_report
 from rankinite.report.sweep_page import write_sweep_report

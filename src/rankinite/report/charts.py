@@ -1,21 +1,45 @@
-"""The geometry of charts: numbers to places in a box of 100 x 100, which a page stretches.
+"""Geometry of charts: numbers to coordinates in a box of 100 x 100, which the page stretches.
 
-Lines keep their width and letters their size when it does: letters stand beside the box.
+The page stretches only the box, so that lines keep their width; texts stand beside the box.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rankinite.core.types import Floats
 
-# More points than this no line of a small chart can show.
+# A small chart cannot show more points than this.
 MOST_POINTS = 100
 MOST_STEPS = 400
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A small chart: its caption, its paths, and the texts at the ends of its axes."""
+
+    title: str
+    top: str
+    bottom: str
+    left: str
+    right: str
+    detail: str = ""
+    lines: tuple[str, ...] = ()
+    area: str = ""
+    dots: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a chart; its width is in percent of the longest."""
+
+    label: str
+    width: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -27,7 +51,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Sequence[float], margin: float = 0.0) -> Scale:
-        """Return the scale that holds all finite values; of some width in any case.
+        """Return the scale of all finite values; its width is never 0.
 
         >>> Scale.around([1.0, float("nan"), 3.0])
         Scale(low=1.0, high=3.0)
@@ -41,7 +65,7 @@ class Scale:
         return cls(low - spare, high + spare)
 
     def place(self, value: float) -> float:
-        """Return where a value is, from 0 to 100; the nearer end if it is outside.
+        """Return the coordinate of a value, from 0 to 100; the nearer end if it is outside.
 
         >>> Scale(1.0, 3.0).place(1.5), Scale(1.0, 3.0).place(float("inf"))
         (25.0, 100.0)
@@ -50,7 +74,7 @@ class Scale:
         return round(100 * min(max(share, 0.0), 1.0), 2)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Return round numbers within the scale, as many as asked for at most.
+        """Return round numbers within the scale, at most `most` of them.
 
         >>> Scale(-0.013, 0.021).ticks()
         [-0.01, 0.0, 0.01, 0.02]
@@ -75,7 +99,7 @@ def line_path(values: Sequence[float], scale: Scale, n_rounds: int) -> str:
     n = len(values)
     shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(int)).tolist()
     points = [
-        f"{number(along(k, n_rounds))} {number(100 - scale.place(values[k]))}"
+        f"{coordinate(along(k, n_rounds))} {coordinate(100 - scale.place(values[k]))}"
         for k in shown
         if math.isfinite(values[k]) and values[k] >= scale.low
     ]
@@ -83,51 +107,65 @@ def line_path(values: Sequence[float], scale: Scale, n_rounds: int) -> str:
 
 
 def dots_path(points: Sequence[tuple[int, float]], scale: Scale, n_rounds: int) -> str:
-    """Return the path of dots: lines without a length, of which round ends are seen.
+    """Return the path of dots: lines of length 0, of which only the round ends are seen.
 
     >>> dots_path([(1, 0.25)], Scale(0.0, 1.0), 3)
     'M50 75h0'
     """
     return "".join(
-        f"M{number(along(k, n_rounds))} {number(100 - scale.place(value))}h0" for k, value in points
+        f"M{coordinate(along(k, n_rounds))} {coordinate(100 - scale.place(value))}h0"
+        for k, value in points
     )
 
 
 def steps_path(heights: Sequence[float], scale: Scale) -> str:
-    """Return the outline of bars side by side, from the line of 0.
+    """Return the outline of adjacent bars that start at 0.
 
     >>> steps_path([1.0, 0.5], Scale(0.0, 1.0))
     'M0 100V0H50V50H100V100Z'
     """
-    width, base = 100 / max(len(heights), 1), number(100 - scale.place(0.0))
+    width, base = 100 / max(len(heights), 1), coordinate(100 - scale.place(0.0))
     bars = "".join(
-        f"V{number(100 - scale.place(height))}H{number((k + 1) * width)}"
+        f"V{coordinate(100 - scale.place(height))}H{coordinate((k + 1) * width)}"
         for k, height in enumerate(heights)
     )
     return f"M0 {base}{bars}V{base}Z"
 
 
 def thinned(ordered: Floats, most: int = MOST_STEPS) -> Floats:
-    """Return some of many sorted values: evenly spaced, the first and the last among them."""
+    """Return at most `most` of the sorted values, evenly spaced, with the first and the last."""
     if len(ordered) <= most:
         return ordered
     picked: Floats = ordered[np.linspace(0, len(ordered) - 1, most).round().astype(int)]
     return picked
 
 
-def number(value: float) -> str:
-    """Return a coordinate, as short as it can be.
+def coordinate(value: float) -> str:
+    """Return the shortest text of a coordinate with two decimals.
 
-    >>> number(50.0), number(33.3333)
+    >>> coordinate(50.0), coordinate(33.3333)
     ('50', '33.33')
     """
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def along(k: int, n: int) -> float:
-    """Return where the k-th of n things is, from 0 to 100; one alone is in the middle.
+    """Return the coordinate of the k-th of n points, from 0 to 100; 50 if there is only one.
 
     >>> along(1, 5), along(0, 1)
     (25.0, 50.0)
     """
     return 100 * k / (n - 1) if n > 1 else 50.0
+
+
+def bars_of(values: Mapping[str, float], text: Callable[[float], str]) -> tuple[Bar, ...]:
+    """Return a bar for every value; `text` writes the values.
+
+    >>> [(bar.label, bar.width, bar.text) for bar in bars_of({"a": 2.0, "b": 0.5}, "{:.1f}".format)]
+    [('a', 100.0, '2.0'), ('b', 25.0, '0.5')]
+    """
+    longest = max([value for value in values.values() if value > 0], default=1.0)
+    return tuple(
+        Bar(label, round(100 * max(value, 0.0) / longest, 2), text(value))
+        for label, value in values.items()
+    )

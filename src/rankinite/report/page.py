@@ -1,4 +1,4 @@
-"""Pages from templates: those of the report, which others build on, and those of a package."""
+"""The report of a run as a page, and the templates that all pages are made from."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rankinite.report import differences as spans
-from rankinite.report import headline as result
-from rankinite.report import matrices
-from rankinite.report import sections as materials
-from rankinite.report.differences import differences_of
-from rankinite.report.format import counted
+from rankinite.core.format import counted
+from rankinite.report import comparisons, sections
 from rankinite.runs.ensemble_comparison import EnsembleComparison, compare_ensemble, comparison_of
 from rankinite.runs.results import Results
 from rankinite.runs.run import Run
@@ -29,33 +25,9 @@ from rankinite.runs.tables import (
 )
 from rankinite.stats.kendall import rank_correlation
 
-
-def page_of(template: str, content: Mapping[str, Any]) -> str:
-    """Return a template, filled in.
-
-    Parameters
-    ----------
-    template
-        The name of its file.
-    content
-        The values by name; a name that is missing is an error.
-    """
-    return _environment().get_template(template).render(content)
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("rankinite.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
 TEMPLATE = "page.html.j2"
 
+# The sections of the page, in its order: anchor and title.
 TITLES = {
     "data": "Data",
     "models": "Models",
@@ -63,12 +35,12 @@ TITLES = {
     "subsets": "Subsets of models",
     "final": "Final models",
     "queries": "Query by query",
-    "likeness": "How alike the models rank",
-    "p-values": "Which differences are significant",
-    "features": "Features",
+    "agreement": "Agreement between models",
+    "p-values": "Significant differences",
+    "features": "Feature importances",
     "time": "Time",
     "parameters": "Parameters",
-    "origin": "Versions, seeds and data",
+    "origin": "Versions, seed and data",
 }
 
 
@@ -83,79 +55,103 @@ def write_report(run: Run) -> Path:
 
 
 def report_html(results: Results) -> str:
-    """Return the report of a run: one HTML page that needs nothing else, and no network.
+    """Return the report of a run: one HTML page that needs no network.
 
     Equal results give equal bytes.
     """
     return page_of(TEMPLATE, _content(results))
 
 
+def page_of(template: str, content: Mapping[str, Any]) -> str:
+    """Return a template, filled in.
+
+    Parameters
+    ----------
+    template
+        Name of its file.
+    content
+        Values by name; a name that is missing is an error.
+    """
+    return _environment().get_template(template).render(content)
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("rankinite.report"),
+        # Names of models, features and queries come from users' files.
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 def _content(results: Results) -> dict[str, Any]:
-    contest = compare_ensemble(results)
-    recipe = results.recipe
-    parts = {
-        **_of_data(results),
-        **_of_models(results, contest),
-        **_of_contest(results, contest),
-        "work": materials.work_bars(results.seconds),
-        "trainings": materials.training_bars(results.facts),
+    comparison = compare_ensemble(results)
+    content = {
+        **_data_content(results),
+        **_model_content(results, comparison),
+        **_comparison_content(results, comparison),
+        "tasks": sections.task_bars(results.seconds),
+        "trainings": sections.training_bars(results.facts),
     }
     present = {
-        "curves": bool(parts["curves"]),
-        "subsets": parts["subsets"] is not None,
-        "final": parts["final"] is not None,
-        "queries": parts["differences"] is not None,
-        "likeness": parts["heat"] is not None,
-        "p-values": bool(parts["p_matrices"]),
-        "time": bool(parts["work"] or parts["trainings"]),
+        "curves": bool(content["curves"]),
+        "subsets": content["subsets"] is not None,
+        "final": content["final"] is not None,
+        "queries": content["differences"] is not None,
+        "agreement": content["heat_map"] is not None,
+        "p-values": bool(content["p_matrices"]),
+        "time": bool(content["tasks"] or content["trainings"]),
     }
-    sections = {name: title for name, title in TITLES.items() if present.get(name, True)}
-    return {"results": results, "recipe": recipe, "sections": sections, **parts, **WORDS}
+    return {
+        "results": results,
+        "recipe": results.recipe,
+        "sections": {name: title for name, title in TITLES.items() if present.get(name, True)},
+        **content,
+        "counted": counted,
+        "short_form": short_form,
+    }
 
 
-WORDS = {"counted": counted, "short_form": short_form}
-
-
-def _of_data(results: Results) -> dict[str, Any]:
+def _data_content(results: Results) -> dict[str, Any]:
     sets = results.descriptions
     return {
-        "data_sheet": materials.data_sheet(sets),
-        "grades": materials.grades_of(sets),
-        "sizes": [materials.size_panel(name, one) for name, one in sets.items()],
+        "data_table": sections.data_table(sets),
+        "grades": sections.grades_of(sets),
+        "sizes": [sections.size_chart(name, description) for name, description in sets.items()],
         "absences": list(absences(results)),
     }
 
 
-def _of_models(results: Results, contest: EnsembleComparison) -> dict[str, Any]:
+def _model_content(results: Results, comparison: EnsembleComparison) -> dict[str, Any]:
     models = results.recipe.models
-    likeness = rank_correlation(contest.scores, contest.data.offsets)
+    correlation = rank_correlation(comparison.scores, comparison.data.offsets)
     return {
         "members": members_sheet(results),
         "best": results.selection.best_member,
-        "curves": materials.curve_panels(results),
-        "without_curves": materials.without_curves(results),
-        "importances": materials.importances_of(results),
-        "parameters": {name: materials.parameters_of(one) for name, one in models.items()},
-        "likeness": likeness,
-        "heat": matrices.heat_map(likeness),
+        "curves": sections.curve_charts(results),
+        "curve_notes": sections.curve_notes(results),
+        "importances": sections.importances_of(results),
+        "parameters": {name: sections.parameters_of(model) for name, model in models.items()},
+        "correlation": correlation,
+        "heat_map": comparisons.heat_map(correlation),
     }
 
 
-def _of_contest(results: Results, contest: EnsembleComparison) -> dict[str, Any]:
-    compared = comparison_of(contest.systems, results.recipe.measures)
+def _comparison_content(results: Results, comparison: EnsembleComparison) -> dict[str, Any]:
+    first, search = results.recipe.measures[0], results.selection.search
     return {
-        "contest": contest,
-        "headline": result.headline_of(results, contest),
+        "comparison": comparison,
+        "headline": sections.headline_of(results, comparison),
         "subsets": subsets_sheet(results),
-        "search": _search(results),
-        "subset_spans": spans.subset_spans(results),
+        "search": None if search is None else search_in_words(search, first),
+        "subset_intervals": comparisons.subset_intervals(results),
         "final": final_sheet(results),
-        "final_spans": spans.final_spans(results, contest),
-        "differences": differences_of(contest, results.recipe.measures[0]),
-        "p_matrices": matrices.p_matrices(compared),
+        "member_intervals": comparisons.member_intervals(results, comparison),
+        "differences": comparisons.query_differences(comparison, first),
+        "p_matrices": comparisons.p_matrices(
+            comparison_of(comparison.systems, results.recipe.measures)
+        ),
     }
-
-
-def _search(results: Results) -> str | None:
-    found = results.selection.search
-    return None if found is None else search_in_words(found, results.recipe.measures[0])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rankinite.report import sweep_charts as plots
-from rankinite.report.format import counted, value_in_words
+from rankinite.core.format import counted, value_text
+from rankinite.report.charts import Bar, Scale, along, bars_of, coordinate
 from rankinite.report.page import page_of
 from rankinite.runs.store import write_text
 from rankinite.sweeps.results import (
@@ -14,12 +18,15 @@ from rankinite.sweeps.results import (
     baseline_in_words,
     best_in_words,
     flattery,
+    parameters_in_words,
     rounds_of,
     short,
     trials_sheet,
 )
 from rankinite.sweeps.settings import Settings
+from rankinite.sweeps.space import Choice, Domain, Range, extremes_of
 from rankinite.sweeps.study import FEWEST_FOR_IMPORTANCE
+from rankinite.sweeps.trials import Trial, ranked
 
 TEMPLATE = "sweep.html.j2"
 FILE = "sweep.html"
@@ -33,6 +40,11 @@ SECTIONS = {
     "settings": "Settings",
 }
 
+# Opacity of lines, from the worst trial to the best.
+FAINTEST, STRONGEST = 0.2, 0.9
+# An axis with more values is labelled at its ends and its middle.
+MOST_LABELS = 6
+
 
 def write_sweep_report(sweep: Sweep) -> Path:
     """Write the page of a sweep into its folder; return the file."""
@@ -42,7 +54,7 @@ def write_sweep_report(sweep: Sweep) -> Path:
 
 
 def sweep_html(sweep: Sweep) -> str:
-    """Return the page of a sweep, which needs nothing else and no network.
+    """Return the page of a sweep: one HTML file that needs no network.
 
     Equal trials give equal bytes.
     """
@@ -56,15 +68,15 @@ def _content(sweep: Sweep) -> dict[str, Any]:
         "sentence": best_in_words(sweep),
         "compared": baseline_in_words(sweep),
         "flattery": flattery(sweep),
-        "history": plots.history_of(sweep),
-        "bars": plots.importance_bars(sweep),
+        "history": history_of(sweep),
+        "bars": importance_bars(sweep),
         "no_importance": _no_importance(sweep),
-        "coordinates": plots.coordinates_of(sweep),
-        "curves": plots.curves_of(sweep),
-        "sheet": trials_sheet(sweep),
+        "coordinates": coordinates_of(sweep),
+        "curves": curves_of(sweep),
+        "trials": trials_sheet(sweep),
         "settings": _settings(sweep.settings),
         "parameters": sorted(
-            (name, value_in_words(value))
+            (name, value_text(value))
             for name, value in sweep.settings.model.parameters.items()
             if name not in sweep.settings.space
         ),
@@ -75,7 +87,7 @@ def _content(sweep: Sweep) -> dict[str, Any]:
 
 
 def _no_importance(sweep: Sweep) -> str:
-    """Return why nothing can be said of importances; nothing if it can."""
+    """Return why importances are not known; empty if they are."""
     if sweep.importances is not None:
         return ""
     if len(sweep.settings.space) < 2:
@@ -83,7 +95,7 @@ def _no_importance(sweep: Sweep) -> str:
     n = len(sweep.trials) - sweep.n_pruned
     if n < FEWEST_FOR_IMPORTANCE:
         return (
-            f"{counted(n, 'trial')} came to an end, too few to tell: it takes "
+            f"{counted(n, 'trial')} were completed, too few to tell: it takes "
             f"{FEWEST_FOR_IMPORTANCE}."
         )
     return "All trials have the same value."
@@ -104,3 +116,206 @@ def _settings(settings: Settings) -> list[tuple[str, str]]:
         ("seed", str(settings.seed)),
         ("training data", settings.data),
     ]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A line or a dot of a trial.
+
+    Attributes
+    ----------
+    path
+        SVG path.
+    kind
+        ``"best"``, ``"pruned"``, or empty.
+    strength
+        Opacity.
+    title
+        Tooltip.
+    """
+
+    path: str
+    kind: str
+    strength: float
+    title: str
+
+
+@dataclass(frozen=True)
+class History:
+    """Value of every trial, the best so far, and the value of the recipe's parameters."""
+
+    dots: tuple[Mark, ...]
+    best: str
+    recipe: str
+    top: str
+    bottom: str
+    right: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of parallel coordinates: its position, its name, and labels with their positions."""
+
+    place: str
+    name: str
+    labels: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Parallel coordinates: a line a trial, through its parameters to its value."""
+
+    axes: tuple[Axis, ...]
+    lines: tuple[Mark, ...]
+
+    @property
+    def letters(self) -> int:
+        """Width in characters at which no name of an axis covers another."""
+        widest = max(len(left.name) + len(right.name) for left, right in pairwise(self.axes))
+        return (len(self.axes) - 1) * (widest // 2 + 2)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Learning curves of the first fold."""
+
+    lines: tuple[Mark, ...]
+    top: str
+    bottom: str
+    right: str
+
+
+def history_of(sweep: Sweep) -> History:
+    """Return the values of trials in their order."""
+    trials = sweep.trials
+    values = [trial.value for trial in trials if not trial.is_pruned]
+    scale = _scale([*values, sweep.baseline.value])
+    recipe = f"M0 {coordinate(100 - scale.place(sweep.baseline.value))}H100"
+    dots = tuple(
+        Mark(
+            f"M{coordinate(along(k, len(trials)))} {coordinate(100 - _placed(trial, scale))}h0",
+            _kind(sweep, trial),
+            1.0,
+            _title(sweep, trial),
+        )
+        for k, trial in enumerate(trials)
+    )
+    return History(
+        dots, _best_so_far(trials, scale), recipe, f"{scale.high:.4f}", f"{scale.low:.4f}",
+        f"trial {len(trials) - 1}",
+    )  # fmt: skip
+
+
+def _placed(trial: Trial, scale: Scale) -> float:
+    """Return the height of a trial; a pruned one has no mean over all folds, and stands at 0."""
+    return 0.0 if trial.is_pruned else scale.place(trial.value)
+
+
+def _best_so_far(trials: Sequence[Trial], scale: Scale) -> str:
+    path, best = "", -math.inf
+    for k, trial in enumerate(trials):
+        x = coordinate(along(k, len(trials)))
+        if trial.is_pruned or trial.value <= best:
+            path += f"H{x}" if path else ""
+            continue
+        best = trial.value
+        y = coordinate(100 - scale.place(best))
+        path += f"H{x}V{y}" if path else f"M{x} {y}"
+    return path
+
+
+def _scale(values: Sequence[float]) -> Scale:
+    """Return a scale on which the better half fills at least the upper quarter."""
+    ordered = sorted(values)
+    best, middle = ordered[-1], ordered[len(ordered) // 2]
+    low = max(ordered[0], best - 4 * (best - middle)) if best > middle else ordered[0]
+    return Scale.around([low, best], margin=0.04)
+
+
+def _kind(sweep: Sweep, trial: Trial) -> str:
+    return "pruned" if trial.is_pruned else "best" if trial is sweep.best else ""
+
+
+def _title(sweep: Sweep, trial: Trial) -> str:
+    ending = ", pruned" if trial.is_pruned else ""
+    value = f"{sweep.settings.measure} {trial.value:.4f}{ending}"
+    return f"trial {trial.number}: {value}; {parameters_in_words(trial)}"
+
+
+def coordinates_of(sweep: Sweep) -> Coordinates:
+    """Return parallel coordinates; the best trial comes last, to be drawn above the others."""
+    space = sweep.settings.space
+    complete = [trial for trial in ranked(sweep.trials) if not trial.is_pruned]
+    scale = _scale([trial.value for trial in complete])
+    n = len(space)
+    axes = [
+        Axis(coordinate(100 * k / n), name, _labels(domain))
+        for k, (name, domain) in enumerate(space.items())
+    ]
+    ends = ((coordinate(0), f"{scale.high:.4f}"), (coordinate(100), f"{scale.low:.4f}"))
+    axes.append(Axis("100", sweep.settings.measure, ends))
+    lines = []
+    for rank, trial in reversed(list(enumerate(complete))):
+        heights = [_height(space[name], value) for name, value in trial.parameters.items()]
+        heights.append(scale.place(trial.value))
+        points = (f"{coordinate(100 * k / n)} {coordinate(100 - h)}" for k, h in enumerate(heights))
+        strength = STRONGEST - (STRONGEST - FAINTEST) * rank / max(len(complete) - 1, 1)
+        mark = Mark("M" + "L".join(points), _kind(sweep, trial), round(strength, 3),
+                    _title(sweep, trial))  # fmt: skip
+        lines.append(mark)
+    return Coordinates(tuple(axes), tuple(lines))
+
+
+def _height(domain: Domain, value: Any) -> float:
+    """Return the height of a value on its axis, from 0 to 100; values of a list are equidistant."""
+    if isinstance(domain, Choice):
+        return along(_sorted(domain).index(value), len(domain.values))
+    if isinstance(domain, Range) and domain.is_log:
+        return Scale(math.log(domain.low), math.log(domain.high)).place(math.log(value))
+    low, high = extremes_of(domain)
+    if low == high:  # steps wider than the range leave a single value
+        return 50.0
+    return Scale(low, high).place(value)
+
+
+def _sorted(domain: Choice) -> list[Any]:
+    """Return the values of a list, sorted if they are numbers."""
+    if all(isinstance(value, int | float) for value in domain.values):
+        return sorted(domain.values)
+    return list(domain.values)
+
+
+def _labels(domain: Domain) -> tuple[tuple[str, str], ...]:
+    if isinstance(domain, Range):
+        shown: Sequence[Any] = (domain.low, domain.high)
+    else:
+        shown = _sorted(domain) if isinstance(domain, Choice) else domain.values
+        if len(shown) > MOST_LABELS:
+            shown = (shown[0], shown[len(shown) // 2], shown[-1])
+    return tuple((coordinate(100 - _height(domain, value)), short(value)) for value in shown)
+
+
+def curves_of(sweep: Sweep) -> Curves:
+    """Return the learning curves of the first fold, the best trial's above the others."""
+    order = list(reversed(ranked(sweep.trials)))
+    n_rounds = max(trial.folds[0].n_rounds for trial in order)
+    complete = [trial.folds[0] for trial in order if not trial.is_pruned]
+    scale = _scale([max(value for _, value in fold.curve) for fold in complete])
+    # The first rounds are far below: the room is for those where trials differ.
+    scale = Scale(scale.low - 0.5 * (scale.high - scale.low), scale.high)
+    lines = []
+    for trial in order:
+        points = [
+            f"{coordinate(along(r - 1, n_rounds))} {coordinate(100 - scale.place(value))}"
+            for r, value in trial.folds[0].curve
+            if value >= scale.low
+        ]
+        path = "M" + "L".join(points) if points else ""
+        lines.append(Mark(path, _kind(sweep, trial), 0.55, _title(sweep, trial)))
+    rounds = "trees" if "n_trees" in sweep.settings.model.parameters else "epochs"
+    return Curves(tuple(lines), f"{scale.high:.4f}", f"{scale.low:.4f}", f"{n_rounds:,} {rounds}")
+
+
+def importance_bars(sweep: Sweep) -> tuple[Bar, ...]:
+    """Return the importance of every parameter; empty if it is not known."""
+    return bars_of(sweep.importances or {}, "{:.0%}".format)

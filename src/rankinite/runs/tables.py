@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rankinite.core.format import counted, number_text, p_phrase, p_text
 from rankinite.ensembles.subsets import SubsetSearch
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table, csv_text
 from rankinite.runs.ensemble_comparison import (
     HELD_OUT,
     PLACES,
@@ -32,38 +32,10 @@ from rankinite.runs.recipe import (
 )
 from rankinite.runs.results import Results
 
-NOTHING = "-"
-
-
-def number(value: float) -> str:
-    """Return a mean as a text; a dash if there is none."""
-    return NOTHING if value != value else f"{value:.4f}"
-
-
-def p_text(p: float | None) -> str:
-    """Return a p-value as a text; nothing if there is none.
-
-    >>> p_text(0.0123), p_text(1e-9), p_text(None)
-    ('0.012', '<0.001', '')
-    """
-    if p is None:
-        return ""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_in_words(p: float) -> str:
-    """Return a p-value as part of a sentence.
-
-    >>> p_in_words(0.0123), p_in_words(1e-9)
-    ('p = 0.012', 'p < 0.001')
-    """
-    text = p_text(p)
-    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
-
 
 def means_of(evaluation: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
     """Return the means of measures as texts; a dash where no query counts."""
-    return tuple(number(evaluation.mean.get(measure, float("nan"))) for measure in measures)
+    return tuple(number_text(evaluation.mean.get(measure, float("nan"))) for measure in measures)
 
 
 def short_form(names: Sequence[str]) -> str:
@@ -117,7 +89,9 @@ def verdict(results: Results, comparison: EnsembleComparison) -> str:
     best = comparison.members[comparison.best]
     if not counts([best], first):
         return f"Nothing can be compared on {comparison.place}: no query counts for {first}."
-    means = f"{number(comparison.ensemble.mean[first])} against {number(best.mean[first])}"
+    means = (
+        f"{number_text(comparison.ensemble.mean[first])} against {number_text(best.mean[first])}"
+    )
     sentence = (
         f"{first} on {comparison.place}: {comparison.title} {means} of {comparison.best}, the best "
         "member"
@@ -126,7 +100,7 @@ def verdict(results: Results, comparison: EnsembleComparison) -> str:
     gain = gain_over(comparison.ensemble, best, first)
     if gain is None:
         return f"{sentence}."
-    return f"{sentence}; {gain.mean:+.4f}, {p_in_words(gain.p)}."
+    return f"{sentence}; {gain.mean:+.4f}, {p_phrase(gain.p)}."
 
 
 def search_in_words(search: SubsetSearch, measure: str) -> str:
@@ -136,12 +110,12 @@ def search_in_words(search: SubsetSearch, measure: str) -> str:
         taken = "that subset"
     head = f"Of {len(search.table):,} subsets the best by {measure} is "
     if set(search.best.members) == set(search.full.members):
-        return f"{head}that of all models, {number(full)}."
+        return f"{head}that of all models, {number_text(full)}."
     return (
-        f"{head}{short_form(search.best.members)}: {number(search.best.values[measure])} against "
-        f"{number(full)} of all models. The best of many flatters; chosen by one half of the "
+        f"{head}{short_form(search.best.members)}: {number_text(search.best.values[measure])} "
+        f"against {number_text(full)} of all models. The best of many flatters; chosen by one half of the "
         f"queries and tested on the other, each in turn, subsets differ from all models by "
-        f"{search.gain:+.4f} ({p_in_words(search.p_value)}). The ensemble takes {taken}."
+        f"{search.gain:+.4f} ({p_phrase(search.p_value)}). The ensemble takes {taken}."
     )
 
 
@@ -166,7 +140,7 @@ def tables_of(results: Results) -> Summary:
     """Return the tables that the recipe asks for, and sentences on them."""
     comparison = compare_ensemble(results)
     pairs = comparison_of(comparison.systems, results.recipe.measures)
-    makers: Mapping[str, Callable[[], Sequence[Sheet | None]]] = {
+    makers: Mapping[str, Callable[[], Sequence[Table | None]]] = {
         MEMBERS_TABLE: lambda: [members_sheet(results)],
         SUBSETS_TABLE: lambda: [subsets_sheet(results)],
         FINAL_TABLE: lambda: [final_sheet(results)],
@@ -179,7 +153,7 @@ def tables_of(results: Results) -> Summary:
     return Summary(NAME, sheets, tuple(notes_of(results, comparison)), {}, values)
 
 
-def members_sheet(results: Results) -> Sheet:
+def members_sheet(results: Results) -> Table:
     """Return Table 2: every model on the held-out parts."""
     selection, recipe = results.selection, results.recipe
     best = selection.best_member
@@ -189,7 +163,7 @@ def members_sheet(results: Results) -> Sheet:
         for name in selection.members
     )
     title = f"Members on {_queries(selection.members)} of {PLACES[HELD_OUT]}; p against {best}"
-    return Sheet(title, ("Model", "Description", *_with_p(recipe.measures), ""), rows)
+    return Table(title, ("Model", "Description", *_with_p(recipe.measures), ""), rows)
 
 
 def means_and_p(
@@ -212,7 +186,7 @@ def _with_p(measures: Sequence[str], place: str = "") -> list[str]:
     return [column for measure in measures for column in (f"{place}{measure}", "p")]
 
 
-def subsets_sheet(results: Results) -> Sheet | None:
+def subsets_sheet(results: Results) -> Table | None:
     """Return Table 3: averages on the held-out parts; None if that of all is the only one."""
     recipe, averages = results.recipe, results.averages
     searched = _searched_rows(results)
@@ -227,7 +201,7 @@ def subsets_sheet(results: Results) -> Sheet | None:
     queries = _queries(results.selection.members)
     title = f"Averages on {queries} of {PLACES[HELD_OUT]}; p against {results.whole}"
     columns = ("Subset", "Models", *_with_p(recipe.measures), "")
-    return Sheet(title, columns, (*rows, *searched))
+    return Table(title, columns, (*rows, *searched))
 
 
 def _searched_rows(results: Results) -> list[tuple[str, ...]]:
@@ -237,7 +211,7 @@ def _searched_rows(results: Results) -> list[tuple[str, ...]]:
         return []
     if any(set(search.best.members) == set(results.models_of(name)) for name in results.averages):
         return []
-    cells = [number(search.best.values.get(m, float("nan"))) for m in recipe.measures]
+    cells = [number_text(search.best.values.get(m, float("nan"))) for m in recipe.measures]
     # The p-value of the subset itself, as in all rows; the notes have that of the search.
     p_values = [p_text(search.naive_p_value), *("" for _ in recipe.measures[1:])]
     models = search.best.members
@@ -249,7 +223,7 @@ def _mark(results: Results, models: Sequence[str]) -> str:
     return CHOSEN if set(models) == set(results.selection.chosen) else ""
 
 
-def final_sheet(results: Results) -> Sheet | None:
+def final_sheet(results: Results) -> Table | None:
     """Return Table 4: the final models and the ensemble; None if they were measured nowhere."""
     if not results.outcomes:
         return None
@@ -262,17 +236,17 @@ def final_sheet(results: Results) -> Sheet | None:
             cells.setdefault(name, []).extend(texts)
     best = results.selection.best_member
     rows = tuple((name, *texts, BEST if name == best else "") for name, texts in cells.items())
-    return Sheet("Final models; p against the ensemble", (*columns, ""), rows)
+    return Table("Final models; p against the ensemble", (*columns, ""), rows)
 
 
-def p_values_sheets(comparison: EnsembleComparison, pairs: Comparison | None) -> list[Sheet]:
+def p_values_sheets(comparison: EnsembleComparison, pairs: Comparison | None) -> list[Table]:
     """Return the p-values between every two systems, by measure."""
     if pairs is None:
         return []
     return [_p_values_sheet(comparison, pairs, measure) for measure in pairs.measures]
 
 
-def _p_values_sheet(comparison: EnsembleComparison, pairs: Comparison, measure: str) -> Sheet:
+def _p_values_sheet(comparison: EnsembleComparison, pairs: Comparison, measure: str) -> Table:
     systems, p_values = pairs.systems, pairs.p_values[measure].tolist()
     # Below the diagonal: every pair once.
     rows = tuple(
@@ -282,20 +256,20 @@ def _p_values_sheet(comparison: EnsembleComparison, pairs: Comparison, measure: 
     n_pairs = len(systems) * (len(systems) - 1) // 2
     corrected = f" with Holm's correction for {n_pairs:,} pairs" if n_pairs > 1 else ""
     title = f"p-values by {measure} on {comparison.place}{corrected}"
-    return Sheet(title, ("", *systems[:-1]), rows)
+    return Table(title, ("", *systems[:-1]), rows)
 
 
-def oracle_sheet(results: Results, comparison: EnsembleComparison) -> Sheet:
+def oracle_sheet(results: Results, comparison: EnsembleComparison) -> Table:
     """Return the means of an oracle, which takes the best member for every query."""
     measures = results.recipe.measures
     oracle = oracle_of(comparison, measures)
     rows = (
         (comparison.best, *means_of(comparison.members[comparison.best], measures)),
         (comparison.title, *means_of(comparison.ensemble, measures)),
-        (ORACLE, *(number(oracle.get(measure, float("nan"))) for measure in measures)),
+        (ORACLE, *(number_text(oracle.get(measure, float("nan"))) for measure in measures)),
     )
     title = f"The best member chosen for every query after the fact, on {comparison.place}"
-    return Sheet(title, ("", *measures), rows)
+    return Table(title, ("", *measures), rows)
 
 
 def oracle_of(comparison: EnsembleComparison, measures: Sequence[str]) -> dict[str, float]:
@@ -318,25 +292,23 @@ def per_query_csv(evaluations: Mapping[str, Evaluation]) -> str:
     7,0.25
     8,
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     columns = [
         (f"{name} {measure}", values.tolist())
         for name, evaluation in evaluations.items()
         for measure, values in evaluation.per_query.items()
     ]
-    writer.writerow(["qid", *(name for name, _ in columns)])
     qids = next(iter(evaluations.values())).qids.tolist() if evaluations else []
-    for k, qid in enumerate(qids):
-        cells = (values[k] for _, values in columns)
-        writer.writerow([qid, *("" if value != value else repr(value) for value in cells)])
-    return text.getvalue()
+    rows = (
+        [qid, *(None if values[k] != values[k] else values[k] for _, values in columns)]
+        for k, qid in enumerate(qids)
+    )
+    return csv_text(["qid", *(name for name, _ in columns)], rows)
 
 
 def _queries(evaluations: Mapping[str, Evaluation]) -> str:
     """Return the number of queries that systems were measured on."""
     n_queries = len(next(iter(evaluations.values())).qids) if evaluations else 0
-    return f"{n_queries:,} {'query' if n_queries == 1 else 'queries'}"
+    return counted(n_queries, "query", "queries")
 
 
 def _tests(

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankinite.core.figures import Line, Panel, draw_panels
 from rankinite.core.files import atomic_write
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.summary import Line, Panel, draw_lines
 from rankinite.rankers.diagnostics import (
     AGREEMENT,
     CHANGES,
@@ -43,7 +43,7 @@ def write_diagnostics(diagnostics: Diagnostics, ranker: Learner, table: Path, fi
         The files: CSV, one row a round and one column a curve; and PNG.
     """
     _write_table(diagnostics.rounds, _curves(diagnostics, ranker), table)
-    draw_lines(diagnosed(diagnostics, ranker), figure, a_row=PANELS_A_ROW)
+    draw_panels(diagnosed(diagnostics, ranker), figure, per_row=PANELS_A_ROW)
 
 
 def _curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:

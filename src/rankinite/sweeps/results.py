@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core.format import MISSING, counted, number_text, value_text
-from rankinite.evaluation.summary import Sheet, Summary
+from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Table
 from rankinite.runs.store import RECIPE, write_json, write_text
 from rankinite.sweeps.best_recipe import with_parameters
 from rankinite.sweeps.settings import Settings
@@ -76,14 +77,14 @@ class Sweep:
         return Summary("sweep", (trials_sheet(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
 
 
-def trials_sheet(sweep: Sweep, most: int | None = None) -> Sheet:
+def trials_sheet(sweep: Sweep, most: int | None = None) -> Table:
     """Return a table of trials from the best on, pruned trials last."""
     settings = sweep.settings
     shown = [t for t in ranked(sweep.trials) if most is None or not t.is_pruned][:most]
     columns = ("Trial", *settings.space, settings.measure, "SE", "Rounds", "")
     several = f"The best {len(shown)} of {counted(len(sweep.trials), 'trial')}"
     title = several if len(shown) < len(sweep.trials) else "Trials"
-    return Sheet(
+    return Table(
         f"{title} of {settings.model.name}, {settings.folds} folds",
         columns,
         tuple(_row(sweep, trial) for trial in shown),
