@@ -15,8 +15,8 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
 from rankinite.papers.setting import Setting, p_text, p_value, with_error
+from rankinite.rankers.early_stopping import Round
 from rankinite.rankers.lambdamart import LambdaMART
-from rankinite.rankers.rounds import Round
 
 MEASURE = "NDCG@10"
 # A fifth of the paper's queries, and as many trees as its figures show.

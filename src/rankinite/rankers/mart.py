@@ -18,84 +18,10 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
 from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.inputs import Valid, refuse_unknown
-from rankinite.rankers.rounds import Callback
+from rankinite.rankers.inputs import Valid, labelled_weights, refuse_unknown
+from rankinite.rankers.trainer import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binning import BinnedData
-
-
-class PointwiseRanker(TreeRanker):
-    """A ranker of boosted trees that learns from documents one by one.
-
-    A document of weight 2 counts like two documents, one of weight 0 like none. Where
-    scikit-learn's check of this does not hold, ``expected_failed_checks`` says why.
-    """
-
-    expected_failed_checks: ClassVar[Mapping[str, str]] = {
-        **TreeRanker.expected_failed_checks,
-        "check_sample_weight_equivalence_on_dense_data": (
-            "with 15 documents and 30 features many splits gain the same, or nothing; rounding, "
-            "which weights change, then chooses the feature, and decides whether a leaf whose "
-            "labels are equal is split. And by default documents are drawn for every tree"
-        ),
-    }
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        valid: Valid = None,
-        query_weight: ArrayLike | None = None,
-        valid_base: Any = None,
-        binned: BinnedData | None = None,
-        callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-        diagnostics: Diagnostics | None = None,
-        **unknown: Any,
-    ) -> Self:
-        """Grow trees; the parameters are those of `LambdaMART.fit`, and one more.
-
-        Parameters
-        ----------
-        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
-diagnostics
-            As in `LambdaMART.fit`.
-        sample_weight
-            One weight a document.
-        """
-        refuse_unknown(self._name, unknown)
-        return self._fit(
-            X,
-            y,
-            qid=qid,
-            valid=valid,
-            query_weight=query_weight,
-            valid_base=valid_base,
-            callbacks=callbacks,
-            progress=progress,
-            checkpoint=checkpoint,
-            diagnostics=diagnostics,
-            sample_weight=_of_labelled(X, sample_weight),
-            binned=binned,
-        )
-
-
-def _of_labelled(X: Any, sample_weight: ArrayLike | None) -> ArrayLike | None:
-    """Return the weights with 0 for documents without a label, which shall be as if not there."""
-    if not isinstance(X, RankingData) or not np.isnan(X.y).any():
-        return sample_weight
-    labelled = ~np.isnan(X.y)
-    if sample_weight is None:
-        return labelled.astype(np.float64)
-    weights = np.asarray(sample_weight)
-    # Weights of a wrong kind or number go on as they are, to where they are refused.
-    fits = weights.shape == labelled.shape and weights.dtype.kind in "biuf"
-    return np.where(labelled, weights, 0.0) if fits else sample_weight
-
 
 LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
     "squared": SquaredError,
@@ -104,7 +30,7 @@ LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic
 }
 
 
-class MART(PointwiseRanker):
+class MART(TreeRanker):
     """Boosted regression trees that predict the grade of a document.
 
     The defaults are those of the challenge's GBDT baseline (Challenge, Sec. 5).
@@ -133,8 +59,17 @@ valid_measure, patience, min_improvement, random_state
     True
     """
 
+    expected_failed_checks: ClassVar[Mapping[str, str]] = {
+        **TreeRanker.expected_failed_checks,
+        "check_sample_weight_equivalence_on_dense_data": (
+            "with 15 documents and 30 features many splits gain the same, or nothing; rounding, "
+            "which weights change, then chooses the feature, and decides whether a leaf whose "
+            "labels are equal is split. And by default documents are drawn for every tree"
+        ),
+    }
+
     constraints: ClassVar[Mapping[str, Constraint]] = {
-        **PointwiseRanker.constraints,
+        **TreeRanker.constraints,
         "loss": OneOf(list(LOSSES)),
         "per_query": OneOf([False, True]),
     }
@@ -184,6 +119,49 @@ valid_measure, patience, min_improvement, random_state
         self.min_improvement = min_improvement
         self.random_state = random_state
 
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        valid: Valid = None,
+        query_weight: ArrayLike | None = None,
+        valid_base: Any = None,
+        binned: BinnedData | None = None,
+        callbacks: Sequence[Callback] = (),
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+        diagnostics: Diagnostics | None = None,
+        **unknown: Any,
+    ) -> Self:
+        """Grow trees; as `LambdaMART.fit`, with weights of documents.
+
+        Parameters
+        ----------
+        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
+diagnostics
+            As in `LambdaMART.fit`.
+        sample_weight
+            One weight per document: 2 counts like two documents, 0 like none.
+        """
+        refuse_unknown(self._name, unknown)
+        return self._train(
+            X,
+            y,
+            qid=qid,
+            valid=valid,
+            query_weight=query_weight,
+            valid_base=valid_base,
+            callbacks=callbacks,
+            progress=progress,
+            checkpoint=checkpoint,
+            diagnostics=diagnostics,
+            sample_weight=labelled_weights(X, sample_weight),
+            binned=binned,
+        )
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.per_query and self.loss != "logistic":
@@ -192,14 +170,15 @@ valid_measure, patience, min_improvement, random_state
                 "leave it, or set loss='logistic'"
             )
 
-    def _objective(self) -> Objective:
+    def objective(self) -> Objective:
+        """Return the objective that training follows."""
         return LOSSES[self.loss]()
 
     def _ranking(self, scores: Floats) -> Floats:
         chances: Floats = expit(scores[0]) if self.loss == "logistic" else scores[0]
         return chances
 
-    def _for_people(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
+    def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
         chances = self._ranking(scores)
         if not self.per_query:
             return chances

@@ -16,8 +16,7 @@ from rankinite.data.memmap import open_shared
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.average import Average
 from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.models import load_model
-from rankinite.rankers.learner import Learner
+from rankinite.models import TrainedRanker, load_model
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.store import TRAIN, RunFolder, unreadable
 from rankinite.trees.binning import BinnedData
@@ -63,14 +62,14 @@ class Bench:
         names = self.train_with(features).feature_names[-added.shape[1] :]
         return shared.append(added, names)
 
-    def model(self, key: str, scoring: Mapping[str, Any]) -> Learner:
+    def model(self, key: str, scoring: Mapping[str, Any]) -> TrainedRanker:
         """Return the model of a training, with what is said of its scores alone."""
         path = self.folder.unit(key) / MODEL
         try:
             found: Any = load_model(path)
         except ModelFileError as problem:
             raise unreadable(path, problem) from None
-        fitted: Learner = found.set_params(**scoring)
+        fitted: TrainedRanker = found.set_params(**scoring)
         return fitted
 
     def member(self, fits: Sequence[str], scorer: str | None, scoring: Mapping[str, Any]) -> Ranker:

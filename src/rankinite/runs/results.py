@@ -15,7 +15,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import Scaling, weighted_sum
 from rankinite.ensembles.subsets import SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.rankers.learner import Learner
+from rankinite.models import TrainedRanker
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import Member, Plan
 from rankinite.runs.inputs import Bench
@@ -246,14 +246,14 @@ def _trainings(plan: Plan, members: Mapping[str, Member]) -> dict[str, dict[str,
     return found
 
 
-def _curve(model: Learner) -> Curve:
+def _curve(model: TrainedRanker) -> Curve:
     """Return the curve of the measure that decided which round was kept."""
-    measure = str(model._measures()[0])
+    measure = str(model.validation_measures()[0])
     values = model.history_["valid"][measure]
     return Curve(measure, model.rounds, tuple(float(v) for v in values), model.kept_rounds_)
 
 
-def _importances(models: Sequence[Learner]) -> dict[str, float]:
+def _importances(models: Sequence[TrainedRanker]) -> dict[str, float]:
     """Return the mean share of every feature, the largest first; nothing for nets."""
     trees = [model for model in models if isinstance(model, TreeRanker)]
     if not trees:

@@ -15,7 +15,6 @@ from typing import Any
 from rankinite.core.errors import RankiniteError, RunError
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
-from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import all_needed
 from rankinite.runs.inputs import bench_of
 from rankinite.runs.store import RunFolder
@@ -230,7 +229,7 @@ def compile_kernels(
     fits = [unit.work for unit in waiting if isinstance(unit.work, Fit)]
     kinds: dict[bool, dict[str, Fit]] = {}
     for fit in fits:
-        own = kinds.setdefault(issubclass(RANKERS[fit.ranker], TreeRanker), {})
+        own = kinds.setdefault(RANKERS[fit.ranker].takes_binned, {})
         own.setdefault(_kind(fit), fit)
     begun = [
         workers.submit(try_out, folder.absolute(), list(own.values())) for own in kinds.values()

@@ -23,10 +23,8 @@ from rankinite.data.concat import rows_of
 from rankinite.data.memmap import beside
 from rankinite.ensembles.ensemble import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
-from rankinite.models import RANKERS
-from rankinite.rankers.learner import Learner
-from rankinite.rankers.rounds import Callback
-from rankinite.rankers.tree_ranker import TreeRanker
+from rankinite.models import RANKERS, TrainedRanker
+from rankinite.rankers.trainer import Callback
 from rankinite.runs.folds import Cut, Stage
 from rankinite.runs.inputs import ADDED, MODEL, SCORES, WIDE, Bench, bench_of
 from rankinite.runs.recipe import Samples
@@ -89,7 +87,7 @@ class Fit:
             save_array(into / SCORES, ranker.predict(aside))
         return self._how_well(ranker)
 
-    def fitted(self, bench: Bench, key: str, *callbacks: Callback) -> Learner:
+    def fitted(self, bench: Bench, key: str, *callbacks: Callback) -> TrainedRanker:
         """Return the ranker, fitted; callbacks are asked after every round whether to stop."""
         train, valid = self.cut.pair(bench.train_with(self.features))
         if self.samples is not None:
@@ -104,25 +102,25 @@ class Fit:
         except ModelFileError:
             checkpoint.unlink(missing_ok=True)  # it was damaged, and the training begins anew
             ranker.fit(train, checkpoint=checkpoint, **options)
-        fitted: Learner = ranker
+        fitted: TrainedRanker = ranker
         return fitted
 
     def options(self, bench: Bench) -> dict[str, Any]:
         """Return what `fit` of the ranker gets besides data: bins, for trees."""
-        if not issubclass(RANKERS[self.ranker], TreeRanker):
+        if not RANKERS[self.ranker].takes_binned:
             return {}
         return {"binned": bench.binned(self.parameters["most_bins"], self.features)}
 
-    def new_ranker(self) -> Learner:
+    def new_ranker(self) -> TrainedRanker:
         """Return the ranker, unfitted, which also measures what is asked for here."""
         ranker = RANKERS[self.ranker](**self.parameters)
-        judges = ranker._judges()
-        known = [str(measure) for measure in ranker._measures()]
+        judges = ranker.validation_measure()
+        known = [str(measure) for measure in ranker.validation_measures()]
         others = [text for text in self.measures if text not in known]
         ranker.valid_measure = [judges, *others] if others else judges
         return ranker
 
-    def _how_well(self, ranker: Learner) -> HowWell:
+    def _how_well(self, ranker: TrainedRanker) -> HowWell:
         curves = ranker.history_["valid"]
         measure = self.measures[0]
         value = curves[measure][ranker.kept_rounds_ - 1]

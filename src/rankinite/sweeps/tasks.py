@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rankinite.core.errors import DataError
-from rankinite.rankers.rounds import Round
+from rankinite.rankers.early_stopping import Round
 from rankinite.runs.inputs import Bench
 from rankinite.runs.store import RunFolder, read_json, write_json
 from rankinite.runs.tasks import Fit, HowWell, Unit
