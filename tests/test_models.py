@@ -16,7 +16,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.models import RANKERS
-from rankinite.rankers.manifest import plain
+from rankinite.rankers.model_file import plain
 from tests.rankers.cases import (
     SMALL,
     SMALL_NET,

@@ -1,4 +1,4 @@
-"""Model files of all rankers: a closed table of class names, no code from the file."""
+"""The registry of rankers, and how model files are loaded: no class but these, no code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from rankinite.ensembles.registry import COMPOSED
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.learner import Learner
 from rankinite.rankers.mart import MART
 from rankinite.rankers.mcrank import McRank
 from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.tree_ranker import TreeRanker
 
-RANKERS: Mapping[str, type[Learner]] = {
+# Rankers that a Trainer fits in rounds.
+TrainedRanker = TreeRanker | LambdaRank
+
+RANKERS: Mapping[str, type[TrainedRanker]] = {
     ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank, LambdaRank)
 }
 BASE = "base"
@@ -47,7 +50,7 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
     kind = str(content.manifest.get("class"))
     if kind == CHECKPOINT:
         raise ModelFileError(
-            "is a checkpoint, no model; the same training with the same checkpoint goes on from it"
+            "is a checkpoint, no model; the same training with the same checkpoint resumes from it"
         )
     if kind == NORMALISER:
         raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
@@ -63,8 +66,8 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         base = _ranker_of(_inner(content, BASE, content.manifest[BASE]), depth + 1)
     if kind in COMPOSED:
         own = _without(content, (f"{MEMBERS}.", f"{INNER}."))
-        return COMPOSED[kind]._from_content(own, base, _members(content, depth))
-    return RANKERS[kind]._from_content(_without(content, (f"{BASE}.",)), base)
+        return COMPOSED[kind].from_content(own, base, _members(content, depth))
+    return RANKERS[kind].from_content(_without(content, (f"{BASE}.",)), base)
 
 
 def _members(content: Content, depth: int) -> dict[str, Ranker]:
@@ -96,5 +99,5 @@ def _inner(content: Content, part: str, manifest: Any) -> Content:
 
 def _without(content: Content, prefixes: tuple[str, ...]) -> Content:
     """Return the content without the arrays of rankers inside."""
-    own = {name: a for name, a in content.arrays.items() if not name.startswith(prefixes)}
-    return Content(content.manifest, own)
+    arrays = {name: a for name, a in content.arrays.items() if not name.startswith(prefixes)}
+    return Content(content.manifest, arrays)

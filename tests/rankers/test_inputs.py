@@ -390,4 +390,4 @@ def test_scores_that_run_away_stay_numbers_and_are_told(case, caplog):
     model = case.fit(valid=VALID, changes={"learning_rate": 1e300, "patience": None})
     assert np.isfinite(case.predict(model)).all()
     (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told.startswith("training: scores run away in round 1; a smaller learning_rate")
+    assert told.startswith("training: scores diverge in round 1; a smaller learning_rate")

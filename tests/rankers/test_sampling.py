@@ -8,7 +8,7 @@ import pytest
 import rankinite as rk
 from rankinite.objectives.objective import EVERY_QUERY, Targets
 from rankinite.objectives.pairwise import Lambdas
-from rankinite.rankers.sampling import Sampler, Sampling
+from rankinite.rankers.boosting import Sampler, Sampling
 
 OFFSETS = np.array([0, 3, 4, 10, 12, 17])
 EVERY = np.zeros(0, np.bool_)

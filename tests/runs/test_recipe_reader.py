@@ -70,8 +70,8 @@ def test_the_shipped_recipes_have_the_papers_models(name):
     assert (recipe.parts, recipe.train_parts, recipe.measures) == (10, 6, ("NDCG@10", "ERR"))
     for model in recipe.models.values():
         ranker = RANKERS[model.ranker](**model.parameters)
-        ranker._check_parameters()
-        ranker._check_measures()
+        ranker.check_parameters()
+        ranker.check_objective()
 
 
 def test_the_winner_has_the_papers_numbers():

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from rankinite.data.ranking_data import RankingData
     from rankinite.ensembles.ensemble import Ensemble
-    from rankinite.rankers.learner import Learner
+    from rankinite.models import TrainedRanker
 
 MODEL_ENDING = ".rk"
 MODEL_BEGIN = b"PK\x03\x04"
@@ -70,7 +70,7 @@ class Member:
 
     name: str
     path: Path
-    ranker: Learner | Ensemble | None
+    ranker: TrainedRanker | Ensemble | None
 
     def scores(self, data: RankingData, source: Path, missing: str) -> NDArray[np.float64]:
         """Return its scores of a data set that was loaded from ``source``."""

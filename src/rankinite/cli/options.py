@@ -19,7 +19,7 @@ from rankinite.data.formats import FormatName, format_of
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
     from rankinite.ensembles.ensemble import Ensemble
-    from rankinite.rankers.learner import Learner
+    from rankinite.models import TrainedRanker
     from rankinite.runs.recipe import Recipe
 
 Seed = Annotated[int, typer.Option(help="Seed of the random number generator.", min=0)]
@@ -177,14 +177,14 @@ def check_place(command: str, jobs: int | None, cluster: str | None) -> None:
     check_cluster(cluster)
 
 
-def load_ranker(path: Path) -> Learner | Ensemble:
+def load_ranker(path: Path) -> TrainedRanker | Ensemble:
     """Load a model file."""
     from rankinite.models import load_model
 
     if not path.is_file():
         is_folder = "this is a directory; expected a model file"
         raise FileFormatError(path, is_folder if path.is_dir() else "there is no such file")
-    return cast("Learner | Ensemble", load_model(path))
+    return cast("TrainedRanker | Ensemble", load_model(path))
 
 
 def refuse_narrow_text(

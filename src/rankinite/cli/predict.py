@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rankinite.data.ranking_data import RankingData
     from rankinite.ensembles.ensemble import Ensemble
-    from rankinite.rankers.learner import Learner
+    from rankinite.models import TrainedRanker
 
 RUN_ENDINGS = (".run", ".trec")
 
@@ -71,7 +71,9 @@ def write_scores(scores: NDArray[np.float64], data: RankingData, out: Path, run_
         save_scores(_in_file_order(scores, data), data, out)
 
 
-def _first_trees(ranker: Learner | Ensemble, model: Path, n_trees: int | None) -> dict[str, int]:
+def _first_trees(
+    ranker: TrainedRanker | Ensemble, model: Path, n_trees: int | None
+) -> dict[str, int]:
     """Return the option of predict for the first trees; refuse it for other rankers."""
     if n_trees is None:
         return {}

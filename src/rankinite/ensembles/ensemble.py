@@ -16,8 +16,8 @@ from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
-from rankinite.rankers.inputs import Given, check_features, training_data
-from rankinite.rankers.manifest import Manifest, plain
+from rankinite.rankers.inputs import InputData, check_features, training_data
+from rankinite.rankers.model_file import Manifest, plain
 from rankinite.rankers.ranker import Ranker
 
 MEMBERS = "members"
@@ -221,7 +221,7 @@ class Ensemble(Ranker):
             )
 
     def _scores_by_name(
-        self, inputs: Given, X: Any, qid: ArrayLike | None, member_scores: Any
+        self, inputs: InputData, X: Any, qid: ArrayLike | None, member_scores: Any
     ) -> dict[str, Floats]:
         """Return the scores of each member for the training data."""
         if self.members is None:
@@ -292,9 +292,10 @@ class Ensemble(Ranker):
         return Content(manifest, {**scales, **self._arrays()})
 
     @classmethod
-    def _from_content(
+    def from_content(
         cls, content: Content, base: Ranker | None, members: Mapping[str, Ranker] | None = None
     ) -> Self:
+        """Return the fitted ensemble of a model file."""
         if base is not None:
             raise ModelFileError("the base in the file does not fit the ranker that contains it")
         rankers = dict(members or {})

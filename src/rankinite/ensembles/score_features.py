@@ -20,8 +20,8 @@ from rankinite.data.splits import split_queries
 from rankinite.ensembles.ensemble import INNER, MEMBERS, with_members
 from rankinite.rankers.inputs import Valid, training_data, validation_sets
 from rankinite.rankers.lambdamart import LambdaMART
-from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.mart import MART
+from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.ranker import Ranker
 
 TOP = 3
@@ -301,9 +301,10 @@ class WithScoreFeatures(Ranker):
         return Content(manifest, {})
 
     @classmethod
-    def _from_content(
+    def from_content(
         cls, content: Content, base: Ranker | None, members: Mapping[str, Ranker] | None = None
     ) -> Self:
+        """Return the fitted ranker of a model file."""
         manifest = Manifest.read({**content.manifest, "n_rounds": 0, "history": []})
         rankers = dict(members or {})
         ranker = rankers.pop(INNER, None)

@@ -17,9 +17,8 @@ from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import INNER, Ensemble, MemberScores, predict_all
 from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
-from rankinite.rankers.inputs import VALID, Given, Valid, validation_sets
+from rankinite.rankers.inputs import VALID, InputData, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
 
 
@@ -58,7 +57,7 @@ class Stacked(Ensemble):
 
     constraints: ClassVar[Mapping[str, Constraint]] = {}
 
-    ranker_: Learner
+    ranker_: Ranker
 
     def __init__(self, members: Any = None, *, ranker: Any = None) -> None:
         self.members = members
@@ -112,7 +111,7 @@ class Stacked(Ensemble):
     def _new_ranker(self) -> Any:
         if self.ranker is None:
             return LambdaRank("NDCG@10", hidden=0)
-        if not isinstance(self.ranker, Learner):
+        if not getattr(self.ranker, "learns_in_rounds", False):
             raise UsageError(
                 f"{self._name}: ranker is a {type(self.ranker).__name__}; expected a ranker that "
                 "learns, such as LambdaRank(hidden=0)"
@@ -120,7 +119,7 @@ class Stacked(Ensemble):
         return clone(self.ranker)
 
     def _valid_set(
-        self, name: str, inputs: Given, train: MemberScores, valid_scores: Any
+        self, name: str, inputs: InputData, train: MemberScores, valid_scores: Any
     ) -> RankingData:
         """Return a validation set whose features are the members' scores."""
         data = inputs.data
@@ -156,7 +155,8 @@ class Stacked(Ensemble):
         return {}
 
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
-        if not isinstance(inner, Learner) or inner.feature_names_ != self.member_names_:
+        fits = inner is not None and inner.feature_names_ == self.member_names_
+        if inner is None or not fits or not inner.learns_in_rounds:
             raise ModelFileError("the file has no ranker that takes the scores of its members")
         self.ranker_ = inner
         self.ranker = clone(inner)

@@ -14,9 +14,9 @@ from rankinite.core.figures import save_figure, subplots
 from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
+from rankinite.models import TrainedRanker
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.learner import Learner
-from rankinite.rankers.manifest import plain
+from rankinite.rankers.model_file import plain
 from rankinite.rankers.tree_ranker import TreeRanker
 
 
@@ -192,7 +192,7 @@ class Inspection:
         }
 
 
-def rounds_as_json(ranker: Learner) -> dict[str, int]:
+def rounds_as_json(ranker: TrainedRanker) -> dict[str, int]:
     """Return how many trees were kept and grown; or which epoch was kept, and how many done."""
     return _rounds(ranker.rounds, ranker.kept_rounds_, ranker.n_rounds_)
 
@@ -201,7 +201,7 @@ def _rounds(word: str, kept: int, done: int) -> dict[str, int]:
     return {word: kept, f"{word}_{'grown' if word == 'trees' else 'done'}": done}
 
 
-def inspect_ranker(ranker: Learner | Ensemble | WithScoreFeatures) -> Inspection:
+def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Inspection:
     """Look into a fitted ranker, and into its base or members."""
     if isinstance(ranker, Ensemble):
         return _inspect_combination(ranker)
@@ -209,7 +209,7 @@ def inspect_ranker(ranker: Learner | Ensemble | WithScoreFeatures) -> Inspection
         return _inspect_with_score_features(ranker)
     own_base = getattr(ranker, "base", None)
     base: Inspection | str | None = None
-    if isinstance(own_base, (Learner, Ensemble, WithScoreFeatures)):
+    if isinstance(own_base, (TreeRanker, LambdaRank, Ensemble, WithScoreFeatures)):
         base = inspect_ranker(own_base)
     elif own_base is not None:
         base = "scores"
@@ -267,7 +267,7 @@ def _inspect_combination(ranker: Ensemble) -> Inspection:
 def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
     """Look into a ranker that sees another one's scores, and into both."""
     scorer, on_top = (
-        inspect_ranker(cast("Learner | Ensemble", part))
+        inspect_ranker(cast("TrainedRanker | Ensemble", part))
         for part in (ranker.scorer_, ranker.ranker_)
     )
     default = inspect.signature(type(ranker)).parameters["folds"].default
@@ -300,7 +300,7 @@ def _members_of(ranker: Ensemble) -> tuple[Member, ...]:
     found: list[Inspection | None] = [None] * len(ranker.member_names_)
     if ranker.members_:
         inside = ranker.members_.values()
-        found = [inspect_ranker(cast("Learner | Ensemble", member)) for member in inside]
+        found = [inspect_ranker(cast("TrainedRanker | Ensemble", member)) for member in inside]
     weights = getattr(ranker, "weights_", [None] * len(found))
     rows = zip(ranker.member_names_, weights, ranker.means_, ranker.scales_, found, strict=True)
     return tuple(
@@ -319,7 +319,7 @@ def _layers_of(ranker: LambdaRank) -> Layers:
     return Layers((len(net.inputs.features), *net.hidden), len(net.weights))
 
 
-def importances_of(ranker: Learner) -> tuple[Importance, ...]:
+def importances_of(ranker: TrainedRanker) -> tuple[Importance, ...]:
     """Return the features that a ranker looks at, the most important first."""
     if isinstance(ranker, LambdaRank):
         return _importances_of_net(ranker)

@@ -17,8 +17,8 @@ from rankinite.evaluation.evaluate import evaluate
 from rankinite.evaluation.summary import Summary
 from rankinite.evaluation.tables import Table
 from rankinite.papers.setting import Setting, p_text, p_value, with_error
+from rankinite.rankers.early_stopping import Round
 from rankinite.rankers.lambdamart import LambdaMART
-from rankinite.rankers.rounds import Round
 
 MEASURE = "NDCG@10"
 # A fifth of the paper's queries, and as many trees as its figures show.

@@ -17,18 +17,31 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
 from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.inputs import Valid, refuse_unknown
+from rankinite.rankers.inputs import Valid, labelled_weights, refuse_unknown
 from rankinite.rankers.parameters import MARTParameters
-from rankinite.rankers.rounds import Callback
+from rankinite.rankers.trainer import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binning import BinnedData
 
+LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
+    "squared": SquaredError,
+    "centred": CentredSquaredError,
+    "logistic": Logistic,
+}
 
-class PointwiseRanker(TreeRanker):
-    """A ranker of boosted trees that learns from documents one by one.
 
-    A document of weight 2 counts like two documents, one of weight 0 like none. Where
-    scikit-learn's check of this does not hold, ``expected_failed_checks`` says why.
+class MART(MARTParameters, TreeRanker):
+    """Boosted regression trees that predict the grade of a document.
+
+    The defaults are those of the challenge's GBDT baseline (Challenge, Sec. 5).
+
+    Examples
+    --------
+    >>> import rankinite as rk
+    >>> train = rk.polynomials(40, part="train", n_features=5)
+    >>> model = rk.MART(n_trees=50, n_leaves=7).fit(train)
+    >>> rk.evaluate(model.predict(train), train, "NDCG@10").mean["NDCG@10"] > 0.6
+    True
     """
 
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
@@ -57,7 +70,7 @@ class PointwiseRanker(TreeRanker):
         diagnostics: Diagnostics | None = None,
         **unknown: Any,
     ) -> Self:
-        """Grow trees; the parameters are those of `LambdaMART.fit`, and one more.
+        """Grow trees; as `LambdaMART.fit`, with weights of documents.
 
         Parameters
         ----------
@@ -65,10 +78,10 @@ class PointwiseRanker(TreeRanker):
 diagnostics
             As in `LambdaMART.fit`.
         sample_weight
-            One weight a document.
+            One weight per document: 2 counts like two documents, 0 like none.
         """
         refuse_unknown(self._name, unknown)
-        return self._fit(
+        return self._train(
             X,
             y,
             qid=qid,
@@ -79,44 +92,9 @@ diagnostics
             progress=progress,
             checkpoint=checkpoint,
             diagnostics=diagnostics,
-            sample_weight=_of_labelled(X, sample_weight),
+            sample_weight=labelled_weights(X, sample_weight),
             binned=binned,
         )
-
-
-def _of_labelled(X: Any, sample_weight: ArrayLike | None) -> ArrayLike | None:
-    """Return the weights with 0 for documents without a label, which shall be as if not there."""
-    if not isinstance(X, RankingData) or not np.isnan(X.y).any():
-        return sample_weight
-    labelled = ~np.isnan(X.y)
-    if sample_weight is None:
-        return labelled.astype(np.float64)
-    weights = np.asarray(sample_weight)
-    # Weights of a wrong kind or number go on as they are, to where they are refused.
-    fits = weights.shape == labelled.shape and weights.dtype.kind in "biuf"
-    return np.where(labelled, weights, 0.0) if fits else sample_weight
-
-
-LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
-    "squared": SquaredError,
-    "centred": CentredSquaredError,
-    "logistic": Logistic,
-}
-
-
-class MART(MARTParameters, PointwiseRanker):
-    """Boosted regression trees that predict the grade of a document.
-
-    The defaults are those of the challenge's GBDT baseline (Challenge, Sec. 5).
-
-    Examples
-    --------
-    >>> import rankinite as rk
-    >>> train = rk.polynomials(40, part="train", n_features=5)
-    >>> model = rk.MART(n_trees=50, n_leaves=7).fit(train)
-    >>> rk.evaluate(model.predict(train), train, "NDCG@10").mean["NDCG@10"] > 0.6
-    True
-    """
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -126,14 +104,15 @@ class MART(MARTParameters, PointwiseRanker):
                 "leave it, or set loss='logistic'"
             )
 
-    def _objective(self) -> Objective:
+    def objective(self) -> Objective:
+        """Return the objective that training follows."""
         return LOSSES[self.loss]()
 
     def _ranking(self, scores: Floats) -> Floats:
         chances: Floats = expit(scores[0]) if self.loss == "logistic" else scores[0]
         return chances
 
-    def _for_people(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
+    def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
         chances = self._ranking(scores)
         if not self.per_query:
             return chances

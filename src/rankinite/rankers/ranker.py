@@ -1,4 +1,4 @@
-"""What all rankers have in common: scikit-learn's manners, checks, and the model file."""
+"""The base class of all rankers: a scikit-learn estimator with checks and a model file."""
 
 from __future__ import annotations
 
@@ -37,12 +37,17 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     Attributes
     ----------
     feature_names_ : tuple of str
-        The features that it was fitted to.
+        Names of the features that it was fitted to.
     n_features_in_ : int
-        How many they are.
+        Number of features.
     top_grade_ : float
         The largest grade of the training data.
     """
+
+    # Capabilities: whether a Trainer fits it in rounds, with validation sets and early stopping;
+    # and whether fit takes features that are binned already.
+    learns_in_rounds: ClassVar[bool] = False
+    takes_binned: ClassVar[bool] = False
 
     constraints: ClassVar[Mapping[str, Constraint]]
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
@@ -95,7 +100,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         parameters
-            Their new values.
+            The new values.
         """
         known = self._get_param_names()
         for name in parameters:
@@ -121,6 +126,10 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def _name(self) -> str:
         return type(self).__name__
+
+    def check_parameters(self) -> None:
+        """Refuse values that parameters cannot have."""
+        self._check_parameters()
 
     def _check_parameters(self) -> None:
         for name, constraint in self.constraints.items():
@@ -154,7 +163,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
-        """Return one score a document."""
+        """Return one score per document."""
 
     @abstractmethod
     def _content(self) -> Content:
@@ -162,8 +171,16 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     @abstractmethod
-    def _from_content(cls, content: Content, base: Ranker | None) -> Self:
-        """Make a fitted ranker of what a model file kept."""
+    def from_content(cls, content: Content, base: Ranker | None) -> Self:
+        """Return the fitted ranker of a model file.
+
+        Parameters
+        ----------
+        content
+            The manifest and arrays of the file.
+        base
+            The base in the file, if there is one.
+        """
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to a model file, with its base if it has one.
@@ -178,9 +195,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def to_content(self) -> Content:
         """Return the manifest and arrays of a model file."""
-        own = self._content()
-        manifest = {"class": self._name, **own.manifest}
-        arrays = dict(own.arrays)
+        content = self._content()
+        manifest = {"class": self._name, **content.manifest}
+        arrays = dict(content.arrays)
         base = getattr(self, "base", None)
         if isinstance(base, Ranker):
             inner = base.to_content()

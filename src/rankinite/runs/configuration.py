@@ -163,7 +163,7 @@ def configure(*sources: Source) -> Configuration:
             values[key] = from_toml(value, known[key])
     parameters = {key: values.get(key, default) for key, default in defaults_of(name).items()}
     # Wrong measures are refused now, and not when the data are loaded.
-    RANKERS[name](**parameters)._check_measures()
+    RANKERS[name](**parameters).check_objective()
     return Configuration(
         ranker=name,
         train=values.get("train"),

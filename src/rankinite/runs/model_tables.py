@@ -136,7 +136,7 @@ class ModelTables:
         }
         parameters |= self._sound_measures(path, ranker, parameters)
         if not self._is_loss_wrong(name, ranker, given):
-            self._try(path, lambda: RANKERS[ranker](**parameters)._check_parameters())
+            self._try(path, lambda: RANKERS[ranker](**parameters).check_parameters())
         return self._described(
             Model(name, values.get("description", ""), ranker, parameters, train, features,
                   values.get(BAGS, 1))

@@ -16,7 +16,6 @@ from rankinite.data.samples import refuse_samples
 from rankinite.ensembles.score_features import FEATURE_NAMES
 from rankinite.models import RANKERS
 from rankinite.rankers.inputs import check_features
-from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import Graph
 from rankinite.runs.recipe import Recipe
 from rankinite.runs.store import SETTINGS, TRAIN, Store
@@ -102,7 +101,7 @@ def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int
         {
             int(parameters["most_bins"])
             for ranker, parameters in models
-            if issubclass(RANKERS[ranker], TreeRanker)
+            if RANKERS[ranker].takes_binned
         }
     )
 

@@ -15,7 +15,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import Scaling, weighted_sum
 from rankinite.ensembles.subsets import SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.rankers.learner import Learner
+from rankinite.models import TrainedRanker
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import Graph, StageModel
 from rankinite.runs.recipe import ENSEMBLE, Recipe
@@ -249,14 +249,14 @@ def _trainings(graph: Graph, final: Mapping[str, StageModel]) -> dict[str, dict[
     return trainings
 
 
-def _curve(model: Learner) -> Curve:
+def _curve(model: TrainedRanker) -> Curve:
     """Return the curve of the measure that chose the best round."""
-    measure = str(model._measures()[0])
+    measure = str(model.validation_measures()[0])
     values = model.history_["valid"][measure]
     return Curve(measure, model.rounds, tuple(float(v) for v in values), model.kept_rounds_)
 
 
-def _importances(models: Sequence[Learner]) -> dict[str, float]:
+def _importances(models: Sequence[TrainedRanker]) -> dict[str, float]:
     """Return the mean share of every feature, the largest first; nothing for nets."""
     trees = [model for model in models if isinstance(model, TreeRanker)]
     if not trees:

@@ -15,7 +15,6 @@ from typing import Any
 from rankinite.core.errors import RankiniteError, RunError
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
-from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import with_dependencies
 from rankinite.runs.store import Store, inputs_of
 from rankinite.runs.tasks import Fit, Task, TaskRecord, execute_task
@@ -253,7 +252,7 @@ def compile_kernels(
     fits = [task.function for task in waiting if isinstance(task.function, Fit)]
     kinds: dict[bool, dict[str, Fit]] = {}
     for fit in fits:
-        alike = kinds.setdefault(issubclass(RANKERS[fit.ranker], TreeRanker), {})
+        alike = kinds.setdefault(RANKERS[fit.ranker].takes_binned, {})
         alike.setdefault(_kind(fit), fit)
     futures = [
         workers.submit(train_one_round, store.absolute(), list(alike.values()))

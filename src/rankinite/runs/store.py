@@ -21,8 +21,7 @@ from rankinite.data.memmap import open_shared
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.average import Average
 from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.models import load_model
-from rankinite.rankers.learner import Learner
+from rankinite.models import TrainedRanker, load_model
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.recipe import Recipe
 from rankinite.trees.binning import BinnedData
@@ -264,14 +263,14 @@ class TaskInputs:
         names = self.train_with(features).feature_names[-added.shape[1] :]
         return shared.append(added, names)
 
-    def fitted(self, key: str, scoring: Mapping[str, Any]) -> Learner:
+    def fitted(self, key: str, scoring: Mapping[str, Any]) -> TrainedRanker:
         """Return the ranker that a task has fitted, with parameters that only affect scores."""
         path = self.store.task(key) / MODEL
         try:
             loaded: Any = load_model(path)
         except ModelFileError as problem:
             raise unreadable(path, problem) from None
-        ranker: Learner = loaded.set_params(**scoring)
+        ranker: TrainedRanker = loaded.set_params(**scoring)
         return ranker
 
     def ranker(self, fits: Sequence[str], scorer: str | None, scoring: Mapping[str, Any]) -> Ranker:

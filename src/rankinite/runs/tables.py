@@ -113,9 +113,9 @@ def search_in_words(search: SubsetSearch, measure: str) -> str:
         return f"{head}that of all models, {number_text(full)}."
     return (
         f"{head}{short_form(search.best.members)}: {number_text(search.best.values[measure])} "
-        f"against {number_text(full)} of all models. The best of many flatters; chosen by one half of the "
-        f"queries and tested on the other, each in turn, subsets differ from all models by "
-        f"{search.gain:+.4f} ({p_phrase(search.p_value)}). The ensemble takes {taken}."
+        f"against {number_text(full)} of all models. The best of many flatters; chosen by one "
+        "half of the queries and tested on the other, each in turn, subsets differ from all "
+        f"models by {search.gain:+.4f} ({p_phrase(search.p_value)}). The ensemble takes {taken}."
     )
 
 

@@ -29,10 +29,8 @@ from rankinite.data.memmap import names_file
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
-from rankinite.models import RANKERS
-from rankinite.rankers.learner import Learner
-from rankinite.rankers.rounds import Callback
-from rankinite.rankers.tree_ranker import TreeRanker
+from rankinite.models import RANKERS, TrainedRanker
+from rankinite.rankers.trainer import Callback
 from rankinite.runs.recipe import Samples
 from rankinite.runs.store import (
     ADDED,
@@ -177,7 +175,7 @@ class Fit:
             save_array(folder / SCORES, ranker.predict(left_out))
         return self._summary(ranker)
 
-    def fitted(self, inputs: TaskInputs, key: str, *callbacks: Callback) -> Learner:
+    def fitted(self, inputs: TaskInputs, key: str, *callbacks: Callback) -> TrainedRanker:
         """Return the fitted ranker; a callback that returns True ends the training."""
         train, valid = self.split.train_and_valid(inputs.train_with(self.features))
         if self.samples is not None:
@@ -192,25 +190,25 @@ class Fit:
         except ModelFileError:
             checkpoint.unlink(missing_ok=True)  # it was damaged, and the training begins anew
             ranker.fit(train, checkpoint=checkpoint, **options)
-        fitted: Learner = ranker
+        fitted: TrainedRanker = ranker
         return fitted
 
     def options(self, inputs: TaskInputs) -> dict[str, Any]:
         """Return arguments of ``fit`` besides the data: for trees, the bins."""
-        if not issubclass(RANKERS[self.ranker], TreeRanker):
+        if not RANKERS[self.ranker].takes_binned:
             return {}
         return {"binned": inputs.binned(self.parameters["most_bins"], self.features)}
 
-    def new_ranker(self) -> Learner:
+    def new_ranker(self) -> TrainedRanker:
         """Return the unfitted ranker, which also computes the measures of this task."""
         ranker = RANKERS[self.ranker](**self.parameters)
-        judges = ranker._judges()
-        known = [str(measure) for measure in ranker._measures()]
+        judges = ranker.validation_measure()
+        known = [str(measure) for measure in ranker.validation_measures()]
         others = [text for text in self.measures if text not in known]
         ranker.valid_measure = [judges, *others] if others else judges
         return ranker
 
-    def _summary(self, ranker: Learner) -> TaskSummary:
+    def _summary(self, ranker: TrainedRanker) -> TaskSummary:
         curves = ranker.history_["valid"]
         measure = self.measures[0]
         value = curves[measure][ranker.kept_rounds_ - 1]

@@ -327,5 +327,5 @@ def _clashes(model: Model, space: Space) -> Iterator[str]:
 
 def _try(model: Model, varied: Mapping[str, Any]) -> None:
     ranker = RANKERS[model.ranker](**{**model.parameters, **varied})
-    ranker._check_parameters()
-    ranker._check_measures()
+    ranker.check_parameters()
+    ranker.check_objective()
