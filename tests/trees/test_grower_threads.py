@@ -78,7 +78,7 @@ for name, value in cases.items():
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[int, list[str]]:
-    """Return one line a case, by number of threads: numba fixes that at import."""
+    """Return one line per case, by number of threads: numba fixes that at import."""
     return {
         n_threads: subprocess.run(
             [sys.executable, "-W", "error", "-c", GROW, str(Path(__file__).parents[2])],

@@ -46,7 +46,9 @@ def test_gains_are_those_of_exact_fractions(uses_hessians, has_missing, n_bins):
     assert tuple(totals) == total
 
     scratch = np.full((SCRATCH_ROWS, MAX_CUTS), np.nan)
-    n_cuts = gains_by_side(packed, hessians, uses_hessians, COUNT_BITS, totals, 2, scratch)
+    n_cuts = gains_by_side(
+        packed, hessians, uses_hessians, COUNT_BITS, totals, 2, scratch[:3], scratch[3], scratch[4]
+    )
     assert n_cuts == (n_bins if has_missing else n_bins - 1)
     sides = [(scratch[3], n_cuts, 0), (scratch[4], n_bins - 1 if has_missing else 0, 1)]
     for gains, n, missing_left in sides:
