@@ -1,3 +1,5 @@
+"""The cache of compiled kernels: second processes, edits, directories; who imports numba."""
+
 from __future__ import annotations
 
 import ast
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rankinite
-from rankinite.core import jit as kernels
+from rankinite.core import jit
 
 PACKAGE = Path(rankinite.__file__).parent
 KERNELS = """
@@ -26,10 +28,10 @@ def times(x):
 
 @kernel
 def total(values):
-    found = 0.0
+    result = 0.0
     for i in range(values.shape[0]):
-        found += times(values[i])
-    return found
+        result += times(values[i])
+    return result
 
 @parallel_kernel
 def all_times(values, out):
@@ -56,7 +58,7 @@ print(json.dumps({
 
 
 class Copy:
-    """A copy of the package's core with kernels of its own, run in processes of its own."""
+    """A copy of the package's core with other kernels, run in separate processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -74,15 +76,17 @@ class Copy:
 
     def run(self, **environment: str) -> dict:
         clean = {n: v for n, v in os.environ.items() if not n.startswith(("NUMBA", "RANKINITE"))}
-        given = clean | {"PYTHONPATH": str(self.folder), "PYTHONWARNINGS": "error"} | environment
+        variables = (
+            clean | {"PYTHONPATH": str(self.folder), "PYTHONWARNINGS": "error"} | environment
+        )
         done = subprocess.run(
-            [sys.executable, "-c", RUN], env=given, capture_output=True, text=True, check=False
+            [sys.executable, "-c", RUN], env=variables, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        assert found["all"] == [found["times"] / 1.5 * i for i in range(4)]
-        assert found["total"] == sum(found["all"])
-        return found
+        results = json.loads(done.stdout)
+        assert results["all"] == [results["times"] / 1.5 * i for i in range(4)]
+        assert results["total"] == sum(results["all"])
+        return results
 
 
 @pytest.fixture(scope="module")
@@ -134,15 +138,15 @@ def test_a_cache_that_cannot_be_written(copy, tmp_path, mode):
     fallback = tmp_path / f"rankinite-{os.getuid()}"
     fallback.mkdir()
     fallback.chmod(mode)
-    found = copy.run(RANKINITE_CACHE_DIR=str(a_file / "cache"), TMPDIR=str(tmp_path))
+    results = copy.run(RANKINITE_CACHE_DIR=str(a_file / "cache"), TMPDIR=str(tmp_path))
     kept = str(fallback / "kernels") if mode == 0o700 else "."
-    assert str(Path(found["directory"]).parent) == kept
+    assert str(Path(results["directory"]).parent) == kept
     assert bool(files_in(fallback)) == (mode == 0o700)
 
 
 def test_without_the_jit(copy, tmp_path):
-    found = copy.run(RANKINITE_CACHE_DIR=str(tmp_path / "cache"), NUMBA_DISABLE_JIT="1")
-    assert (found["times"], found["hits"]) == (3.0, [])
+    results = copy.run(RANKINITE_CACHE_DIR=str(tmp_path / "cache"), NUMBA_DISABLE_JIT="1")
+    assert (results["times"], results["hits"]) == (3.0, [])
     assert files_in(tmp_path / "cache") == {}
 
 
@@ -162,8 +166,8 @@ def test_where_the_cache_is(monkeypatch, platform, variables, expected):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
-    monkeypatch.setattr(kernels.sys, "platform", platform)
-    assert kernels._user_cache() == Path(expected)
+    monkeypatch.setattr(jit.sys, "platform", platform)
+    assert jit._user_cache() == Path(expected)
 
 
 def test_a_user_without_home_and_temporary_folder(monkeypatch):
@@ -176,8 +180,8 @@ def test_a_user_without_home_and_temporary_folder(monkeypatch):
     monkeypatch.delenv("RANKINITE_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
-    monkeypatch.setattr(kernels.tempfile, "gettempdir", nothing_usable)
-    assert kernels.cache_directory.__wrapped__() is None
+    monkeypatch.setattr(jit.tempfile, "gettempdir", nothing_usable)
+    assert jit.cache_directory.__wrapped__() is None
 
 
 def imported_by(path: Path) -> set[str]:
@@ -190,5 +194,5 @@ def imported_by(path: Path) -> set[str]:
 def test_only_core_imports_numba():
     compiler = {"numba", "llvmlite"}
     users = {p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py") if imported_by(p) & compiler}
-    assert Path("core/kernels.py") in users
+    assert Path("core/jit.py") in users
     assert {path.parts[0] for path in users} == {"core"}

@@ -1,7 +1,7 @@
-"""The slow, obvious twins of nets: matrices of 64 bits, one layer after the other.
+"""Naive reference of nets: matrices of 64 bits, one layer after the other.
 
-Weights stand in one array, for every layer those of its units, one unit behind the other, then
-their biases.
+Weights are in one array: for each layer those of its units, one unit behind the other, then their
+biases.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-FARTHEST = 10.0
+INPUT_LIMIT = 10.0
 
 
 @dataclass
@@ -29,73 +29,73 @@ class Inputs:
 
 def standardise(X: NDArray[np.float32]) -> Inputs:
     """Find the columns that vary by more than a millionth of their mean."""
-    found = Inputs([], [], [])
+    inputs = Inputs([], [], [])
     for j in range(X.shape[1]):
         known = X[:, j][~np.isnan(X[:, j])].astype(np.float64)
         if len(known) and np.std(known) > 1e-6 * abs(np.mean(known)):
-            found.features.append(j)
-            found.means.append(float(np.mean(known)))
-            found.deviations.append(float(np.std(known)))
-    return found
+            inputs.features.append(j)
+            inputs.means.append(float(np.mean(known)))
+            inputs.deviations.append(float(np.std(known)))
+    return inputs
 
 
 def fill(inputs: Inputs, X: NDArray[np.float32]) -> Floats:
-    """Return what a net is given for every row; the mean where a feature is missing."""
+    """Return the inputs of each row; the mean where a feature is missing."""
     columns = np.zeros((len(X), len(inputs.features)))
     for k, j in enumerate(inputs.features):
         for i in range(len(X)):
             if not np.isnan(X[i, j]):
-                away = (float(X[i, j]) - inputs.means[k]) / inputs.deviations[k]
-                columns[i, k] = min(max(away, -FARTHEST), FARTHEST)
+                deviation = (float(X[i, j]) - inputs.means[k]) / inputs.deviations[k]
+                columns[i, k] = min(max(deviation, -INPUT_LIMIT), INPUT_LIMIT)
     return columns
 
 
 def split(weights: Floats, sizes: Sequence[int]) -> list[tuple[Floats, Floats]]:
-    """Return matrix and biases of every layer, as views."""
-    parts = []
+    """Return matrix and biases of each layer, as views."""
+    layers = []
     for n_inputs, n_units in pairwise(sizes):
         matrix, weights = weights[: n_units * n_inputs], weights[n_units * n_inputs :]
         biases, weights = weights[:n_units], weights[n_units:]
-        parts.append((matrix.reshape(n_units, n_inputs), biases))
+        layers.append((matrix.reshape(n_units, n_inputs), biases))
     assert len(weights) == 0
-    return parts
+    return layers
 
 
-def activities(weights: Floats, sizes: Sequence[int], given: Floats) -> list[Floats]:
-    """Return what every layer gives, from the inputs to the scores: one row a document."""
-    layers = [given]
+def activations(weights: Floats, sizes: Sequence[int], inputs: Floats) -> list[Floats]:
+    """Return the outputs of each layer, from the inputs to the scores: one row per document."""
+    layers = [inputs]
     for layer, (matrix, biases) in enumerate(split(weights, sizes)):
         sums = layers[-1] @ matrix.T + biases
         layers.append(sums if layer == len(sizes) - 2 else np.tanh(sums))
     return layers
 
 
-def scores(weights: Floats, sizes: Sequence[int], given: Floats) -> Floats:
-    """Return the score of every document."""
-    return activities(weights, sizes, given)[-1][:, 0]
+def scores(weights: Floats, sizes: Sequence[int], inputs: Floats) -> Floats:
+    """Return the score of each document."""
+    return activations(weights, sizes, inputs)[-1][:, 0]
 
 
-def gradient(weights: Floats, sizes: Sequence[int], given: Floats, lambdas: Floats) -> Floats:
-    """Return the derivative of the sum of lambda x score by every weight."""
-    layers = activities(weights, sizes, given)
+def gradient(weights: Floats, sizes: Sequence[int], inputs: Floats, lambdas: Floats) -> Floats:
+    """Return the derivative of the sum of lambda x score by each weight."""
+    layers = activations(weights, sizes, inputs)
     out = np.zeros(len(weights))
-    pushes = lambdas[:, np.newaxis]
-    own, asked = split(weights, sizes), split(out, sizes)
-    for layer in reversed(range(len(own))):
-        asked[layer][0][:] = pushes.T @ layers[layer]
-        asked[layer][1][:] = pushes.sum(axis=0)
-        pushes = (pushes @ own[layer][0]) * (1.0 - layers[layer] ** 2)
+    deltas = lambdas[:, np.newaxis]
+    parameters, gradients = split(weights, sizes), split(out, sizes)
+    for layer in reversed(range(len(parameters))):
+        gradients[layer][0][:] = deltas.T @ layers[layer]
+        gradients[layer][1][:] = deltas.sum(axis=0)
+        deltas = (deltas @ parameters[layer][0]) * (1.0 - layers[layer] ** 2)
     return out
 
 
 def by_differences(cost: Callable[[Floats], float], weights: Floats, step: float = 1e-5) -> Floats:
-    """Return the derivative of a cost by every weight, from its values on both sides."""
+    """Return the derivative of a cost by each weight, from its values on both sides."""
     out = np.zeros(len(weights))
     for k in range(len(weights)):
-        one, other = weights.copy(), weights.copy()
-        one[k] += step
-        other[k] -= step
-        out[k] = (cost(one) - cost(other)) / (2.0 * step)
+        above, below = weights.copy(), weights.copy()
+        above[k] += step
+        below[k] -= step
+        out[k] = (cost(above) - cost(below)) / (2.0 * step)
     return out
 
 
@@ -113,7 +113,7 @@ def pair_cost(scores: Floats, labels: Floats) -> float:
 class Adam:
     """Adam as published (Kingma and Ba, 2015, Algorithm 1), but upwards, and with decay.
 
-    Decay takes its share, times the rate, of the weights before a step (Loshchilov and Hutter,
+    Decay removes its share, times the rate, of the weights before a step (Loshchilov and Hutter,
     2019, Algorithm 2).
     """
 

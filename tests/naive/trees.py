@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the tree engine: raw values, exact fractions, every split tried."""
+"""Naive reference of the tree engine: raw values, exact fractions, every split tried."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def between(low: float, high: float) -> float:
 def cut_points(values: Sequence[float], most_bins: int) -> list[float]:
     """Return the cut points of a column.
 
-    Every distinct value has a bin if there are enough of them. Otherwise a bin is closed before
-    the next value if it has its fair share of the values that are left for it and all bins behind
-    it, or if it would have more than that with half of the next value's documents.
+    Each distinct value has a bin if there are enough of them. Otherwise a bin is closed before the
+    next value if it has its fair share of the values that are left for it and all bins behind it,
+    or if it would have more than that with half of the next value's documents.
     """
     counts = sorted(Counter(float(value) for value in values if value == value).items())
     if len(counts) <= most_bins:
@@ -51,21 +51,21 @@ def bin_of(value: float, cuts: Sequence[float]) -> int:
 
 
 def histograms(
-    bins: np.ndarray, rows: np.ndarray, amounts: np.ndarray, n_slots: Sequence[int],
+    bins: np.ndarray, rows: np.ndarray, values: np.ndarray, n_bins: Sequence[int],
     first: int, last: int,
 ) -> np.ndarray:  # fmt: skip
-    """Return what falls into each bin of each column, one column behind the other.
+    """Return the sum of the values in each bin of each column, one column behind the other.
 
     Columns before `first`, and from `last` on, hold nothing.
     """
-    counted = []
-    for column, n in enumerate(n_slots):
-        amount = np.zeros(n, np.int64)
+    columns = []
+    for column, n in enumerate(n_bins):
+        sums = np.zeros(n, np.int64)
         if n and first <= column < last:
             for row in rows:
-                amount[bins[row, column]] += amounts[row]
-        counted.append(amount)
-    return np.concatenate(counted)
+                sums[bins[row, column]] += values[row]
+        columns.append(sums)
+    return np.concatenate(columns)
 
 
 def goes_left(value: float, threshold: float, missing_left: bool) -> bool:
@@ -74,14 +74,14 @@ def goes_left(value: float, threshold: float, missing_left: bool) -> bool:
 
 @dataclass(frozen=True)
 class Node:
-    """A split, by its number in the tree, and what hangs on it; or a leaf, by its number."""
+    """A split, by its number in the tree, and its children; or a leaf, by its number."""
 
     number: int
     children: tuple[Node, Node] | None = None
 
 
 def unfold(tree: Tree) -> Node:
-    """Return the root of a tree, whose splits stand in the order parent, left, right."""
+    """Return the root of a tree, whose splits are in the order parent, left, right."""
     numbers = iter(range(tree.n_leaves - 1))
 
     def node_of(begin: int, end: int) -> Node:
@@ -116,18 +116,18 @@ class Problem:
 
     X: np.ndarray
     gradients: Sequence[float]
-    weights: Sequence[float]
-    masses: Sequence[float] | None
+    hessians: Sequence[float]
+    split_hessians: Sequence[float] | None
     cuts: Sequence[Sequence[float]]
-    growth: GrowthOptions
+    options: GrowthOptions
     docs: tuple[int, ...]
     features: tuple[int, ...]
 
     def sums(self, docs: Sequence[int]) -> tuple[Fraction, Fraction]:
-        """Return the sums of gradients and of masses."""
-        masses = [1] * len(self.X) if self.masses is None else self.masses
+        """Return the sums of gradients and of the hessians that splits are chosen by."""
+        hessians = [1] * len(self.X) if self.split_hessians is None else self.split_hessians
         gradient = sum((Fraction(self.gradients[i]) for i in docs), Fraction(0))
-        return gradient, sum((Fraction(masses[i]) for i in docs), Fraction(0))
+        return gradient, sum((Fraction(hessians[i]) for i in docs), Fraction(0))
 
     def sides(
         self, docs: Sequence[int], feature: int, threshold: float, missing_left: bool
@@ -140,27 +140,27 @@ class Problem:
         return lefts, rights
 
     def gain(self, lefts: Sequence[int], rights: Sequence[int]) -> Fraction:
-        """Return G_l^2 / M_l + G_r^2 / M_r - G^2 / M, or 0 for a split that is not allowed."""
-        if min(len(lefts), len(rights)) < max(1, self.growth.min_docs_in_leaf):
+        """Return G_l^2 / H_l + G_r^2 / H_r - G^2 / H, or 0 for a split that is not allowed."""
+        if min(len(lefts), len(rights)) < max(1, self.options.min_docs_in_leaf):
             return Fraction(0)
-        (left, left_mass), (right, right_mass) = self.sums(lefts), self.sums(rights)
-        if not left_mass or not right_mass:
+        (left, left_hessian), (right, right_hessian) = self.sums(lefts), self.sums(rights)
+        if not left_hessian or not right_hessian:
             return Fraction(0)
         return (
-            left**2 / left_mass
-            + right**2 / right_mass
-            - (left + right) ** 2 / (left_mass + right_mass)
+            left**2 / left_hessian
+            + right**2 / right_hessian
+            - (left + right) ** 2 / (left_hessian + right_hessian)
         )
 
     def every_split(self) -> Iterator[tuple[int, float, bool]]:
-        """Go through feature, threshold and side of missing values; infinity is missing or not."""
+        """Yield feature, threshold and side of missing values; infinity is missing or not."""
         for feature in self.features:
             for threshold in (*self.cuts[feature], math.inf):
                 yield feature, threshold, False
                 yield feature, threshold, True
 
     def best_gain(self, docs: Sequence[int], depth: int) -> Fraction:
-        if self.growth.max_depth is not None and depth >= self.growth.max_depth:
+        if self.options.max_depth is not None and depth >= self.options.max_depth:
             return Fraction(0)
         return max(
             (self.gain(*self.sides(docs, *split)) for split in self.every_split()),
@@ -168,19 +168,19 @@ class Problem:
         )
 
     def leaf_value(self, docs: Sequence[int]) -> float:
-        """Return sum of gradients over sum of weights, or their mean; 0 if that is no number."""
+        """Return sum of gradients over sum of hessians, or their mean; 0 if that is no number."""
         gradient = sum((Fraction(self.gradients[i]) for i in docs), Fraction(0))
-        below = Fraction(len(docs))
-        if self.growth.step == "newton":
-            below = sum((Fraction(self.weights[i]) for i in docs), Fraction(0))
-        return float(gradient / below) if below else 0.0
+        divisor = Fraction(len(docs))
+        if self.options.step == "newton":
+            divisor = sum((Fraction(self.hessians[i]) for i in docs), Fraction(0))
+        return float(gradient / divisor) if divisor else 0.0
 
     @property
     def noise(self) -> Fraction:
         """What rounding may change about a gain: gains that differ by less are equal."""
         size = sum((abs(Fraction(self.gradients[i])) for i in self.docs), Fraction(0))
-        masses = [1] if self.masses is None else [m for m in self.masses if m] or [1]
-        return size**2 / Fraction(min(masses)) / 10**12
+        hessians = [h for h in self.split_hessians or () if h] or [1]
+        return size**2 / Fraction(min(hessians)) / 10**12
 
 
 def assert_grown_best_first(tree: Tree, problem: Problem) -> None:
@@ -188,22 +188,22 @@ def assert_grown_best_first(tree: Tree, problem: Problem) -> None:
 
     Where several leaves or splits gain the same, the tree may have taken any of them.
     """
-    growth, noise = problem.growth, problem.noise
+    options, noise = problem.options, problem.noise
     frontier = [(unfold(tree), list(problem.docs), 0)]
     gains = [problem.best_gain(frontier[0][1], 0)]
-    while len(frontier) < growth.n_leaves:
+    while len(frontier) < options.n_leaves:
         best = max(gains)
-        wanted = [
+        candidates = [
             k
             for k, (node, _, _) in enumerate(frontier)
             if node.children and gains[k] >= best - noise
         ]
-        if not wanted:
-            assert best <= growth.min_gain + noise, "a leaf that gains most was not split"
+        if not candidates:
+            assert best <= options.min_gain + noise, "a leaf that gains most was not split"
             break
-        assert best > growth.min_gain - noise, "a split gains too little"
-        node, docs, depth = frontier.pop(wanted[0])
-        gain = gains.pop(wanted[0])
+        assert best > options.min_gain - noise, "a split gains too little"
+        node, docs, depth = frontier.pop(candidates[0])
+        gain = gains.pop(candidates[0])
         sides = assert_splits(tree, node.number, problem, docs, gain)
         assert node.children
         for child, side in zip(node.children, sides, strict=True):
@@ -221,11 +221,11 @@ def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
     Where several splits gain the same, the tree may have taken any of them; a leaf that gains no
     more than rounding could make may have been split or not.
     """
-    growth, noise = problem.growth, problem.noise
-    most = min(growth.n_leaves, max(2, len(problem.X) // max(1, growth.min_docs_in_leaf)))
+    options, noise = problem.options, problem.noise
+    most = min(options.n_leaves, max(2, len(problem.X) // max(1, options.min_docs_in_leaf)))
     frontier = [(unfold(tree), list(problem.docs))]
     level = 0
-    while 2 * len(frontier) <= most and level != growth.max_depth:
+    while 2 * len(frontier) <= most and level != options.max_depth:
         totals = {
             split: sum(
                 (problem.gain(*problem.sides(docs, *split)) for _, docs in frontier), Fraction(0)
@@ -233,9 +233,9 @@ def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
             for split in problem.every_split()
         }
         best = max(totals.values(), default=Fraction(0))
-        if best <= growth.min_gain + noise and not any(node.children for node, _ in frontier):
+        if best <= options.min_gain + noise and not any(node.children for node, _ in frontier):
             break
-        assert best > growth.min_gain - noise, "a level gains too little"
+        assert best > options.min_gain - noise, "a level gains too little"
         equal = (split for split, total in totals.items() if total >= best - noise)
         after = next(
             filter(None, (_after(tree, problem, frontier, split) for split in equal)), None
@@ -255,25 +255,25 @@ def _after(
     frontier: Sequence[tuple[Node, list[int]]],
     split: tuple[int, float, bool],
 ) -> list[tuple[Node, list[int]]] | None:
-    """Return the leaves after a level, if the tree has split all of them in this way."""
-    found: list[tuple[Node, list[int]]] = []
+    """Return the leaves after a level, or None if the tree has not split all of them like this."""
+    leaves: list[tuple[Node, list[int]]] = []
     for node, docs in frontier:
         sides = problem.sides(docs, *split)
         gain = problem.gain(*sides)
         k = node.number
-        own = ([], [])
+        tree_sides: tuple[list[int], list[int]] = ([], [])
         if node.children:
             threshold, missing_left = float(tree.threshold[k]), bool(tree.missing_left[k])
-            own = problem.sides(docs, int(tree.feature[k]), threshold, missing_left)
-        if node.children and own == sides and int(tree.feature[k]) == split[0]:
+            tree_sides = problem.sides(docs, int(tree.feature[k]), threshold, missing_left)
+        if node.children and tree_sides == sides and int(tree.feature[k]) == split[0]:
             assert abs(Fraction(float(tree.gain[k])) - gain) <= problem.noise
             assert tree.docs[k] == len(docs)
-            found += zip(node.children, sides, strict=True)
+            leaves += zip(node.children, sides, strict=True)
         elif gain > problem.noise:
             return None
         else:
-            found.append((node, docs))
-    return found if len(found) > len(frontier) else None
+            leaves.append((node, docs))
+    return leaves if len(leaves) > len(frontier) else None
 
 
 def assert_splits(
@@ -284,7 +284,7 @@ def assert_splits(
     assert feature in problem.features
     assert threshold in (*problem.cuts[feature], math.inf)
     sides = problem.sides(docs, feature, threshold, bool(tree.missing_left[k]))
-    assert min(map(len, sides)) >= max(1, problem.growth.min_docs_in_leaf)
+    assert min(map(len, sides)) >= max(1, problem.options.min_docs_in_leaf)
     gain = problem.gain(*sides)
     assert abs(gain - best) <= problem.noise, "another split gains more"
     assert abs(Fraction(float(tree.gain[k])) - gain) <= problem.noise

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.nets.kernels.forward import GROUP, Room, Source, fill_inputs
+from rankinite.nets.kernels.forward import GROUP, Inputs, Workspace, fill_inputs
 from rankinite.nets.net import Net, Standardiser
 from tests.naive import nets as naive_nets
 
@@ -38,8 +38,8 @@ def naive_scores(
     net: Net, train: NDArray[np.float32], X: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """Score a matrix with the naive net; the inputs' means and deviations are those of train."""
-    given = naive_nets.fill(naive_nets.standardise(train), X)
-    return naive_nets.scores(net.weights.astype(np.float64), sizes_of(net), given)
+    inputs = naive_nets.fill(naive_nets.standardise(train), X)
+    return naive_nets.scores(net.weights.astype(np.float64), sizes_of(net), inputs)
 
 
 def scored(
@@ -53,32 +53,34 @@ def packed_as(net: Net, kind: type[np.floating]) -> NDArray[np.floating]:
     return net.packed().astype(kind)
 
 
-def room_of(net: Net, n_docs: int, kind: type[np.floating]) -> Room:
-    """Make room in which nothing useful stands."""
-    rooms = net.rooms(n_docs, 1)
-    activity, pushes = (array[0].astype(kind) for array in rooms[:2])
-    activity[:] = pushes[:] = np.nan
-    rooms.spare[:] = np.nan
-    return Room(activity, pushes, rooms.spare[0], rooms.bits[0])
+def workspace_of(net: Net, n_docs: int, kind: type[np.floating]) -> Workspace:
+    """Make a workspace full of NaN: nothing may be read that was not written."""
+    workspaces = net.workspaces(n_docs, 1)
+    activations, deltas = (array[0].astype(kind) for array in workspaces[:2])
+    activations[:] = deltas[:] = np.nan
+    workspaces.exponents[:] = np.nan
+    return Workspace(activations, deltas, workspaces.exponents[0], workspaces.exponent_bits[0])
 
 
-def source_of(net: Net, X: NDArray[np.float32], kind: type[np.floating]) -> Source:
-    source = net.source(X, None)
-    means, scales = (array.astype(kind) for array in (source.means, source.scales))
+def inputs_of(net: Net, X: NDArray[np.float32], kind: type[np.floating]) -> Inputs:
+    """Return documents as kernels take them, in another precision."""
+    inputs = net.inputs_of(X, None)
+    means, scales = (array.astype(kind) for array in (inputs.means, inputs.scales))
     for array in (means, scales):
         array.flags.writeable = False
-    return source._replace(means=means, scales=scales)
+    return inputs._replace(means=means, scales=scales)
 
 
-def filled_room(net: Net, X: NDArray[np.float32], kind: type[np.floating]) -> Room:
-    """Return room with the inputs of all rows of a matrix."""
-    room = room_of(net, len(X), kind)
-    fill_inputs(source_of(net, X, kind), 0, len(X), room.activity, net.layers.strides[0])
-    return room
+def filled_workspace(net: Net, X: NDArray[np.float32], kind: type[np.floating]) -> Workspace:
+    """Return a workspace with the inputs of all rows of a matrix."""
+    workspace = workspace_of(net, len(X), kind)
+    inputs = inputs_of(net, X, kind)
+    fill_inputs(inputs, 0, len(X), workspace.activations, net.layers.strides[0])
+    return workspace
 
 
-def put_lambdas(room: Room, at: int, lambdas: NDArray[np.float64]) -> None:
-    """Write lambdas in the place of the scores, and zeros for documents missing to a group."""
-    n_filled = -(-len(lambdas) // GROUP) * GROUP
-    room.pushes[at : at + n_filled] = 0.0
-    room.pushes[at : at + len(lambdas)] = lambdas
+def put_lambdas(workspace: Workspace, scores_at: int, lambdas: NDArray[np.float64]) -> None:
+    """Write lambdas as deltas of the scores, and zeros for documents that pad the last group."""
+    n_padded = -(-len(lambdas) // GROUP) * GROUP
+    workspace.deltas[scores_at : scores_at + n_padded] = 0.0
+    workspace.deltas[scores_at : scores_at + len(lambdas)] = lambdas

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TEACH = """
+TRAIN = """
 import hashlib
 import sys
 
@@ -19,7 +19,7 @@ import numpy as np
 from tests.nets.cases import scored, some_features, some_net
 
 from rankinite.nets.net import Standardiser
-from rankinite.nets.epochs import Moments, Teacher
+from rankinite.nets.epochs import AdamState, EpochRunner
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.objectives.objective import Targets
 
@@ -36,27 +36,27 @@ fit = Standardiser.fit(X, rows, n_docs)
 assert n_docs > 2 * 4096
 
 
-def taught(queries_per_step, moments):
+def train(queries_per_step, adam):
     weights = net.packed()
     start = np.zeros(n_docs)
-    teacher = Teacher(net, X, None, offsets, gradients, start, queries_per_step)
-    for number in range(2):
-        order = np.random.default_rng(number).permutation(len(sizes))
-        moments = teacher.epoch(order, number, weights, moments, 0.01)
+    runner = EpochRunner(net, X, None, offsets, gradients, start, queries_per_step)
+    for epoch in range(2):
+        order = np.random.default_rng(epoch).permutation(len(sizes))
+        adam = runner.run(order, epoch, weights, adam, 0.01)
     assert np.isfinite(weights).all()
     assert (weights != net.packed()).any()
-    return weights.tobytes() + moments.second.tobytes() + teacher.scores.tobytes()
+    return weights.tobytes() + adam.second_moment.tobytes() + runner.scores.tobytes()
 
 
-adam = Moments.begin(len(net.packed()))
+zeros = AdamState.zeros(len(net.packed()))
 cases = {
     "inputs": fit.means.tobytes() + fit.scales.tobytes(),
     "scores": scored(net, X).tobytes(),
     "scores of rows": scored(net, X, rows).tobytes(),
-    "one": taught(1, Moments.none()),
-    "batches": taught(50, Moments.none()),
-    "batches of adam": taught(37, adam),
-    "all": taught(None, adam),
+    "one": train(1, AdamState.empty()),
+    "batches": train(50, AdamState.empty()),
+    "batches of adam": train(37, zeros),
+    "all": train(None, zeros),
 }
 sys.stdout.write(f"{numba.get_num_threads()}\\n")
 for name, value in cases.items():
@@ -67,10 +67,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[int, list[str]]:
-    """Return one line a case, by number of threads: numba fixes that at import."""
+    """Return one line per case, by number of threads: numba fixes that at import."""
     return {
         n_threads: subprocess.run(
-            [sys.executable, "-W", "error", "-c", TEACH, str(ROOT)],
+            [sys.executable, "-W", "error", "-c", TRAIN, str(ROOT)],
             env={**os.environ, "NUMBA_NUM_THREADS": str(n_threads)},
             stdout=subprocess.PIPE,
             text=True,

@@ -23,9 +23,9 @@ def test_arrays_and_back(hidden):
     net = a_net(hidden)
     again = Net.from_arrays(net.to_arrays(), N_FEATURES)
     assert again.hidden == hidden
-    found, expected = again.to_arrays(), net.to_arrays()
-    assert found.keys() == expected.keys()
-    assert all(found[name].tobytes() == expected[name].tobytes() for name in expected)
+    arrays, expected = again.to_arrays(), net.to_arrays()
+    assert arrays.keys() == expected.keys()
+    assert all(arrays[name].tobytes() == expected[name].tobytes() for name in expected)
     X = some_features(np.random.default_rng(4), 5, N_FEATURES)
     assert scored(again, X).tobytes() == scored(net, X).tobytes()
 
@@ -125,14 +125,14 @@ def test_packed_and_back(hidden):
     net = a_net(hidden)
     packed = net.packed()
     assert net.with_packed(packed).weights.tobytes() == net.weights.tobytes()
-    assert sorted(set(net.places)) == sorted(net.places)
-    assert (np.delete(packed, net.places) == 0.0).all()
+    assert sorted(set(net.positions)) == sorted(net.positions)
+    assert (np.delete(packed, net.positions) == 0.0).all()
     packed[:] = 0.0
     assert net.packed().any()
 
 
-def test_where_packed_weights_stand():
-    """Rows of 5 and of 3 inputs are filled up to 16: the first layer's biases follow 3 x 16."""
+def test_positions_of_packed_weights():
+    """Rows of 5 and of 3 inputs are padded to 16: the first layer's biases follow 3 x 16."""
     net = a_net((3,))
     packed = net.packed()
     assert len(packed) == 3 * 17 + 17

@@ -67,9 +67,9 @@ def test_constant_features_only(hidden):
     net = some_net(rng, train, hidden)
     assert len(net.inputs.features) == 0
     X = some_features(rng, 6, 3)
-    found = scored(net, X)
-    np.testing.assert_allclose(found, naive_scores(net, train, X), **CLOSE)
-    assert len(set(found)) == 1
+    scores = scored(net, X)
+    np.testing.assert_allclose(scores, naive_scores(net, train, X), **CLOSE)
+    assert len(set(scores)) == 1
 
 
 @pytest.mark.kernel
@@ -81,9 +81,9 @@ def test_a_linear_net_by_hand():
     X = np.array([[5, 3], [np.nan, 1], [3, np.nan], [40, 0], [-40, -99]], np.float32)
     by_hand = [0.5 + 6.0, 2.0, 0.0, 0.5 * 10.0, -0.5 * 10.0 - 2.0 * 10.0]
     start = np.arange(5.0)
-    found = net.add_to(start, X, None)
-    np.testing.assert_allclose(found, np.array(by_hand) + 0.25 + np.arange(5.0), rtol=1e-6)
-    assert found is start
+    scores = net.add_to(start, X, None)
+    np.testing.assert_allclose(scores, np.array(by_hand) + 0.25 + np.arange(5.0), rtol=1e-6)
+    assert scores is start
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (8,), (25,), (10, 7), (16, 33, 3)], ids=str)

@@ -19,16 +19,16 @@ TINY = float(np.finfo(np.float32).tiny)
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("one_thread")]
 
 
-def assert_same(found: Standardiser, X: np.ndarray) -> None:
+def assert_same(standardiser: Standardiser, X: np.ndarray) -> None:
     """Compare with numpy; both numbers are rounded to 32 bits once."""
-    wide = X[:, found.features].astype(np.float64)
+    wide = X[:, standardiser.features].astype(np.float64)
     means, deviations = np.nanmean(wide, axis=0), np.nanstd(wide, axis=0)
     # A mean near 0 is exact to what its numbers of 64 bits were.
     slack = 1e-12 * np.nanmax(np.abs(wide), axis=0, initial=0.0)
-    assert (np.abs(found.means - means) <= 6e-8 * np.abs(means) + slack).all()
-    np.testing.assert_allclose(found.scales.astype(np.float64) * deviations, 1.0, rtol=1e-6)
-    assert found.features.tolist() == naive_nets.standardise(X).features
-    assert found.means.dtype == found.scales.dtype == np.float32
+    assert (np.abs(standardiser.means - means) <= 6e-8 * np.abs(means) + slack).all()
+    np.testing.assert_allclose(standardiser.scales.astype(np.float64) * deviations, 1.0, rtol=1e-6)
+    assert standardiser.features.tolist() == naive_nets.standardise(X).features
+    assert standardiser.means.dtype == standardiser.scales.dtype == np.float32
 
 
 @settings(deadline=None, max_examples=100 if JIT else 15)
@@ -50,9 +50,9 @@ def test_against_numpy(seed, n_docs, n_features, shared):
 
 def one_column(values) -> tuple[list[int], list[float], list[float]]:
     X = np.array(values, np.float32)[:, np.newaxis]
-    found = Standardiser.fit(X, None, len(X))
-    assert_same(found, X)
-    return found.features.tolist(), found.means.tolist(), found.scales.tolist()
+    standardiser = Standardiser.fit(X, None, len(X))
+    assert_same(standardiser, X)
+    return standardiser.features.tolist(), standardiser.means.tolist(), standardiser.scales.tolist()
 
 
 def test_by_hand():
@@ -64,10 +64,10 @@ def test_by_hand():
 
 def test_a_document_that_stands_twice_counts_twice():
     X = np.array([[1.0], [5.0], [1000.0]], np.float32)
-    found = Standardiser.fit(X, np.array([0, 1, 0, 0]), 4)
+    standardiser = Standardiser.fit(X, np.array([0, 1, 0, 0]), 4)
     # The mean of 1, 5, 1 and 1 is 2, their variance (1 + 9 + 1 + 1) / 4 = 3.
-    assert found.means.tolist() == [2.0]
-    assert found.scales.tolist() == [np.float32(3**-0.5)]
+    assert standardiser.means.tolist() == [2.0]
+    assert standardiser.scales.tolist() == [np.float32(3**-0.5)]
 
 
 @pytest.mark.parametrize("offset", [1e7, -1e7, 3e30])
@@ -85,9 +85,9 @@ def test_what_does_not_vary_is_no_input(value, n_docs):
     X = np.full((n_docs, 3), value, np.float32)
     X[n_docs // 2, 2] = np.nan
     X[:, 1] = np.arange(n_docs)
-    found = Standardiser.fit(X, None, n_docs)
-    assert found.features.tolist() == ([1] if n_docs > 1 else [])
-    assert len(found.means) == len(found.scales) == len(found.features)
+    standardiser = Standardiser.fit(X, None, n_docs)
+    assert standardiser.features.tolist() == ([1] if n_docs > 1 else [])
+    assert len(standardiser.means) == len(standardiser.scales) == len(standardiser.features)
 
 
 def test_what_varies_in_its_last_bits_is_no_input():

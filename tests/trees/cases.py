@@ -1,4 +1,4 @@
-"""What the tests of the tree engine grow trees on."""
+"""Data and options for the tests of the tree engine."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def mixed_features(rng, n_rows: int, n_features: int) -> np.ndarray:
     return np.where(missing, np.nan, X).astype(np.float32)
 
 
-def grow_one(X, gradients, how: GrowthOptions, **options) -> Tree:
-    """Grow one tree on a matrix, all weights 1."""
+def grow_tree(X, gradients, how: GrowthOptions, **options) -> Tree:
+    """Grow a tree on a matrix, all hessians 1."""
     gradients = np.asarray(gradients, np.float64)
     return Grower(bin_all(X), None, how).grow(gradients, np.ones(len(gradients)), **options)
 
@@ -54,24 +54,24 @@ def boost(
     target: np.ndarray,
     n_trees: int,
     *,
-    weights: np.ndarray | None = None,
+    hessians: np.ndarray | None = None,
     sample: float = 1.0,
     n_features: int | None = None,
 ) -> tuple[tuple[Tree, ...], np.ndarray]:
-    """Follow the squared error to a target; return the trees and the scores after the last."""
+    """Boost trees for the squared error; return the trees and the scores after the last."""
     rng = np.random.default_rng(len(target))
-    weights = np.ones(len(target)) if weights is None else weights
+    hessians = np.ones(len(target)) if hessians is None else hessians
     scores = np.zeros(len(target))
     trees = []
     for _ in range(n_trees):
         chosen = rng.random(len(target)) < sample if sample < 1.0 else EVERY_DOC
-        every = len(grower.binned.feature_names)
+        n_all = len(grower.binned.feature_names)
         tree = grower.grow(
-            weights * (target - scores),
-            weights,
-            split_hessians=weights if grower.options.criterion == "newton" else None,
+            hessians * (target - scores),
+            hessians,
+            split_hessians=hessians if grower.options.criterion == "newton" else None,
             chosen=chosen,
-            features=np.sort(rng.choice(every, n_features, replace=False)) if n_features else None,
+            features=np.sort(rng.choice(n_all, n_features, replace=False)) if n_features else None,
         )
         grower.add(tree, scores)
         trees.append(tree)

@@ -157,6 +157,14 @@ def test_bins_cannot_be_changed(features):
                 array[0] = 1
 
 
+def test_a_column_of_equal_values_cannot_be_split():
+    binned = bin_all(
+        [[1, 0, math.nan, 7, math.nan], [1, 2, math.nan, 7, 3], [1, 2, math.nan, math.nan, 3]]
+    )
+    assert (binned.main.splittable[:5] > 0).tolist() == [False, True, False, True, True]
+    assert not binned.main.splittable[5:].any()
+
+
 @pytest.mark.parametrize("ends", [(21,), (8, 21)])
 def test_a_folder_gives_the_same_trees(features, target, tmp_path, ends):
     binned = appended(features, *ends)
@@ -207,7 +215,7 @@ def contents(name: str, change):
     return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
 
 
-ARRAYS = [f"{block}-{part}" for block in ("main", "more") for part in ("bins", "columns", "cuts")]
+ARRAYS = [f"{block}-{name}" for block in ("main", "more") for name in ("bins", "columns", "cuts")]
 DAMAGES = {
     "another format": manifest(format="rankinite binned data 0"),
     "a name too few": manifest(feature_names=names(N_FEATURES - 1)),

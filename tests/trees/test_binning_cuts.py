@@ -1,4 +1,4 @@
-"""Cut points and bins against their twins, and on values at the edge of float32."""
+"""Cut points and bins against naive ones, and on values at the edge of float32."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.trees import binning as binned_data
+from rankinite.trees import binning
 from rankinite.trees.binning import BinnedData
 from tests.naive import trees as naive_trees
-from tests.trees.cases import bin_all, grow_one, growth
+from tests.trees.cases import bin_all, grow_tree, growth
 
 SCALE = 1 if numba.config.DISABLE_JIT else 10
 
@@ -138,7 +138,7 @@ def test_neighbours_at_the_edge_of_float32_are_told_apart(low, high):
     cuts = check_column([low, high, NAN], 255)
     assert len(cuts) == 1
     assert low <= cuts[0] < high
-    tree = grow_one([[low], [high], [low], [high]], [1, -1, 1, -1], growth(2))
+    tree = grow_tree([[low], [high], [low], [high]], [1, -1, 1, -1], growth(2))
     assert tree.value.tolist() == [1.0, -1.0]
 
 
@@ -178,7 +178,7 @@ def test_cut_points_of_many_rows_come_from_a_sample(monkeypatch):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 3)).astype(np.float32)
     exact = cuts_of(bin_all(X, most_bins=8))
-    monkeypatch.setattr(binned_data, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 100)
     sampled = [cuts_of(bin_all(X, most_bins=8, seed=seed)) for seed in (0, 0, 1)]
     assert sampled[0] == sampled[1] != sampled[2]
     assert exact not in sampled
@@ -188,12 +188,12 @@ def test_cut_points_of_many_rows_come_from_a_sample(monkeypatch):
         # A fair share of 50, within four standard deviations of a sample a quarter of the size.
         assert counts.min() > 10
         assert counts.max() < 110
-    monkeypatch.setattr(binned_data, "SAMPLE_ROWS", 400)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 400)
     assert cuts_of(bin_all(X, most_bins=8)) == exact
 
 
 def test_a_sample_of_documents_is_that_of_the_copied_rows(monkeypatch):
-    monkeypatch.setattr(binned_data, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 50)
     rng = np.random.default_rng(2)
     X = rng.normal(size=(80, 9)).astype(np.float32)
     docs = rng.integers(80, size=300)
@@ -204,7 +204,7 @@ def test_a_sample_of_documents_is_that_of_the_copied_rows(monkeypatch):
 
 def test_values_outside_the_sample_go_to_the_outer_bins(monkeypatch):
     X = np.arange(100, dtype=np.float32)[:, None]
-    monkeypatch.setattr(binned_data, "SAMPLE_ROWS", 5)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 5)
     binned = bin_all(X)
     assert binned.main.n_bins[0] == 5
     assert binned.main.bins[0, 0] == 0

@@ -73,9 +73,9 @@ def test_scores_are_those_of_training(documents, grown):
 def test_scores_are_those_of_training_however_trees_grow(documents, how, sample):
     rng = np.random.default_rng(2)
     grower = Grower(bin_all(documents), None, how)
-    weights = rng.integers(1, 5, size=len(documents)).astype(np.float64)
+    hessians = rng.integers(1, 5, size=len(documents)).astype(np.float64)
     target = rng.normal(size=len(documents))
-    trees, scores = boost(grower, target, 3, weights=weights, sample=sample, n_features=9)
+    trees, scores = boost(grower, target, 3, hessians=hessians, sample=sample, n_features=9)
     assert max(tree.n_leaves for tree in trees) == how.n_leaves or how.max_depth
     assert Forest(trees, np.zeros(1), N_FEATURES).scores(documents)[0].tobytes() == scores.tobytes()
 
@@ -183,8 +183,8 @@ def test_importances_of_a_grown_forest(grown):
     forest, _ = grown
     gain, count = [0.0] * N_FEATURES, [0] * N_FEATURES
     for tree in forest.trees:
-        for feature, own in zip(tree.feature.tolist(), tree.gain.tolist(), strict=True):
-            gain[feature] += own
+        for feature, split_gain in zip(tree.feature.tolist(), tree.gain.tolist(), strict=True):
+            gain[feature] += split_gain
             count[feature] += 1
     np.testing.assert_allclose(forest.importances("gain"), gain, rtol=1e-12)
     assert forest.importances("count").tolist() == count
@@ -212,12 +212,12 @@ def test_arrays_of_small_forests_and_back(trees):
     assert len(again) == len(trees)
 
 
-def put(name: str, place: int, value: float):
-    """Return what changes one number of one array."""
+def put(name: str, index: int, value: float):
+    """Return a function that changes one number of one array."""
 
     def change(arrays):
         array = arrays[name].copy()
-        array[place] = value
+        array[index] = value
         return arrays | {name: array}
 
     return change
@@ -296,9 +296,9 @@ def test_wrong_shapes_are_no_trees(grown):
     for _ in range(300):
         name = ("first", "right")[rng.integers(2)]
         array = getattr(tree, name).copy()
-        place = rng.integers(len(array))
-        array[place] = rng.integers(33)
-        if array[place] != getattr(tree, name)[place]:
+        k = rng.integers(len(array))
+        array[k] = rng.integers(33)
+        if array[k] != getattr(tree, name)[k]:
             changed = Forest((replace(tree, **{name: array}),), np.zeros(1), N_FEATURES)
             with pytest.raises(ModelFileError, match="tree 0 in the file is no tree"):
                 Forest.from_arrays(changed.to_arrays(), N_FEATURES)

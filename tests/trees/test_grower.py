@@ -15,7 +15,7 @@ from rankinite.trees.forest import Forest
 from rankinite.trees.grower import EVERY_DOC, Grower
 from tests.naive import trees as naive_trees
 from tests.naive.trees import Problem, assert_grown_best_first, assert_grown_by_levels
-from tests.trees.cases import bin_all, grow_one, growth, mixed_features
+from tests.trees.cases import bin_all, grow_tree, growth, mixed_features
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 1 if numba.config.DISABLE_JIT else 10
@@ -23,21 +23,32 @@ SCALE = 1 if numba.config.DISABLE_JIT else 10
 NAN = math.nan
 
 
-def check(X, gradients, how, weights=None, masses=None, chosen=EVERY_DOC, features=None, **options):
-    """Grow a tree, compare it with its twin, and its scores with walking through it."""
+def check(
+    X,
+    gradients,
+    how,
+    hessians=None,
+    split_hessians=None,
+    chosen=EVERY_DOC,
+    features=None,
+    **options,
+):
+    """Grow a tree, check it against trying every split, and its scores against walking the tree."""
     X = np.asarray(X, np.float32)
     gradients = np.asarray(gradients, np.float64)
-    weights = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
-    masses = None if masses is None else np.asarray(masses, np.float64)
+    hessians = np.ones(len(X)) if hessians is None else np.asarray(hessians, np.float64)
+    split_hessians = None if split_hessians is None else np.asarray(split_hessians, np.float64)
     grower = Grower(bin_all(X, **options), None, how)
-    tree = grower.grow(gradients, weights, split_hessians=masses, chosen=chosen, features=features)
+    tree = grower.grow(
+        gradients, hessians, split_hessians=split_hessians, chosen=chosen, features=features
+    )
     problem = Problem(
         X=X,
         gradients=gradients.tolist(),
-        weights=weights.tolist(),
-        masses=None if masses is None else masses.tolist(),
+        hessians=hessians.tolist(),
+        split_hessians=None if split_hessians is None else split_hessians.tolist(),
         cuts=[naive_trees.cut_points(x.tolist(), options.get("most_bins", 255)) for x in X.T],
-        growth=how,
+        options=how,
         docs=tuple(np.flatnonzero(chosen).tolist() if len(chosen) else range(len(X))),
         features=tuple(range(X.shape[1]) if features is None else features.tolist()),
     )
@@ -62,7 +73,7 @@ def problems(draw):
     if draw(st.booleans()):
         columns.append(draw(st.sampled_from(columns)))
     gradients = draw(st.lists(st.integers(-9, 9), min_size=n_docs, max_size=n_docs))
-    weights = draw(st.lists(st.integers(0, 3), min_size=n_docs, max_size=n_docs))
+    hessians = draw(st.lists(st.integers(0, 3), min_size=n_docs, max_size=n_docs))
     chosen = draw(
         st.just([]) | st.lists(st.booleans(), min_size=n_docs, max_size=n_docs).filter(any)
     )
@@ -75,16 +86,16 @@ def problems(draw):
         step=draw(st.sampled_from(["newton", "gradient"])),
         symmetric=draw(st.booleans()),
     )
-    return np.array(columns).T, gradients, weights, np.array(chosen, np.bool_), how
+    return np.array(columns).T, gradients, hessians, np.array(chosen, np.bool_), how
 
 
 @pytest.mark.kernel
 @settings(deadline=None, max_examples=60 + 24 * SCALE)
 @given(problem=problems())
 def test_any_small_tree_is_the_best(problem):
-    X, gradients, weights, chosen, how = problem
-    masses = weights if how.criterion == "newton" else None
-    check(X, gradients, how, weights, masses, chosen)
+    X, gradients, hessians, chosen, how = problem
+    split_hessians = hessians if how.criterion == "newton" else None
+    check(X, gradients, how, hessians, split_hessians, chosen)
 
 
 @pytest.mark.kernel
@@ -97,7 +108,7 @@ def test_trees_of_more_documents_are_the_best(criterion, step, most_bins, symmet
         rng = np.random.default_rng(seed)
         n_docs = 12 + 2 * SCALE
         X = mixed_features(rng, n_docs, 10)
-        weights = rng.integers(1, 9, size=n_docs)
+        hessians = rng.integers(1, 9, size=n_docs)
         check(
             X,
             rng.integers(-500, 500, size=n_docs),
@@ -108,8 +119,8 @@ def test_trees_of_more_documents_are_the_best(criterion, step, most_bins, symmet
                 min_docs=int(rng.integers(1, 4)),
                 symmetric=symmetric,
             ),
-            weights,
-            weights if criterion == "newton" else None,
+            hessians,
+            hessians if criterion == "newton" else None,
             chosen=rng.random(n_docs) < 0.8,
             features=np.sort(rng.choice(10, 5, replace=False)) if seed else None,
             most_bins=most_bins,
@@ -121,10 +132,10 @@ def test_a_tree_by_hand():
     """Gradients 0, 0, 9 | 3, 3: sums 9 of 3 and 6 of 2; the root's sum is 15 of 5.
 
     Root: cutting off the 9 gains 9^2 / 1 + 6^2 / 4 - 15^2 / 5 = 45. Then {0, 0} and {3, 3} are
-    left of and beside it: parting them gains 0 + 6^2 / 2 - 6^2 / 4 = 9.
+    left of and beside it: splitting them gains 0 + 6^2 / 2 - 6^2 / 4 = 9.
     """
     X = [[1, 0], [2, 0], [3, 0], [1, 1], [2, 1]]
-    tree = grow_one(X, [0, 0, 9, 3, 3], growth(3))
+    tree = grow_tree(X, [0, 0, 9, 3, 3], growth(3))
     assert tree.feature.tolist() == [0, 1]
     assert tree.threshold.tolist() == [2.5, 0.5]
     assert tree.gain.tolist() == pytest.approx([45.0, 9.0], rel=1e-12)
@@ -140,32 +151,32 @@ def test_a_symmetric_tree_by_hand():
     """Both halves are split by the second feature, though the third would do for the left one.
 
     Gradients 0, 8 | 10, 30, with sums 8 and 40, after the root was split by the first feature:
-    48^2 / 4 = 576 against 8^2 / 2 + 40^2 / 2 = 832, a gain of 256. The second feature parts both
-    halves: 0 + 64 - 32 = 32 and 100 + 900 - 800 = 200. The third parts the left one alone.
+    48^2 / 4 = 576 against 8^2 / 2 + 40^2 / 2 = 832, a gain of 256. The second feature splits both
+    halves: 0 + 64 - 32 = 32 and 100 + 900 - 800 = 200. The third splits the left one alone.
     """
     X = [[0, 0, 0], [0, 1, 1], [1, 0, 0], [1, 1, 0]]
-    tree = grow_one(X, [0, 8, 10, 30], growth(4, symmetric=True))
+    tree = grow_tree(X, [0, 8, 10, 30], growth(4, symmetric=True))
     assert tree.feature.tolist() == [0, 1, 1]
     assert tree.gain.tolist() == pytest.approx([256.0, 32.0, 200.0], rel=1e-12)
     assert tree.value.tolist() == [0.0, 8.0, 10.0, 30.0]
     # Three leaves are not four: a level is split whole or not at all.
-    assert grow_one(X, [0, 8, 10, 30], growth(3, symmetric=True)).n_leaves == 2
+    assert grow_tree(X, [0, 8, 10, 30], growth(3, symmetric=True)).n_leaves == 2
     # A leaf that would have no document on a side stays whole.
     X = [[0, 0], [0, 0], [0, 1], [0, 1], [1, 0], [1, 0], [1, 0]]
-    tree = grow_one(X, [0, 0, 4, 4, 30, 30, 30], growth(4, symmetric=True))
+    tree = grow_tree(X, [0, 0, 4, 4, 30, 30, 30], growth(4, symmetric=True))
     assert tree.feature.tolist() == [0, 1]
     assert tree.value.tolist() == [0.0, 4.0, 30.0]
 
 
 @pytest.mark.kernel
 def test_the_criteria_differ():
-    """By count {4} | {4, 0} gains 2.67 and {4, 4} | {0} gains 10.67; by weight the first wins.
+    """By count {4} | {4, 0} gains 2.67 and {4, 4} | {0} gains 10.67; by hessian the first wins.
 
-    Weights 1, 8, 1: 16 / 1 + 16 / 9 - 64 / 10 = 11.4 against 64 / 9 + 0 - 64 / 10 = 0.7.
+    Hessians 1, 8, 1: 16 / 1 + 16 / 9 - 64 / 10 = 11.4 against 64 / 9 + 0 - 64 / 10 = 0.7.
     """
-    X, gradients, weights = [[1.0], [2.0], [3.0]], np.array([4.0, 4.0, 0.0]), [1.0, 8.0, 1.0]
-    assert grow_one(X, gradients, growth(2)).threshold.tolist() == [2.5]
-    newton = grow_one(X, gradients, growth(2), split_hessians=np.array(weights))
+    X, gradients, hessians = [[1.0], [2.0], [3.0]], np.array([4.0, 4.0, 0.0]), [1.0, 8.0, 1.0]
+    assert grow_tree(X, gradients, growth(2)).threshold.tolist() == [2.5]
+    newton = grow_tree(X, gradients, growth(2), split_hessians=np.array(hessians))
     assert newton.threshold.tolist() == [1.5]
     assert newton.gain.tolist() == pytest.approx([16 + 16 / 9 - 6.4], rel=1e-12)
 
@@ -177,7 +188,7 @@ def test_the_criteria_differ():
 )
 def test_missing_values_learn_their_side(missing_gradient, missing_left, values):
     X = [[1], [1], [NAN], [5], [5]]
-    tree = grow_one(X, [0, 0, missing_gradient, 6, 6], growth(2))
+    tree = grow_tree(X, [0, 0, missing_gradient, 6, 6], growth(2))
     assert tree.threshold.tolist() == [3.0]
     assert tree.missing_left.tolist() == [missing_left]
     assert tree.value.tolist() == values
@@ -187,7 +198,7 @@ def test_missing_values_learn_their_side(missing_gradient, missing_left, values)
 @pytest.mark.parametrize(("n_low", "left"), [(3, True), (2, True), (1, False)])
 def test_missing_values_that_training_did_not_see_go_with_the_majority(n_low, left):
     X = [[0.0]] * n_low + [[1.0]] * (4 - n_low)
-    tree = grow_one(X, [-1] * n_low + [1] * (4 - n_low), growth(2))
+    tree = grow_tree(X, [-1] * n_low + [1] * (4 - n_low), growth(2))
     assert tree.missing_left.tolist() == [left]
     score = Forest((tree,), np.zeros(1), 1).scores(np.array([[NAN]], np.float32))
     assert score.tolist() == [[-1.0 if left else 1.0]]
@@ -198,7 +209,7 @@ def test_missing_values_that_training_did_not_see_go_with_the_majority(n_low, le
 def test_missing_against_the_rest(n_bins):
     X = np.repeat(np.append(np.arange(n_bins), NAN), 2)[:, None]
     gradients = np.where(np.isnan(X[:, 0]), 255.0, -1.0)
-    tree = grow_one(X, gradients, growth(2))
+    tree = grow_tree(X, gradients, growth(2))
     assert tree.threshold.tolist() == [math.inf]
     assert tree.missing_left.tolist() == [False]
     assert tree.value.tolist() == [-1.0, 255.0]
@@ -209,26 +220,26 @@ def test_missing_against_the_rest(n_bins):
 
 
 @pytest.mark.kernel
-def test_growth_stops_where_it_is_told():
+def test_growth_stops_at_its_limits():
     rng = np.random.default_rng(0)
     n_docs = 40
     X, gradients = rng.normal(size=(n_docs, 2)), rng.integers(-99, 99, size=n_docs)
     for n_leaves in (1, 2, 3, 9, 40, 300):
-        tree = grow_one(X, gradients, growth(n_leaves))
+        tree = grow_tree(X, gradients, growth(n_leaves))
         assert tree.n_leaves == min(n_leaves, n_docs)
     for max_depth in (1, 2, 3):
         deep = check(X, gradients, growth(40, max_depth=max_depth))
         assert 1 < deep.n_leaves <= 2**max_depth
     for min_docs in (2, 7, 20):
-        tree = grow_one(X, gradients, growth(40, min_docs=min_docs))
+        tree = grow_tree(X, gradients, growth(40, min_docs=min_docs))
         assert min_docs <= tree.leaf_docs.min()
         assert tree.n_leaves > 1
-    assert grow_one(X, gradients, growth(40, min_docs=21)).n_leaves == 1
-    assert grow_one(X, gradients, growth(40, min_docs=1000)).n_leaves == 1
-    gains = grow_one(X, gradients, growth(40)).gain
-    some = grow_one(X, gradients, growth(40, min_gain=float(np.median(gains))))
+    assert grow_tree(X, gradients, growth(40, min_docs=21)).n_leaves == 1
+    assert grow_tree(X, gradients, growth(40, min_docs=1000)).n_leaves == 1
+    gains = grow_tree(X, gradients, growth(40)).gain
+    some = grow_tree(X, gradients, growth(40, min_gain=float(np.median(gains))))
     assert some.gain.min() > np.median(gains)
-    assert grow_one(X, gradients, growth(40, min_gain=1e9)).n_leaves == 1
+    assert grow_tree(X, gradients, growth(40, min_gain=1e9)).n_leaves == 1
 
 
 @pytest.mark.kernel
@@ -236,7 +247,7 @@ def test_only_features_that_take_part_are_split():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(30, 20))
     for features in ([0], [19], [3, 4, 11]):
-        tree = grow_one(X, X @ np.ones(20), growth(8), features=np.array(features))
+        tree = grow_tree(X, X @ np.ones(20), growth(8), features=np.array(features))
         assert set(tree.feature.tolist()) <= set(features)
         assert tree.n_leaves == 8
 
@@ -251,7 +262,7 @@ def test_only_chosen_documents_count():
     assert all(set(X[chosen, j]) == set(X[:, j]) for j in range(4))  # equal cut points
     whole = Grower(bin_all(X), None, growth(6))
     tree = whole.grow(gradients, np.ones(60), chosen=chosen)
-    alone = grow_one(X[chosen], gradients[chosen], growth(6))
+    alone = grow_tree(X[chosen], gradients[chosen], growth(6))
     for name in ("feature", "threshold", "missing_left", "first", "right", "docs", "leaf_docs"):
         assert getattr(tree, name).tolist() == getattr(alone, name).tolist()
     assert tree.value.tolist() == alone.value.tolist()
@@ -262,8 +273,8 @@ def test_only_chosen_documents_count():
 
 
 @pytest.mark.kernel
-def test_nobody_chosen_is_a_leaf_of_nothing():
-    tree = grow_one([[1.0], [2.0]], [1, -1], growth(2), chosen=np.zeros(2, np.bool_))
+def test_no_document_chosen_is_an_empty_leaf():
+    tree = grow_tree([[1.0], [2.0]], [1, -1], growth(2), chosen=np.zeros(2, np.bool_))
     assert tree.value.tolist() == [0.0]
     assert tree.leaf_docs.tolist() == [0]
 
@@ -276,12 +287,12 @@ def test_a_grower_does_not_remember():
     binned = bin_all(X)
     used = Grower(binned, None, growth(6))
     for _ in range(4):
-        gradients, weights = rng.integers(-9, 9, size=40) * 1.0, rng.integers(1, 4, size=40) * 1.0
-        for masses in (None, weights):
+        gradients, hessians = rng.integers(-9, 9, size=40) * 1.0, rng.integers(1, 4, size=40) * 1.0
+        for split_hessians in (None, hessians):
             chosen = rng.random(40) < 0.5
-            ours = used.grow(gradients, weights, split_hessians=masses, chosen=chosen)
+            ours = used.grow(gradients, hessians, split_hessians=split_hessians, chosen=chosen)
             fresh = Grower(binned, None, growth(6))
-            theirs = fresh.grow(gradients, weights, split_hessians=masses, chosen=chosen)
+            theirs = fresh.grow(gradients, hessians, split_hessians=split_hessians, chosen=chosen)
             assert ours.value.tobytes() == theirs.value.tobytes()
             assert ours.gain.tobytes() == theirs.gain.tobytes()
             assert used.leaves.tolist() == fresh.leaves.tolist()
@@ -304,18 +315,18 @@ def test_trees_are_added_again_and_elsewhere_as_at_first():
 
 
 @pytest.mark.kernel
-def test_weights_count_as_repeated_documents():
-    """Documents of mass w are the same as w documents, for splits and for values."""
+def test_split_hessians_count_as_repeated_documents():
+    """A document of hessian h is the same as h documents, for splits and for values."""
     rng = np.random.default_rng(5)
     n_docs = 40
     X = rng.integers(12, size=(n_docs, 5)).astype(np.float32)
     target = rng.normal(size=n_docs)
     times = rng.integers(1, 5, size=n_docs)
-    weights = times.astype(np.float64)
+    hessians = times.astype(np.float64)
     weighed = Grower(bin_all(X), None, growth(8)).grow(
-        weights * target, weights, split_hessians=weights
+        hessians * target, hessians, split_hessians=hessians
     )
-    repeated = grow_one(np.repeat(X, times, axis=0), np.repeat(target, times), growth(8))
+    repeated = grow_tree(np.repeat(X, times, axis=0), np.repeat(target, times), growth(8))
     for name in ("feature", "threshold", "first", "right"):
         assert getattr(weighed, name).tolist() == getattr(repeated, name).tolist()
     for name in ("gain", "value"):

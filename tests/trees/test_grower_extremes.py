@@ -10,19 +10,19 @@ import pytest
 from rankinite.core.errors import UsageError
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import Grower
-from tests.trees.cases import bin_all, boost, bytes_of, grow_one, growth, mixed_features
+from tests.trees.cases import bin_all, boost, bytes_of, grow_tree, growth, mixed_features
 
 NAN = math.nan
 BOTH = pytest.mark.parametrize("criterion", ["mse", "newton"])
 
 
-def grow(X, gradients, how=None, weights=None):
+def grow(X, gradients, how=None, hessians=None):
     how = how or growth(8)
     X = np.asarray(X, np.float32)
     gradients = np.asarray(gradients, np.float64)
-    weights = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
-    masses = weights if how.criterion == "newton" else None
-    return Grower(bin_all(X), None, how).grow(gradients, weights, split_hessians=masses)
+    hessians = np.ones(len(X)) if hessians is None else np.asarray(hessians, np.float64)
+    split_hessians = hessians if how.criterion == "newton" else None
+    return Grower(bin_all(X), None, how).grow(gradients, hessians, split_hessians=split_hessians)
 
 
 def assert_sound(tree, n_docs: int) -> None:
@@ -38,8 +38,8 @@ def test_gradients_from_very_small_to_very_large(criterion):
     rng = np.random.default_rng(0)
     X = mixed_features(rng, 500, 9)
     gradients = 10.0 ** rng.uniform(-12, 6, size=500) * rng.choice([-1, 1], size=500)
-    weights = 10.0 ** rng.uniform(-6, 2, size=500)
-    tree = grow(X, gradients, growth(31, criterion=criterion), weights)
+    hessians = 10.0 ** rng.uniform(-6, 2, size=500)
+    tree = grow(X, gradients, growth(31, criterion=criterion), hessians)
     assert_sound(tree, 500)
     assert tree.n_leaves == 31
 
@@ -65,13 +65,13 @@ def test_the_unit_of_gradients_does_not_matter(size, criterion):
 
 
 @pytest.mark.parametrize("size", [1e-100, 1e-12, 1e12, 1e100])
-def test_the_unit_of_weights_does_not_matter(size):
+def test_the_unit_of_hessians_does_not_matter(size):
     X = [[1], [2], [3], [4]]
-    weights = np.array([1.0, 2.0, 2.0, 1.0])
+    hessians = np.array([1.0, 2.0, 2.0, 1.0])
     how = growth(2, criterion="newton")
-    tree = grow(X, [-1, -2, 2, 1], how, weights * size)
+    tree = grow(X, [-1, -2, 2, 1], how, hessians * size)
     assert tree.threshold.tolist() == [2.5]
-    # -3 / 3 and 3 / 3, in units of the weight.
+    # -3 / 3 and 3 / 3, in units of the hessian.
     np.testing.assert_allclose(tree.value, np.array([-1.0, 1.0]) / size, rtol=1e-12)
 
 
@@ -81,8 +81,8 @@ def test_gradients_that_all_but_vanish(size, criterion):
     """Pairs that are hundreds apart push like this; their squares are no numbers any more."""
     X = [[1], [2], [3], [4]]
     gradients = np.array([-3.0, -1.0, 1.0, 3.0]) * size
-    for weights in (np.ones(4), np.ones(4) * size):
-        tree = grow(X, gradients, growth(4, criterion=criterion), weights)
+    for hessians in (np.ones(4), np.ones(4) * size):
+        tree = grow(X, gradients, growth(4, criterion=criterion), hessians)
         assert_sound(tree, 4)
         assert np.abs(tree.value).max() <= 3.0
 
@@ -105,7 +105,7 @@ def test_equal_gradients_are_one_leaf(criterion):
 
 @BOTH
 @pytest.mark.parametrize("step", ["newton", "gradient"])
-def test_zero_weights_do_not_divide(criterion, step):
+def test_hessians_of_zero_do_not_divide(criterion, step):
     how = growth(4, criterion=criterion, step=step)
     tree = grow([[1], [2], [3], [4]], [1, -1, 2, -2], how, np.zeros(4))
     assert_sound(tree, 4)
@@ -113,7 +113,7 @@ def test_zero_weights_do_not_divide(criterion, step):
         assert not tree.value.any()
 
 
-def test_a_weight_too_small_to_divide_by():
+def test_a_hessian_too_small_to_divide_by():
     """A Newton step beyond the largest number is no step."""
     tree = grow([[1], [2]], [1e10, -1e10], growth(2), np.full(2, 5e-324))
     assert_sound(tree, 2)
@@ -127,7 +127,7 @@ def test_gradients_that_are_no_numbers_are_refused(bad, criterion):
         grow([[1], [2]], [1.0, bad], growth(2, criterion=criterion))
 
 
-def test_weights_that_are_no_numbers_are_refused():
+def test_hessians_that_are_no_numbers_are_refused():
     with pytest.raises(UsageError, match="not finite"):
         grow([[1], [2]], [1.0, 2.0], growth(2, criterion="newton"), [1.0, NAN])
 
@@ -245,6 +245,6 @@ def test_boosting_comes_near_any_target():
     assert np.abs(scores - target).max() < 0.1
 
 
-def test_one_leaf_wanted():
-    tree = grow_one([[1], [2], [3]], [1, 2, 6], growth(1))
+def test_a_tree_of_one_leaf():
+    tree = grow_tree([[1], [2], [3]], [1, 2, 6], growth(1))
     assert tree.value.tolist() == [3.0]

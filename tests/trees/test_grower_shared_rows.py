@@ -35,10 +35,10 @@ def test_a_few_rows(criterion, sample):
     rng = np.random.default_rng(0)
     rows = aug_rows(rng, 12, 30)
     shared, copied, _ = both(rows, 12, growth(5, criterion=criterion, min_docs=2))
-    target, weights = rng.normal(size=30), rng.random(30) + 0.5
+    target, hessians = rng.normal(size=30), rng.random(30) + 0.5
     for options in ({}, {"n_features": 4}):
-        ours, scores = boost(shared, target, 3, weights=weights, sample=sample, **options)
-        theirs, their_scores = boost(copied, target, 3, weights=weights, sample=sample, **options)
+        ours, scores = boost(shared, target, 3, hessians=hessians, sample=sample, **options)
+        theirs, their_scores = boost(copied, target, 3, hessians=hessians, sample=sample, **options)
         assert bytes_of(ours) == bytes_of(theirs)
         assert scores.tobytes() == their_scores.tobytes()
 
@@ -52,9 +52,9 @@ def test_many_rows(criterion, step, sample, most_bins):
     rows = aug_rows(rng, 700, 4000)
     how = growth(31, min_docs=5, criterion=criterion, step=step)
     shared, copied, X = both(rows, 700, how, most_bins=most_bins)
-    target, weights = rng.normal(size=4000), rng.random(4000) + 0.1
-    ours, scores = boost(shared, target, 6, weights=weights, sample=sample, n_features=7)
-    theirs, their_scores = boost(copied, target, 6, weights=weights, sample=sample, n_features=7)
+    target, hessians = rng.normal(size=4000), rng.random(4000) + 0.1
+    ours, scores = boost(shared, target, 6, hessians=hessians, sample=sample, n_features=7)
+    theirs, their_scores = boost(copied, target, 6, hessians=hessians, sample=sample, n_features=7)
     assert all(tree.n_leaves == 31 for tree in ours)
     assert bytes_of(ours) == bytes_of(theirs)
     assert scores.tobytes() == their_scores.tobytes()

@@ -25,7 +25,7 @@ from rankinite.trees.grower import Grower
 rng = np.random.default_rng(0)
 n_docs = 12_000
 X = mixed_features(rng, n_docs, 21)
-target, weights = rng.normal(size=n_docs), rng.random(n_docs) + 0.1
+target, hessians = rng.normal(size=n_docs), rng.random(n_docs) + 0.1
 rows = rng.integers(n_docs, size=2 * n_docs)
 whole = bin_all(X)
 appended = bin_all(X[:, :10]).append(X[:, 10:], names(21)[10:])
@@ -35,7 +35,7 @@ narrow = bin_all(X[:, 5:8])
 def case(binned, how, features, rows=None, **options):
     docs = slice(None) if rows is None else rows
     grower = Grower(binned, rows, how)
-    trees, scores = boost(grower, target[docs], 3, weights=weights[docs], **options)
+    trees, scores = boost(grower, target[docs], 3, hessians=hessians[docs], **options)
     forest = Forest(trees, np.zeros(1), features.shape[1])
     assert all(tree.n_leaves == how.n_leaves or how.symmetric for tree in trees)
     assert all(tree.n_leaves > 16 for tree in trees)
@@ -78,7 +78,7 @@ for name, value in cases.items():
 
 @pytest.fixture(scope="module")
 def outputs() -> dict[int, list[str]]:
-    """Return one line a case, by number of threads: numba fixes that at import."""
+    """Return one line per case, by number of threads: numba fixes that at import."""
     return {
         n_threads: subprocess.run(
             [sys.executable, "-W", "error", "-c", GROW, str(Path(__file__).parents[2])],

@@ -62,9 +62,9 @@ class Terminal:
     def expect_compiling(self) -> None:
         """Explain the wait for kernels that are compiled, if somebody waits."""
         if self._is_watched():
-            from rankinite.core.jit import tell_of_compiling
+            from rankinite.core.jit import log_compilation
 
-            tell_of_compiling()
+            log_compilation()
 
     def _is_watched(self) -> bool:
         return sys.stderr.isatty() and not self.quiet

@@ -1,6 +1,6 @@
 """Machine instructions that numba does not offer: unaligned loads, trailing zeros, prefetching.
 
-With the JIT switched off their twins in Python stand in.
+With the JIT switched off, functions in Python take their place.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def _prefetch(array: NDArray[Any], index: int) -> None:
 def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(view.data, [arguments[1]])
-        return builder.load(builder.bitcast(place, WORD.as_pointer()), align=1)
+        pointer = builder.gep(view.data, [arguments[1]])
+        # Words begin at any byte: a load that assumes alignment could be a fault.
+        return builder.load(builder.bitcast(pointer, WORD.as_pointer()), align=1)
 
     return types.uint64(array, types.int64), generate
 
@@ -45,8 +46,8 @@ def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
 def _load_byte_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(view.data, [arguments[1]])
-        return builder.zext(builder.load(place), WORD)
+        pointer = builder.gep(view.data, [arguments[1]])
+        return builder.zext(builder.load(pointer), WORD)
 
     return types.int64(array, types.int64), generate
 
@@ -61,15 +62,16 @@ def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
 def _prefetch_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.bitcast(builder.gep(view.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        address = builder.gep(view.data, [arguments[1]])
+        pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
         number = ir.IntType(32)
         instruction = builder.module.declare_intrinsic(
             "llvm.prefetch",
-            [place.type],
-            ir.FunctionType(ir.VoidType(), [place.type, number, number, number]),
+            [pointer.type],
+            ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number]),
         )
-        # To read, to be kept in all caches, data.
-        builder.call(instruction, [place, number(0), number(3), number(1)])
+        # For reading, into all levels of the cache, of data.
+        builder.call(instruction, [pointer, number(0), number(3), number(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate

@@ -55,8 +55,8 @@ def module_hash(*modules: str) -> str:
 @cache
 def _module_hash(modules: tuple[str, ...]) -> str:
     prefix = f"{PACKAGE.name}."
-    own = [name.removeprefix(prefix) for name in modules if name.startswith(prefix)]
-    return hash_of(with_imports(path for name in own for path in _files_of(name)))
+    names = [name.removeprefix(prefix) for name in modules if name.startswith(prefix)]
+    return hash_of(with_imports(path for name in names for path in _files_of(name)))
 
 
 def with_imports(paths: Iterable[Path]) -> set[Path]:

@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.nets.kernels.forward import backward, forward, to_tangents
+from rankinite.nets.kernels.forward import Workspace, backward, forward, tanh_in_place
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import RankNet
 from rankinite.objectives.pointwise import SquaredError
 from tests.naive import nets as naive_nets
-from tests.nets.cases import filled_room, packed_as, put_lambdas, sizes_of, some_features, some_net
+from tests.nets.cases import (
+    filled_workspace,
+    packed_as,
+    put_lambdas,
+    sizes_of,
+    some_features,
+    some_net,
+)
 
 JIT = not numba.config.DISABLE_JIT
 
@@ -39,25 +46,25 @@ class Case:
         inputs = self.net.inputs
         deviations = 1.0 / inputs.scales.astype(np.float64)
         known = naive_nets.Inputs(inputs.features.tolist(), inputs.means.tolist(), deviations)
-        self.given = naive_nets.fill(known, self.X)
+        self.inputs = naive_nets.fill(known, self.X)
         self.weights = self.net.weights.astype(np.float64)
 
     def scores(self, weights):
-        return naive_nets.scores(weights, self.sizes, self.given)
+        return naive_nets.scores(weights, self.sizes, self.inputs)
 
     def forward(self, kind):
-        """Return the room, where scores begin, and the scores."""
-        room = filled_room(self.net, self.X, kind)
-        at = forward(len(self.X), self.net.layers, packed_as(self.net, kind), room)
-        return room, at, room.activity[at : at + len(self.X)]
+        """Return the workspace, where scores begin, and the scores."""
+        workspace = filled_workspace(self.net, self.X, kind)
+        begin = forward(len(self.X), self.net.layers, packed_as(self.net, kind), workspace)
+        return workspace, begin, workspace.activations[begin : begin + len(self.X)]
 
     def backward(self, lambdas, kind):
-        """Return what lambdas ask of the weights, where kernels have them."""
-        room, at, _ = self.forward(kind)
-        put_lambdas(room, at, lambdas)
+        """Return the gradient of the packed weights."""
+        workspace, scores_at, _ = self.forward(kind)
+        put_lambdas(workspace, scores_at, lambdas)
         weights = packed_as(self.net, kind)
         target = np.zeros_like(weights)
-        backward(len(self.X), self.net.layers, weights, room, target)
+        backward(len(self.X), self.net.layers, weights, workspace, target)
         return target
 
     def lambdas(self, objective):
@@ -84,7 +91,7 @@ def test_forward(hidden, n_docs):
 
 @pytest.mark.parametrize("name", COSTS)
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
-def test_lambdas_ask_for_what_lowers_the_cost(hidden, name):
+def test_the_gradient_lowers_the_cost(hidden, name):
     case = Case(hidden)
     objective, cost = COSTS[name]
     expected = -naive_nets.by_differences(
@@ -92,10 +99,10 @@ def test_lambdas_ask_for_what_lowers_the_cost(hidden, name):
     )
     assert (np.abs(expected[:-1]) > 1e-4).any()
     lambdas = case.lambdas(objective)
-    found = case.backward(lambdas, np.float64)[case.net.places]
+    gradient = case.backward(lambdas, np.float64)[case.net.positions]
     size = np.abs(expected).max()
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * size)
-    rough = case.backward(lambdas, np.float32)[case.net.places]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8 * size)
+    rough = case.backward(lambdas, np.float32)[case.net.positions]
     np.testing.assert_allclose(rough, expected, rtol=1e-4, atol=1e-5 * size)
 
 
@@ -104,22 +111,22 @@ def test_lambdas_ask_for_what_lowers_the_cost(hidden, name):
 def test_backward_against_the_naive_net(hidden, n_docs):
     case = Case(hidden, n_docs)
     lambdas = np.random.default_rng(3).normal(size=n_docs)
-    expected = naive_nets.gradient(case.weights, case.sizes, case.given, lambdas)
-    found = case.backward(lambdas, np.float64)
-    np.testing.assert_allclose(found[case.net.places], expected, rtol=1e-10, atol=1e-12)
-    assert (np.delete(found, case.net.places) == 0.0).all()
+    expected = naive_nets.gradient(case.weights, case.sizes, case.inputs, lambdas)
+    gradient = case.backward(lambdas, np.float64)
+    np.testing.assert_allclose(gradient[case.net.positions], expected, rtol=1e-10, atol=1e-12)
+    assert (np.delete(gradient, case.net.positions) == 0.0).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_target_may_be_the_weights(kind):
-    """What the lambdas ask for is found with the weights as they were."""
+    """The gradient is computed with the weights as they were."""
     case = Case((3, 4))
     lambdas = np.linspace(-1.0, 1.0, len(case.X))
-    room, at, _ = case.forward(kind)
-    put_lambdas(room, at, lambdas)
+    workspace, scores_at, _ = case.forward(kind)
+    put_lambdas(workspace, scores_at, lambdas)
     weights = packed_as(case.net, kind)
     before = weights.copy()
-    backward(len(case.X), case.net.layers, weights, room, weights)
+    backward(len(case.X), case.net.layers, weights, workspace, weights)
     slack = 1e-13 if kind is np.float64 else 1e-5
     np.testing.assert_allclose(weights, before + case.backward(lambdas, kind), atol=slack)
 
@@ -128,8 +135,10 @@ def tangents(numbers, kind):
     """Replace numbers in the middle of an array, all others of which must stay."""
     values = np.full(len(numbers) + 5, 7.0, kind)
     values[3:-2] = numbers
-    spare = np.full((3, len(numbers) + 1), np.nan)
-    to_tangents(values, 3, len(numbers), spare, spare.view(np.int64))
+    exponents = np.full((3, len(numbers) + 1), np.nan)
+    unused = np.zeros(0, kind)
+    workspace = Workspace(unused, unused, exponents, exponents.view(np.int64))
+    tanh_in_place(values, 3, len(numbers), workspace)
     assert (values[:3] == 7.0).all()
     assert (values[-2:] == 7.0).all()
     return values[3:-2]

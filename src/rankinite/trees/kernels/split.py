@@ -104,26 +104,26 @@ def gains_by_side(
     count_bits: int,
     totals: Totals,
     min_docs: int,
-    scratch: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    right_gains: NDArray[np.float64],
+    left_gains: NDArray[np.float64],
 ) -> int:
     """Write the gains of a column with missing values to either side; return how many cuts it has.
 
-    Row 3 of the scratch gets the gains with missing values to the right, row 4 those with missing
-    values to the left. Without missing values both are the same, and only row 3 is written. With
+    Without missing values the gains are the same, and only those to the right are written. With
     them there are as many cuts as bins: the last sends all values left and the missing ones right.
     """
     n = len(histogram) - 1
-    sums = scratch[:3]
     has_missing = (histogram[n] & ((np.int64(1) << count_bits) - 1)) > 0
     n_cuts = n if has_missing else n - 1
     column_gains(
         histogram, hessians, uses_hessians, n_cuts, False, count_bits, totals, min_docs, sums,
-        scratch[3],
+        right_gains,
     )  # fmt: skip
     if has_missing:
         column_gains(
             histogram, hessians, uses_hessians, n - 1, True, count_bits, totals, min_docs, sums,
-            scratch[4],
+            left_gains,
         )  # fmt: skip
     return n_cuts
 
@@ -175,6 +175,7 @@ def best_leaf_split(
     split_bins, bin_offsets = data.split_bins, data.bin_offsets
     leaf_histogram = workspace.histograms[leaf[HISTOGRAM]]
     leaf_hessians = workspace.hessian_histograms[leaf[HISTOGRAM] if uses_hessians else 0]
+    sums, right_gains, left_gains = scratch[:3], scratch[3], scratch[4]
     best_gain = 0.0
     for column in range(first, last):
         n = split_bins[column]
@@ -184,14 +185,15 @@ def best_leaf_split(
         histogram = leaf_histogram[start : start + n + 1]
         hessians = leaf_hessians[start : start + n + 1] if uses_hessians else leaf_hessians
         n_cuts = gains_by_side(
-            histogram, hessians, uses_hessians, count_bits, totals, min_docs, scratch
-        )
-        cut, gain = argmax_gain(scratch[3], n_cuts)
+            histogram, hessians, uses_hessians, count_bits, totals, min_docs, sums, right_gains,
+            left_gains,
+        )  # fmt: skip
+        cut, gain = argmax_gain(right_gains, n_cuts)
         if gain * totals.hessian > best_gain:
             best_gain = gain * totals.hessian
             set_candidate(candidate, best_gain, column, cut, RIGHT if n_cuts == n else UNSEEN)
         if n_cuts == n:
-            cut, gain = argmax_gain(scratch[4], n - 1)
+            cut, gain = argmax_gain(left_gains, n - 1)
             if gain * totals.hessian > best_gain:
                 best_gain = gain * totals.hessian
                 set_candidate(candidate, best_gain, column, cut, LEFT)
@@ -228,6 +230,7 @@ def best_level_split(
     count_mask = (np.int64(1) << count_bits) - 1
     split_bins, bin_offsets = data.split_bins, data.bin_offsets
     histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
+    sums, right_gains, left_gains = scratch[:3], scratch[3], scratch[4]
     to_right, to_left = scratch[5], scratch[6]
     for column in range(first, last):
         n = split_bins[column]
@@ -252,12 +255,14 @@ def best_level_split(
             if uses_hessians:
                 hessians = hessian_histograms[row, start : missing_bin + 1]
             n_cuts = gains_by_side(
-                histogram, hessians, uses_hessians, count_bits, totals, min_docs, scratch
-            )
-            add_gains(scratch[3], n_cuts, totals.hessian, to_right)
+                histogram, hessians, uses_hessians, count_bits, totals, min_docs, sums,
+                right_gains, left_gains,
+            )  # fmt: skip
+            add_gains(right_gains, n_cuts, totals.hessian, to_right)
             # A leaf without missing values gains the same on either side, but counts on both.
             if has_missing:
-                add_gains(scratch[4 if n_cuts == n else 3], n - 1, totals.hessian, to_left)
+                gains = left_gains if n_cuts == n else right_gains
+                add_gains(gains, n - 1, totals.hessian, to_left)
         cut, gain = argmax_gain(to_right, n)
         if gain > candidate[GAIN]:
             set_candidate(candidate, gain, column, cut, RIGHT if has_missing else UNSEEN)

@@ -1,0 +1,63 @@
+"""Gains of all cuts of a column, against exact fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from rankinite.trees.kernels.split import MAX_CUTS, SCRATCH_ROWS, gains_by_side, leaf_totals
+
+pytestmark = pytest.mark.kernel
+
+COUNT_BITS = 10
+
+
+def naive_gain(left: tuple[int, ...], total: tuple[int, ...], min_docs: int) -> float:
+    """Return the gain over H of a split, from documents, gradients and hessians; -1 if too small.
+
+    (G_l^2 / H_l + G_r^2 / H_r - G^2 / H) / H.
+    """
+    docs, gradient, hessian = (Fraction(number) for number in left)
+    all_docs, all_gradient, all_hessian = (Fraction(number) for number in total)
+    if docs < min_docs or all_docs - docs < min_docs or hessian in (0, all_hessian):
+        return -1.0
+    gain = (
+        gradient**2 / hessian
+        + (all_gradient - gradient) ** 2 / (all_hessian - hessian)
+        - all_gradient**2 / all_hessian
+    )
+    return float(gain / all_hessian)
+
+
+@pytest.mark.parametrize("uses_hessians", [False, True])
+@pytest.mark.parametrize("has_missing", [False, True])
+@pytest.mark.parametrize("n_bins", [1, 2, 9, 255])
+def test_gains_are_those_of_exact_fractions(uses_hessians, has_missing, n_bins):
+    rng = np.random.default_rng(n_bins)
+    docs = rng.integers(0, 4, n_bins + 1)
+    docs[n_bins] = 3 if has_missing else 0
+    gradients = rng.integers(-(2**30), 2**30, n_bins + 1) * (docs > 0)
+    hessians = rng.integers(1, 2**30, n_bins + 1) * (docs > 0) if uses_hessians else docs
+    packed = (gradients << COUNT_BITS) + docs
+    total = (int(docs.sum()), int(gradients.sum()), int(hessians.sum()))
+    totals = leaf_totals(int(packed.sum()), total[2], uses_hessians, COUNT_BITS)
+    assert tuple(totals) == total
+
+    scratch = np.full((SCRATCH_ROWS, MAX_CUTS), np.nan)
+    n_cuts = gains_by_side(
+        packed, hessians, uses_hessians, COUNT_BITS, totals, 2, scratch[:3], scratch[3], scratch[4]
+    )
+    assert n_cuts == (n_bins if has_missing else n_bins - 1)
+    sides = [(scratch[3], n_cuts, 0), (scratch[4], n_bins - 1 if has_missing else 0, 1)]
+    for gains, n, missing_left in sides:
+        expected = []
+        for cut in range(n):
+            left = [
+                int(numbers[: cut + 1].sum() + missing_left * numbers[n_bins])
+                for numbers in (docs, gradients, hessians)
+            ]
+            expected.append(naive_gain(tuple(left), total, min_docs=2))
+        np.testing.assert_allclose(gains[:n], expected, rtol=1e-9, atol=1e-9)
+        assert np.isnan(gains[n:]).all()
