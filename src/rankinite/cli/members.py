@@ -1,4 +1,4 @@
-"""Rankers that a command is given as files: models, or their scores of one data set."""
+"""Members of an ensemble as files: models, or scores of one data set."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rankinite.core.errors import FileFormatError, UsageError
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """Return the stems of different files, with as many folders as make them differ.
+    """Return the stems of files, with as many folders as make them distinct.
 
-    Whole names take the place of stems where only the ends of names differ. Bytes that are no
-    text are shown escaped.
+    If only the suffixes differ, names are used instead of stems. Bytes that are not UTF-8 are
+    escaped.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def short_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _without_ending(path: Path) -> Path:
-    """Return a path without the end of its name; the current folder and the root have no name."""
+    """Return a path without its suffix; the current folder and the root have no name."""
     name = path.name.removesuffix(".gz") or path.name
     return path.with_name(Path(name).stem) if name else path
 
@@ -51,22 +51,22 @@ if TYPE_CHECKING:
     from rankinite.ensembles.ensemble import Ensemble
     from rankinite.rankers.learner import Learner
 
-MODEL_ENDING = ".rk"
-MODEL_BEGIN = b"PK\x03\x04"
+MODEL_SUFFIX = ".rk"
+ZIP_MAGIC = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
 class Member:
-    """A ranker that was given as a file.
+    """A ranker in a file.
 
     Attributes
     ----------
     name
-        What it is called: the file without its ending.
+        Name of the file without its suffix.
     path
         The file.
     ranker
-        What is in it; None if it holds scores.
+        The ranker; None if the file contains scores.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Member:
     ranker: Learner | Ensemble | None
 
     def scores(self, data: RankingData, source: Path, missing: str) -> NDArray[np.float64]:
-        """Return its scores of a data set, which was loaded from a file."""
+        """Return the scores for a data set, which was loaded from ``source``."""
         if self.ranker is not None:
             refuse_narrow_text(source, data, self.ranker.feature_names_)
             return self.ranker.predict(data)
@@ -84,7 +84,7 @@ class Member:
 
 
 def load_members(command: str, files: Sequence[Path]) -> list[Member]:
-    """Load models, and see that files of scores are there; each file is a member once."""
+    """Load models, and check that files of scores exist; no file may occur twice."""
     for k, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:k]]:
             raise UsageError(f"{command}: {path} was given twice; give each member once")
@@ -99,7 +99,7 @@ def _is_model(path: Path) -> bool:
         raise FileFormatError(path, "there is no such file")
     if path.is_dir():
         raise FileFormatError(path, "this is a directory; expected a model file or scores")
-    if path.suffix == MODEL_ENDING or not path.is_file():  # what is read of a pipe is gone
-        return path.suffix == MODEL_ENDING
+    if path.suffix == MODEL_SUFFIX or not path.is_file():  # a pipe can be read once only
+        return path.suffix == MODEL_SUFFIX
     with path.open("rb") as file:
-        return file.read(len(MODEL_BEGIN)) == MODEL_BEGIN
+        return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
