@@ -314,13 +314,13 @@ class TestCombinations:
     def test_stacked_learns_as_from_a_named_source(self):
         unnamed, named = learnable()
         scores = {"a": unnamed.X[:, 0], "b": unnamed.X[:, 1]}
-        scores, named_scores = (
+        unnamed_scores, named_scores = (
             rk.Stacked(ranker=rk.LambdaRank(measure, hidden=0, n_epochs=2, random_state=0))
             .fit(data, member_scores=scores)
             .predict(None, member_scores=scores)
             for data, measure in ((unnamed, "NDCG"), (named, "NDCG[judged]"))
         )
-        np.testing.assert_array_equal(scores, named_scores)
+        np.testing.assert_array_equal(unnamed_scores, named_scores)
 
 
 @pytest.mark.parametrize(

@@ -169,13 +169,13 @@ def test_missing_documents_can_be_last(scores, kept):
     lines = FILE.read_text("utf-8").splitlines(keepends=True)
     some = [line for line in lines if place[line.split()[0], line.split()[2]] in kept | {0}]
     FILE.write_text("".join(some), "utf-8")
-    scores = load_scores(FILE, NAMED, missing="last")
-    assert np.isfinite(scores).all()
+    loaded = load_scores(FILE, NAMED, missing="last")
+    assert np.isfinite(loaded).all()
     for docs in ({0, 1, 2}, {3, 4}):
         there, gone = docs & (kept | {0}), docs - kept - {0}
-        assert all(scores[doc] == scores[doc] for doc in there)
-        assert len({scores[doc] for doc in gone}) <= 1
-        assert all(scores[low] < scores[high] for low in gone for high in there)
+        assert all(loaded[doc] == scores[doc] for doc in there)
+        assert len({loaded[doc] for doc in gone}) <= 1
+        assert all(loaded[low] < loaded[high] for low in gone for high in there)
 
 
 @pytest.mark.parametrize(

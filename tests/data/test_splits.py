@@ -72,10 +72,10 @@ def test_a_split_is_a_permutation_cut_in_pieces(qids):
     data = RankingData(np.zeros((7, 1)), np.zeros(7), qids)
     order = generator(4, "split").permutation(7)
     # 7 queries by 0.5, 0.3, 0.2: the cuts are at 3.5 (half to even: 4) and 5.6.
-    pieces = [order[:4], order[4:6], order[6:]]
-    pieces = data.split([0.5, 0.3, 0.2], seed=4)
-    for part, piece in zip(pieces, pieces, strict=True):
-        assert part.equals(data[piece])
+    expected = [order[:4], order[4:6], order[6:]]
+    parts = data.split([0.5, 0.3, 0.2], seed=4)
+    for part, queries in zip(parts, expected, strict=True):
+        assert part.equals(data[queries])
     for k, (train, valid) in enumerate(data.folds(3, seed=4)):
         parts = data.split(3, seed=4)
         assert valid.equals(parts[k])

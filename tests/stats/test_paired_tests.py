@@ -240,8 +240,8 @@ def test_ties_of_tenths_are_ties_beside_large_numbers(test, values):
 
 
 def test_differences_that_are_alike_but_for_rounding_are_one_difference():
-    values = np.array([0.1, 0.2, 0.7, 1000.3])
-    values = np.stack([values, values + 0.1])
+    first = np.array([0.1, 0.2, 0.7, 1000.3])
+    values = np.stack([first, first + 0.1])
     assert len(set((values[1] - values[0]).tolist())) > 1
     assert t_test(values)[0, 1] == SMALLEST_P
     # A tie is no such difference. Differences 0, 1, 1, 1: mean 3/4, variance 1/4, so t is
