@@ -22,11 +22,11 @@ def data():
 @pytest.mark.parametrize("target", ["more.parquet", "more.txt", "more.txt.gz"])
 def test_the_library_s_samples_are_written(call, data, target):
     options = ["--fraction", 0.5, "--times", 4, "--seed", 2, "--out", target]
-    found = json.loads(call("data", "augment", "train.txt", *options, "--json"))
+    printed = json.loads(call("data", "augment", "train.txt", *options, "--json"))
     expected = rk.augment(data, 0.5, 4, seed=2)
     assert rk.load(target).equals(expected)
     n_samples = expected.n_queries - 10
-    assert found == {
+    assert printed == {
         "wrote": target,
         "queries": 10 + n_samples,
         "documents": 60 + 3 * n_samples,
@@ -128,6 +128,6 @@ def test_parts_of_equal_kind_keep_their_samples(call, data):
 def test_originals_can_be_had_again(call, data):
     rk.save(rk.augment(data, 0.5, 4), "more.parquet")
     call("data", "convert", "more.parquet", "originals.parquet", "--originals")
-    found = rk.load("originals.parquet")
-    assert found.qids.tolist() == [str(qid) for qid in data.qids]
-    assert np.array_equal(found.X, data.X)
+    originals = rk.load("originals.parquet")
+    assert originals.qids.tolist() == [str(qid) for qid in data.qids]
+    assert np.array_equal(originals.X, data.X)

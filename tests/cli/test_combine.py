@@ -38,11 +38,11 @@ def scores_of(data):
 @pytest.fixture
 def data():
     """Two queries; of each the second document is relevant. a is always right, b once."""
-    found = rk.RankingData(X=[[0.0], [1.0]] * 2, y=[0, 1] * 2, qid=[1, 1, 2, 2])
-    rk.save(found, "data.parquet")
-    rk.save_scores(A, found, "a.scores")
-    rk.save_scores(B, found, "b.scores")
-    return found
+    data_set = rk.RankingData(X=[[0.0], [1.0]] * 2, y=[0, 1] * 2, qid=[1, 1, 2, 2])
+    rk.save(data_set, "data.parquet")
+    rk.save_scores(A, data_set, "a.scores")
+    rk.save_scores(B, data_set, "b.scores")
+    return data_set
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_files_hold_all_of_it(call, data):
         "members": ["a", "b"], "values": {"MRR": 0.875, "P@1": 0.75}, "weights": [1, 1],
     }  # fmt: skip
     assert kept["search"]["best"] == ["a"]
-    assert [one["members"] for one in kept["search"]["subsets"]] == [["a"], ["a", "b"], ["b"]]
+    assert [subset["members"] for subset in kept["search"]["subsets"]] == [["a"], ["a", "b"], ["b"]]
 
 
 def test_a_subset_is_chosen_where_it_is_better_on_both_halves(call):
@@ -130,29 +130,29 @@ def test_a_subset_is_chosen_where_it_is_better_on_both_halves(call):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_models_become_one_that_predict_uses(call, models, method):
-    found = json.loads(
+    printed = json.loads(
         call("combine", *MODELS, "--method", method, "--test", "test.parquet", "--json")
     )
-    assert "combined/ensemble.rk" in found["wrote"]
+    assert "combined/ensemble.rk" in printed["wrote"]
     for part in ("valid", "test"):
         call("predict", "combined/ensemble.rk", f"{part}.parquet", "--out", f"{part}.txt")
     written = [Path(f"combined/{name}").read_bytes() for name in ("scores.txt", "test-scores.txt")]
     assert [Path("valid.txt").read_bytes(), Path("test.txt").read_bytes()] == written
     scores = rk.load_scores("combined/test-scores.txt", TEST)
-    assert found["test"]["chosen"] == rk.evaluate(scores, TEST).mean
+    assert printed["test"]["chosen"] == rk.evaluate(scores, TEST).mean
     first = rk.evaluate(scores_of(TEST)["1"], TEST).mean
-    assert found["test"]["members"]["1"] == first
-    assert (found["search"] is None) == (method != "average")
+    assert printed["test"]["members"]["1"] == first
+    assert (printed["search"] is None) == (method != "average")
 
 
 def test_models_and_their_scores_are_the_same(call, models):
     for name, scores in scores_of(VALID).items():
         rk.save_scores(scores, VALID, f"{name}.scores")
-    found = json.loads(call("combine", *MODELS, "--json"))
+    printed = json.loads(call("combine", *MODELS, "--json"))
     again = json.loads(
         call("combine", *(f"{k}.scores" for k in (1, 2, 3)), *MODELS[3:], "--out", "o", "--json")
     )
-    assert again["search"] == found["search"]
+    assert again["search"] == printed["search"]
     assert Path("combined/scores.txt").read_bytes() == Path("o/scores.txt").read_bytes()
     assert not Path("o/ensemble.rk").exists()
 
@@ -179,13 +179,13 @@ def test_a_test_set_without_labels(call, models):
 
 
 def test_greedy_search_of_many(call, data):
-    found = json.loads(call("combine", *PAIR, "--subsets", "greedy", "--json"))
-    assert found["search"]["method"] == "forward and backward"
+    printed = json.loads(call("combine", *PAIR, "--subsets", "greedy", "--json"))
+    assert printed["search"]["method"] == "forward and backward"
     for k in range(13):
         rk.save_scores(np.array(A) + k * np.array(B), data, f"m{k}.scores")
     many = [f"m{k}.scores" for k in range(13)]
-    found = json.loads(call("combine", *many, *PAIR[2:], "--json"))
-    assert found["search"]["method"] == "forward and backward"
+    printed = json.loads(call("combine", *many, *PAIR[2:], "--json"))
+    assert printed["search"]["method"] == "forward and backward"
 
 
 @pytest.mark.parametrize(

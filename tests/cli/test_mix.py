@@ -20,11 +20,11 @@ PAIR = ["a.scores", "b.scores", "--data", "data.parquet", "--measure", "MRR"]
 
 @pytest.fixture(autouse=True)
 def data():
-    found = rk.RankingData(X=[[0.0], [1.0]] * 2, y=[0, 1] * 2, qid=[1, 1, 2, 2])
-    rk.save(found, "data.parquet")
-    rk.save_scores(A, found, "a.scores")
-    rk.save_scores(B, found, "b.scores")
-    return found
+    data_set = rk.RankingData(X=[[0.0], [1.0]] * 2, y=[0, 1] * 2, qid=[1, 1, 2, 2])
+    rk.save(data_set, "data.parquet")
+    rk.save_scores(A, data_set, "a.scores")
+    rk.save_scores(B, data_set, "b.scores")
+    return data_set
 
 
 def test_a_table_in_a_pipe(call):
@@ -43,15 +43,15 @@ def test_a_table_in_a_pipe(call):
 
 def test_the_additive_form(call):
     """Added, scores are alpha and 1, then 2 and alpha: best between 1 and 2."""
-    found = json.loads(
+    printed = json.loads(
         call("mix", *PAIR, "--form", "additive", "--bounds", "0.5", "3", "--json")
     )  # fmt: skip
-    assert found["interval"] == pytest.approx([1, 2])
-    assert found["alpha"] == pytest.approx(1.5)
-    assert (found["value"], found["at_ends"], found["bounds"]) == (1, [0.75, 0.75], [0.5, 3])
-    assert (found["gain"], found["better_end"]) == (0.25, 0)
-    assert found["p_value"] == pytest.approx(0.5)
-    assert (found["a"], found["b"], found["peak"], found["wrote"]) == ("a", "b", None, [])
+    assert printed["interval"] == pytest.approx([1, 2])
+    assert printed["alpha"] == pytest.approx(1.5)
+    assert (printed["value"], printed["at_ends"], printed["bounds"]) == (1, [0.75, 0.75], [0.5, 3])
+    assert (printed["gain"], printed["better_end"]) == (0.25, 0)
+    assert printed["p_value"] == pytest.approx(0.5)
+    assert (printed["a"], printed["b"], printed["peak"], printed["wrote"]) == ("a", "b", None, [])
     out = call("mix", *PAIR, "--form", "additive", "--bounds", "0.5", "3")
     assert "a + 0.5 b    0.5  0.7500\n" in out
     assert "\na " in call("mix", *PAIR, "--form", "additive")
@@ -82,10 +82,10 @@ def test_a_single_point_is_told(call):
 def test_a_model_and_scores(call, data):
     rk.LambdaRank("NDCG", hidden=0, n_epochs=1).fit(data).save("net.rk")
     call("predict", "net.rk", "data.parquet", "--out", "net.scores")
-    found = [
+    printed = [
         json.loads(call("mix", name, *PAIR[1:], "--json")) for name in ("net.rk", "net.scores")
     ]
-    assert found[0] == found[1]
+    assert printed[0] == printed[1]
 
 
 @pytest.mark.parametrize(

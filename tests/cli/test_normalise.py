@@ -33,11 +33,11 @@ def test_all_sets_at_once(call, sets):
         ["n/train.txt", "4", "20"],
         ["n/test.parquet", "4", "20"],
     ]
-    found = [rk.load("n/train.txt"), rk.load("n/test.parquet")]
-    for one, expected in zip(found, rk.RankNormaliser().fit_transform(sets), strict=True):
-        assert one.equals(expected)
+    written = [rk.load("n/train.txt"), rk.load("n/test.parquet")]
+    for data, expected in zip(written, rk.RankNormaliser().fit_transform(sets), strict=True):
+        assert data.equals(expected)
     # No value stands twice: the shares are all of 0/39, 1/39, ..., 39/39.
-    both = np.concatenate([one.X for one in found])
+    both = np.concatenate([data.X for data in written])
     np.testing.assert_array_equal(np.sort(both[:, 1]), np.float32(np.arange(40) / 39))
 
 
@@ -46,7 +46,7 @@ def test_cut_points_are_saved_and_applied(call, sets):
     assert printed.endswith("\nwrote n/cuts.rk\n")
     options = ["--out", "again", "--apply", "n/cuts.rk", "--json"]
     wrote = json.loads(run(call, "train.txt", "test.parquet", *options))
-    assert [one["wrote"] for one in wrote] == ["again/train.txt", "again/test.parquet"]
+    assert [row["wrote"] for row in wrote] == ["again/train.txt", "again/test.parquet"]
     assert wrote[1] == {"wrote": "again/test.parquet", "queries": 4, "documents": 20}
     assert Path("again/train.txt").read_bytes() == Path("n/train.txt").read_bytes()
     expected = rk.RankNormaliser().fit(sets[0]).transform(sets[1])
@@ -120,7 +120,7 @@ def test_samples_come_afterwards(call, sets):
 
 def test_json_names_the_cut_points(call, sets):
     wrote = json.loads(run(call, "train.txt", "--out", "n", "--cut-points", "c.rk", "--json"))
-    assert [one["wrote"] for one in wrote] == ["n/train.txt", "c.rk"]
+    assert [row["wrote"] for row in wrote] == ["n/train.txt", "c.rk"]
 
 
 def test_cut_points_need_a_place_of_their_own(call, sets):

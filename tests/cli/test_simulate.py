@@ -21,11 +21,11 @@ def test_polynomials(call):
 
 def test_both_sets_of_the_challenge(call):
     wrote = json.loads(simulate(call, "challenge", "--size", 0.002, "--out", "s", "--json"))
-    assert [Path(one["wrote"]).name for one in wrote] == [
+    assert [Path(row["wrote"]).name for row in wrote] == [
         f"set{market}.{part}.parquet" for market in (1, 2) for part in ("train", "valid", "test")
     ]
     # 0.002 of 19,944, 2,994, 6,983, 1,266, 1,266 and 3,798.
-    assert [one["queries"] for one in wrote] == [40, 6, 14, 3, 3, 8]
+    assert [row["queries"] for row in wrote] == [40, 6, 14, 3, 3, 8]
     assert rk.load("s/set2.test.parquet").equals(rk.challenge(8, part="test", market=2))
 
 
@@ -50,8 +50,8 @@ def test_clicks_of_several_sets(call, suffix):
     options = ["--out", "c", "--users", 40, "--seed", 3]
     simulate(call, "clicks", "train.parquet", "test.parquet", *options, *ending)
     for part, data in sets.items():
-        found = rk.load(f"c/{part}.{suffix or 'parquet'}")
-        assert found.equals(rk.clicks(data, users=40, seed=3))
+        clicked = rk.load(f"c/{part}.{suffix or 'parquet'}")
+        assert clicked.equals(rk.clicks(data, users=40, seed=3))
 
 
 def test_the_engine_may_rank_by_a_feature(call):

@@ -75,9 +75,9 @@ def test_what_is_written_is_read():
     assert back.manifest == MANIFEST
     assert back.arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
-        found = back.arrays[name]
-        assert (found.dtype, found.shape) == (array.dtype, array.shape)
-        assert found.tobytes() == array.tobytes()
+        read = back.arrays[name]
+        assert (read.dtype, read.shape) == (array.dtype, array.shape)
+        assert read.tobytes() == array.tobytes()
 
 
 def test_equal_content_gives_equal_bytes():

@@ -32,8 +32,8 @@ KINDS = [type(example) for example in EXAMPLES]
 
 
 def test_examples_are_all_errors():
-    found = {kind for kind in vars(errors).values() if isinstance(kind, type)} - {Path}
-    assert found == set(KINDS)
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)} - {Path}
+    assert kinds == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,7 +20,7 @@ from rankinite.data.augment import augment
 
 def make(grades, qids=None, **more) -> rk.RankingData:
     """Return a data set of one list of labels a query; the feature counts the documents."""
-    sizes = [len(own) for own in grades]
+    sizes = [len(query_grades) for query_grades in grades]
     y = list(itertools.chain(*grades))
     names = list(range(1, len(grades) + 1)) if qids is None else qids
     X = np.arange(float(len(y)))[:, None]
@@ -33,10 +33,10 @@ def rounded(fraction: float, n: int) -> int:
 
 def naive(data: rk.RankingData, fraction: float, times: int, seed: int) -> dict[str, list[int]]:
     """Return the documents of every query and sample by id, drawn one by one."""
-    found = {}
+    samples = {}
     for q, qid in enumerate(data.qids.tolist()):
         docs = list(range(data.offsets[q], data.offsets[q + 1]))
-        found[str(qid)] = docs
+        samples[str(qid)] = docs
         size = rounded(fraction, len(docs))
         rng = generator(seed, "augment", str(fraction), str(qid))
         for k in range(1, times + 1):
@@ -44,8 +44,8 @@ def naive(data: rk.RankingData, fraction: float, times: int, seed: int) -> dict[
             smallest = sorted(zip(draws, docs, strict=True))[:size]
             sample = sorted(doc for _, doc in smallest)
             if len({data.y[doc] for doc in sample}) > 1:
-                found[f"{qid}~{k}"] = sample
-    return found
+                samples[f"{qid}~{k}"] = sample
+    return samples
 
 
 def docs_of(data: rk.RankingData) -> dict[str, list[int]]:
@@ -59,7 +59,7 @@ fractions = st.floats(0.01, 0.99).map(lambda share: round(share, 2))
 
 @settings(deadline=None)
 @given(queries, fractions, st.integers(1, 6), st.integers(0, 9), st.booleans())
-def test_the_naive_twin_draws_the_same(labels, fraction, times, seed, as_texts):
+def test_the_naive_reference_draws_the_same(labels, fraction, times, seed, as_texts):
     data = make(labels, [f"q {k}" for k in range(len(labels))] if as_texts else None)
     more = augment(data, fraction, times, seed=seed)
     expected = naive(data, fraction, times, seed)
@@ -93,9 +93,9 @@ def test_samples_are_parts_of_their_query(labels, fraction, seed):
     data = make(labels)
     whole = docs_of(data)
     for qid, docs in docs_of(augment(data, fraction, 4, seed=seed)).items():
-        own = whole[qid.partition("~")[0]]
-        assert docs == own or "~" in qid
-        assert set(docs) <= set(own)
+        origin = whole[qid.partition("~")[0]]
+        assert docs == origin or "~" in qid
+        assert set(docs) <= set(origin)
         assert docs == sorted(set(docs))  # each once, in the order of the query
 
 
@@ -159,8 +159,8 @@ def test_the_same_whatever_other_queries_there_are():
 
 def test_the_same_for_numbers_and_texts():
     labels = [[0, 1, 2, 3]] * 5
-    one, other = make(labels), make(labels, [str(k) for k in range(1, 6)])
-    assert augment(one, 0.5, 3).equals(augment(other, 0.5, 3))
+    numbered, named = make(labels), make(labels, [str(k) for k in range(1, 6)])
+    assert augment(numbered, 0.5, 3).equals(augment(named, 0.5, 3))
 
 
 def test_more_samples_keep_the_first():
@@ -173,7 +173,7 @@ def test_seeds_and_fractions_draw_anew():
     data = make([range(20)] * 5)
     drawn = {s: docs_of(augment(data, 0.5, 4, seed=s)) for s in range(5)}
     assert docs_of(augment(data, 0.5, 4)) == drawn[0]
-    assert len({str(found) for found in drawn.values()}) == 5
+    assert len({str(draws) for draws in drawn.values()}) == 5
     assert not any(
         set(docs) <= set(docs_of(augment(data, 0.7, 4))[qid])
         for qid, docs in drawn[0].items()

@@ -9,7 +9,7 @@ from rankinite.data.memmap import fingerprint, names_file, open_shared, save_sha
 
 
 def some_data(**changes):
-    given = {
+    fields = {
         "X": [[0.5, np.nan], [0.1, 1.0], [0.9, 2.0]],
         "y": [0, 1, 2],
         "qid": ["a", "a", "ß"],
@@ -18,25 +18,25 @@ def some_data(**changes):
         "feature_names": ["bm25", "größe"],
         "top_grade": 4,
     }
-    return rk.RankingData(**{**given, **changes})
+    return rk.RankingData(**{**fields, **changes})
 
 
 @pytest.mark.parametrize("changes", [{}, {"query_weight": None}, {"qid": [1, 1, 2]}])
 def test_what_was_saved_comes_back(tmp_path, changes):
     data = some_data(**changes)
     save_shared(data, tmp_path / "shared")
-    found = open_shared(tmp_path / "shared")
-    assert found.equals(data)
-    assert fingerprint(found) == fingerprint(data)
-    assert not found.matrix.flags.writeable
+    opened = open_shared(tmp_path / "shared")
+    assert opened.equals(data)
+    assert fingerprint(opened) == fingerprint(data)
+    assert not opened.matrix.flags.writeable
 
 
 def test_parts_of_a_set_are_saved_as_they_are(tmp_path):
     data = some_data()[[1]]
     save_shared(data, tmp_path / "shared")
-    found = open_shared(tmp_path / "shared")
-    assert found.rows is None
-    assert found.equals(data)
+    opened = open_shared(tmp_path / "shared")
+    assert opened.rows is None
+    assert opened.equals(data)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_more_features_come_from_another_file(tmp_path):
     wide = tmp_path / "wide.npy"
     np.save(wide, np.hstack([data.X, [[7.0], [8.0], [9.0]]]).astype(np.float32))
     names_file(wide).write_text(json.dumps(["more"]))
-    found = open_shared(tmp_path / "shared", wide)
-    assert found.feature_names == ("bm25", "größe", "more")
-    assert found.X[:, 2].tolist() == [7.0, 8.0, 9.0]
-    assert found.y.tolist() == [0, 1, 2]
+    opened = open_shared(tmp_path / "shared", wide)
+    assert opened.feature_names == ("bm25", "größe", "more")
+    assert opened.X[:, 2].tolist() == [7.0, 8.0, 9.0]
+    assert opened.y.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "manifest", "format"])

@@ -43,27 +43,27 @@ columns = st.lists(few | numbers, min_size=1, max_size=30)
 def test_the_formula_over_all_sets(parts):
     sets = [make(values) for values in parts]
     everything = [value for values in parts for value in values]
-    for values, found in zip(parts, RankNormaliser().fit_transform(sets), strict=True):
+    for values, normalised in zip(parts, RankNormaliser().fit_transform(sets), strict=True):
         expected = [formula(x, np.float32(everything)) for x in np.float32(values)]
-        np.testing.assert_array_equal(found.X[:, 0], np.float32(expected))
+        np.testing.assert_array_equal(normalised.X[:, 0], np.float32(expected))
 
 
 @settings(deadline=None)
 @given(columns, columns)
 def test_new_values_count_the_fitted_ones_below(fitted, new):
-    found = RankNormaliser().fit(make(fitted)).transform(make(new)).X[:, 0]
+    ranks = RankNormaliser().fit(make(fitted)).transform(make(new)).X[:, 0]
     expected = [formula(x, np.float32(fitted)) for x in np.float32(new)]
-    np.testing.assert_array_equal(found, np.float32(expected))
+    np.testing.assert_array_equal(ranks, np.float32(expected))
 
 
 def test_values_by_hand():
     data = make([10, 20, 20, 40, NAN], [7, 7, 7, 7, 7], [NAN, 3, NAN, NAN, NAN], [NAN] * 5)
-    (found,) = RankNormaliser().fit_transform(data)
+    (normalised,) = RankNormaliser().fit_transform(data)
     # Four values are known, 0, 1, 1 and 3 of them are below; a constant and a lone value are 0.
     expected = [[0, 1 / 3, 1 / 3, 1, NAN], [0] * 5, [NAN, 0, NAN, NAN, NAN], [NAN] * 5]
-    np.testing.assert_array_equal(found.X.T, np.float32(expected))
+    np.testing.assert_array_equal(normalised.X.T, np.float32(expected))
     other = make([9, 10, 15, 39, 41], [6, 7, 8, 9, 10], [2, 3, 4, 5, NAN], [1, 2, 3, 4, NAN])
-    found = RankNormaliser().fit(data).transform(other)
+    normalised = RankNormaliser().fit(data).transform(other)
     # Above all is 4/3, 5/4 and 1/0, of which 1 is left; where nothing was known all are 0.
     expected = [
         [0, 0, 1 / 3, 1, 1],
@@ -71,16 +71,16 @@ def test_values_by_hand():
         [0, 0, 1, 1, NAN],
         [0, 0, 0, 0, NAN],
     ]
-    np.testing.assert_array_equal(found.X.T, np.float32(expected))
+    np.testing.assert_array_equal(normalised.X.T, np.float32(expected))
 
 
 def test_interpolation_by_hand():
     normaliser = RankNormaliser(most_cut_points=3).fit(make(range(11)))
     assert normaliser.cut_points_[0].values.tolist() == [0, 5, 10]
-    found = normaliser.transform(make([0, 2.5, 5, 5.000001, 9, 10, -1, 11])).X[:, 0]
+    ranks = normaliser.transform(make([0, 2.5, 5, 5.000001, 9, 10, -1, 11])).X[:, 0]
     # Above 0 there is 1 below, and 5 below 5: half way are 3. Above 5 are 6, and 10 below 10.
     expected = [0, 0.3, 0.5, 0.6, 0.6 + 0.4 * 0.8, 1, 0, 1]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(ranks, expected, rtol=1e-6)
 
 
 @settings(deadline=None, max_examples=300)
@@ -95,11 +95,11 @@ def test_few_cut_points_are_nearly_right(values, most, new):
     assert len(kept.values) <= most
     assert kept.is_sound()
     seen = np.float32(values)
-    found = normaliser.transform(make(values)).X[:, 0]
+    ranks = normaliser.transform(make(values)).X[:, 0]
     exact = np.array([formula(x, seen) for x in seen])
-    assert np.array_equal(np.isnan(found), np.isnan(seen))
+    assert np.array_equal(np.isnan(ranks), np.isnan(seen))
     known = ~np.isnan(seen)
-    assert (np.abs(found - exact)[known] <= 1 / (most - 1) + 1e-6).all()
+    assert (np.abs(ranks - exact)[known] <= 1 / (most - 1) + 1e-6).all()
     # Values anywhere keep their order, and stay within 0 and 1.
     ordered = np.sort(np.float32([*values, *new]))
     ranks = normaliser.transform(make(ordered)).X[:, 0]
@@ -112,18 +112,18 @@ def test_few_cut_points_are_nearly_right(values, most, new):
 def test_few_values_are_kept_exactly():
     data = make(np.arange(50) % 7, np.arange(50))
     normaliser = RankNormaliser(most_cut_points=7).fit(data)
-    assert [len(own.values) for own in normaliser.cut_points_] == [7, 7]
+    assert [len(cut_points.values) for cut_points in normaliser.cut_points_] == [7, 7]
     exact = RankNormaliser().fit(data).transform(data)
-    found = normaliser.transform(data)
-    np.testing.assert_array_equal(found.X[:, 0], exact.X[:, 0])
+    normalised = normaliser.transform(data)
+    np.testing.assert_array_equal(normalised.X[:, 0], exact.X[:, 0])
 
 
 def test_a_heavy_tie_does_not_blur_what_lies_above():
     """Nine tenths are 0, as in features that most documents lack."""
     values = np.concatenate([np.zeros(900), np.arange(1, 101)])
-    found = RankNormaliser(most_cut_points=11).fit(make(values)).transform(make(values)).X[:, 0]
-    assert (found[:900] == 0).all()
-    assert (found[900:] >= np.float32(900 / 999)).all()
+    ranks = RankNormaliser(most_cut_points=11).fit(make(values)).transform(make(values)).X[:, 0]
+    assert (ranks[:900] == 0).all()
+    assert (ranks[900:] >= np.float32(900 / 999)).all()
 
 
 def wide(n_docs=60, n_features=37, seed=0) -> rk.RankingData:
@@ -145,14 +145,14 @@ def wide(n_docs=60, n_features=37, seed=0) -> rk.RankingData:
 
 def test_many_features_and_all_else_stays():
     data = wide()
-    (found,) = RankNormaliser().fit_transform(data)
+    (normalised,) = RankNormaliser().fit_transform(data)
     for j in range(data.n_features):
         expected = [formula(x, data.X[:, j]) for x in data.X[:, j]]
-        np.testing.assert_array_equal(found.X[:, j], np.float32(expected))
-    assert found.replace(matrix=data.matrix).equals(data)
-    assert found.matrix.dtype == np.float32
-    assert not found.matrix.flags.writeable
-    assert not np.shares_memory(found.matrix, data.matrix)
+        np.testing.assert_array_equal(normalised.X[:, j], np.float32(expected))
+    assert normalised.replace(matrix=data.matrix).equals(data)
+    assert normalised.matrix.dtype == np.float32
+    assert not normalised.matrix.flags.writeable
+    assert not np.shares_memory(normalised.matrix, data.matrix)
 
 
 def test_sets_that_share_a_matrix():
@@ -184,14 +184,14 @@ def test_one_feature_is_not_written_into():
 def test_threads_do_not_matter():
     data = wide(n_docs=500, n_features=50)
     usual = numba.get_num_threads()
-    found = []
+    results = []
     for n in (1, usual):
         numba.set_num_threads(n)
         normaliser = RankNormaliser(most_cut_points=9).fit(data)
         normaliser.save(f"{n}.rk")
-        found.append((Path(f"{n}.rk").read_bytes(), normaliser.transform(data).X.tobytes()))
+        results.append((Path(f"{n}.rk").read_bytes(), normaliser.transform(data).X.tobytes()))
     numba.set_num_threads(usual)
-    assert found[0] == found[1]
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("most", [None, 5])
@@ -291,29 +291,36 @@ def test_unfitted():
 
 
 def test_other_features_are_refused():
-    one, two = make([1, 2]), make([1, 2], [3, 4])
+    narrow, wide_data = make([1, 2]), make([1, 2], [3, 4])
     named = make([1, 2], feature_names=["x"])
     with pytest.raises(rk.DataError, match=r"RankNormaliser: .* different features: 1 and 2 of"):
-        RankNormaliser().fit([one, two])
+        RankNormaliser().fit([narrow, wide_data])
     with pytest.raises(rk.DataError, match="'1' in one where the other has 'x'"):
-        RankNormaliser().fit(one).transform(named)
+        RankNormaliser().fit(narrow).transform(named)
     with pytest.raises(rk.DataError, match="2 and 1 of them; choose the same with select_feat"):
-        RankNormaliser().fit(two).transform(one)
+        RankNormaliser().fit(wide_data).transform(narrow)
 
 
 @pytest.mark.parametrize(
     ("sets", "sentence"),
     [
-        ([], "there is nothing to fit; give at least one set"),
+        ([], "there is nothing to fit; give at least one data set"),
         (np.ones((2, 2)), "ndarray is no data set; expected a RankingData"),
         (3, "int is no data set; expected a RankingData"),
         ([None], "NoneType is no data set; expected a RankingData"),
-        (rk.augment(wide()), "such as '1~1'.* normalise first, then augment"),
     ],
 )
 def test_what_cannot_be_fitted(sets, sentence):
     with pytest.raises(rk.UsageError, match=sentence):
         RankNormaliser().fit(sets)
+
+
+def test_samples_cannot_be_fitted():
+    sentence = (
+        "RankNormaliser: the data hold samples, such as '1~1' .*normalise first, then augment"
+    )
+    with pytest.raises(rk.DataError, match=sentence):
+        RankNormaliser().fit(rk.augment(wide()))
 
 
 @pytest.mark.parametrize("most", [0, 1, -3, 2.0, True, "10"])

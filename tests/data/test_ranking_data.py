@@ -49,13 +49,13 @@ def test_features_are_not_copied():
 
 def test_grouping_is_stable_and_in_order_of_first_appearance():
     qid = np.array(["b", "a", "b", "c", "a", "b"])
-    given = {
+    fields = {
         "labels": {"clicks": [10, 11, 12, 13, 14, np.nan]},
         "doc_ids": list("uvwxyz"),
         "comments": list("UVWXYZ"),
         "query_weight": [1, 2, 3],
     }
-    data = RankingData(np.arange(6.0)[:, None], np.arange(6), qid, group=True, **given)
+    data = RankingData(np.arange(6.0)[:, None], np.arange(6), qid, group=True, **fields)
     assert data.rows.tolist() == [0, 2, 5, 1, 4, 3]
     assert data.X.ravel().tolist() == data.y.tolist() == [0, 2, 5, 1, 4, 3]
     assert data.qid.tolist() == list("bbbaac")
@@ -400,9 +400,9 @@ def test_label_sources_are_added_and_replaced():
 
 
 def test_added_labels_are_neither_shared_nor_writeable():
-    given = np.ones(3)
-    data = simple(2).with_labels({"clicks": given})
-    given[0] = 9
+    labels = np.ones(3)
+    data = simple(2).with_labels({"clicks": labels})
+    labels[0] = 9
     assert data.labels["clicks"].tolist() == [1, 1, 1]
     assert not data.labels["clicks"].flags.writeable
 

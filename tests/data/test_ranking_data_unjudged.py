@@ -39,9 +39,9 @@ def learnable() -> tuple[RankingData, RankingData]:
     judged = np.where(rng.random(120) < 0.3, NAN, grades)
     judged[:10] = NAN
     qid, rates = np.repeat(np.arange(12), 10), rng.random(120)
-    own = RankingData(X, judged, qid, labels={"clicks": rates}, top_grade=4)
+    unnamed = RankingData(X, judged, qid, labels={"clicks": rates}, top_grade=4)
     named = RankingData(X, grades, qid, labels={"clicks": rates, "judged": judged}, top_grade=4)
-    return own, named
+    return unnamed, named
 
 
 class TestRankingData:
@@ -116,18 +116,18 @@ class TestRankingData:
 
 class TestDescriptions:
     def test_count_labelled_documents_only(self):
-        found = describe(unjudged())
-        assert found.n_unlabelled == 5
-        assert found.grades == {0: 1, 1: 2, 2: 1}
+        description = describe(unjudged())
+        assert description.n_unlabelled == 5
+        assert description.grades == {0: 1, 1: 2, 2: 1}
         # Query 2 has no label at all, query 3 the label 1 only.
-        assert (found.without_relevant, found.single_label) == (1, 2)
-        assert found.sources == {"clicks": 7}
-        assert found.as_json()["documents_without_label"] == 5
+        assert (description.without_relevant, description.single_label) == (1, 2)
+        assert description.sources == {"clicks": 7}
+        assert description.as_json()["documents_without_label"] == 5
 
     def test_zeros_and_missing_labels_are_nothing_relevant(self):
         data = RankingData([[1], [2], [3]], [0, NAN, 1], [1, 1, 2], labels={"c": [1, 1, 1]})
-        found = describe(data)
-        assert (found.without_relevant, found.single_label) == (1, 2)
+        description = describe(data)
+        assert (description.without_relevant, description.single_label) == (1, 2)
 
     def test_the_command_shows_them_if_there_are_any(self, call):
         rk.save(unjudged(), "some.parquet")
@@ -138,8 +138,8 @@ class TestDescriptions:
         assert ["1", "50.00%", "50.00%"] in lines
         assert ["2", "25.00%", "0.00%"] in lines
         assert "without a label" not in call("data", "describe", "all.parquet")
-        (found,) = json.loads(call("data", "describe", "all.parquet", "--json"))["sets"]
-        assert found["documents_without_label"] == 0
+        (description,) = json.loads(call("data", "describe", "all.parquet", "--json"))["sets"]
+        assert description["documents_without_label"] == 0
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, NAN]), min_size=4, max_size=9), st.integers(0, 99))
@@ -218,8 +218,8 @@ class TestFiles:
 
     def test_qrels_hold_judged_documents(self, tmp_path):
         rk.save_qrels(unjudged(), tmp_path / "qrels")
-        found = pd.read_csv(StringIO((tmp_path / "qrels").read_text()), sep=" ", header=None)
-        assert found.values.tolist() == [[1, 0, 1, 0], [1, 0, 3, 2], [3, 0, 2, 1], [3, 0, 3, 1]]
+        qrels = pd.read_csv(StringIO((tmp_path / "qrels").read_text()), sep=" ", header=None)
+        assert qrels.values.tolist() == [[1, 0, 1, 0], [1, 0, 3, 2], [3, 0, 2, 1], [3, 0, 3, 1]]
 
     def test_qrels_blame_fractions_and_not_missing_labels(self, tmp_path):
         data = RankingData([[1], [2]], [NAN, 0.5], [1, 1], labels={"clicks": [1, 1]})
@@ -236,28 +236,28 @@ class TestEvaluation:
     @pytest.mark.parametrize("measure", ["NDCG", "NDCG@3", "DCG", "ERR", "MAP", "MRR", "P@3"])
     @pytest.mark.parametrize("drop", [False, True])
     def test_is_that_of_a_named_source_with_the_same_gaps(self, measure, drop):
-        own, named = learnable()
-        scores = np.random.default_rng(5).normal(size=own.n_docs)
-        found = rk.evaluate(scores, own, measure, drop_single_label=drop)
+        unnamed, named = learnable()
+        scores = np.random.default_rng(5).normal(size=unnamed.n_docs)
+        evaluation = rk.evaluate(scores, unnamed, measure, drop_single_label=drop)
         other = rk.evaluate(scores, named, f"{measure}[judged]", drop_single_label=drop)
         np.testing.assert_array_equal(
-            found.per_query[measure], other.per_query[f"{measure}[judged]"]
+            evaluation.per_query[measure], other.per_query[f"{measure}[judged]"]
         )
 
     def test_unlabelled_documents_are_worth_nothing_and_keep_their_rank(self):
-        found = rk.evaluate(np.arange(9.0)[::-1], unjudged(), "DCG").per_query["DCG"]
+        values = rk.evaluate(np.arange(9.0)[::-1], unjudged(), "DCG").per_query["DCG"]
         # Grade 2 at rank 3; nothing; grade 1 at ranks 2 and 3.
         ranks = 1 / np.log2([3, 4])
-        np.testing.assert_allclose(found[[0, 2]], [3 / np.log2(4), ranks.sum()])
+        np.testing.assert_allclose(values[[0, 2]], [3 / np.log2(4), ranks.sum()])
 
     def test_comparison_drops_queries_with_one_label(self):
-        own, named = learnable()
-        rankings = {"a": own.X[:, 0], "b": own.X[:, 1]}
-        found = rk.compare(rankings, own, "NDCG", drop_single_label=True)
+        unnamed, named = learnable()
+        rankings = {"a": unnamed.X[:, 0], "b": unnamed.X[:, 1]}
+        comparison = rk.compare(rankings, unnamed, "NDCG", drop_single_label=True)
         other = rk.compare(rankings, named, "NDCG[judged]", drop_single_label=True)
         # The first query has no label.
-        assert found.n_queries == {"NDCG": 11}
-        np.testing.assert_array_equal(found.per_query["NDCG"], other.per_query["NDCG[judged]"])
+        assert comparison.n_queries == {"NDCG": 11}
+        np.testing.assert_array_equal(comparison.per_query["NDCG"], other.per_query["NDCG[judged]"])
 
 
 class TestRankers:
@@ -271,11 +271,11 @@ class TestRankers:
         ids=["LambdaMART", "LambdaRank"],
     )
     def test_learn_as_from_a_named_source(self, make, measure):
-        own, named = learnable()
-        found = make(measure.format("")).fit(own, valid=own).predict(own)
+        unnamed, named = learnable()
+        scores = make(measure.format("")).fit(unnamed, valid=unnamed).predict(unnamed)
         other = make(measure.format("[judged]")).fit(named, valid=named).predict(named)
-        assert np.ptp(found) > 0
-        np.testing.assert_array_equal(found, other)
+        assert np.ptp(scores) > 0
+        np.testing.assert_array_equal(scores, other)
 
     def test_mart_predicts_the_mean_of_known_labels(self):
         data = RankingData(
@@ -293,9 +293,9 @@ class TestRankers:
         data = RankingData(
             X=[[0]] * 5, y=[0, 1, 1, NAN, NAN], qid=[1] * 5, labels={"clicks": [1] * 5}
         )
-        found = rk.McRank(n_trees=1).fit(data).predict([[0]], n_trees=0)
+        scores = rk.McRank(n_trees=1).fit(data).predict([[0]], n_trees=0)
         # One document of class 0 and two of class 1, and one more of each for smoothing.
-        np.testing.assert_allclose(found, 3 / 5)
+        np.testing.assert_allclose(scores, 3 / 5)
 
     def test_arrays_have_no_other_source(self):
         sentence = "y: the label of document 1 is nan, and no other source has one"
@@ -305,22 +305,22 @@ class TestRankers:
 
 class TestCombinations:
     def test_the_best_mix_is_that_of_a_named_source(self):
-        own, named = learnable()
-        found = rk.best_mix(own.X[:, 0], own.X[:, 1], own, "NDCG")
-        other = rk.best_mix(own.X[:, 0], own.X[:, 1], named, "NDCG[judged]")
-        assert found.alpha == other.alpha
-        assert found.interval == other.interval
+        unnamed, named = learnable()
+        mix = rk.best_mix(unnamed.X[:, 0], unnamed.X[:, 1], unnamed, "NDCG")
+        other = rk.best_mix(unnamed.X[:, 0], unnamed.X[:, 1], named, "NDCG[judged]")
+        assert mix.alpha == other.alpha
+        assert mix.interval == other.interval
 
     def test_stacked_learns_as_from_a_named_source(self):
-        own, named = learnable()
-        scores = {"a": own.X[:, 0], "b": own.X[:, 1]}
-        found, other = (
+        unnamed, named = learnable()
+        scores = {"a": unnamed.X[:, 0], "b": unnamed.X[:, 1]}
+        unnamed_scores, named_scores = (
             rk.Stacked(ranker=rk.LambdaRank(measure, hidden=0, n_epochs=2, random_state=0))
             .fit(data, member_scores=scores)
             .predict(None, member_scores=scores)
-            for data, measure in ((own, "NDCG"), (named, "NDCG[judged]"))
+            for data, measure in ((unnamed, "NDCG"), (named, "NDCG[judged]"))
         )
-        np.testing.assert_array_equal(found, other)
+        np.testing.assert_array_equal(unnamed_scores, named_scores)
 
 
 @pytest.mark.parametrize(

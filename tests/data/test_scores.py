@@ -169,13 +169,13 @@ def test_missing_documents_can_be_last(scores, kept):
     lines = FILE.read_text("utf-8").splitlines(keepends=True)
     some = [line for line in lines if place[line.split()[0], line.split()[2]] in kept | {0}]
     FILE.write_text("".join(some), "utf-8")
-    found = load_scores(FILE, NAMED, missing="last")
-    assert np.isfinite(found).all()
+    loaded = load_scores(FILE, NAMED, missing="last")
+    assert np.isfinite(loaded).all()
     for docs in ({0, 1, 2}, {3, 4}):
         there, gone = docs & (kept | {0}), docs - kept - {0}
-        assert all(found[doc] == scores[doc] for doc in there)
-        assert len({found[doc] for doc in gone}) <= 1
-        assert all(found[low] < found[high] for low in gone for high in there)
+        assert all(loaded[doc] == scores[doc] for doc in there)
+        assert len({loaded[doc] for doc in gone}) <= 1
+        assert all(loaded[low] < loaded[high] for low in gone for high in there)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_scores_that_are_none(scores, sentence):
 
 
 def test_check_scores_gives_float64():
-    found = check_scores(np.arange(5, dtype=np.float32)[::1], NAMED)
-    assert (found.dtype, found.tolist()) == (np.float64, [0, 1, 2, 3, 4])
+    scores = check_scores(np.arange(5, dtype=np.float32)[::1], NAMED)
+    assert (scores.dtype, scores.tolist()) == (np.float64, [0, 1, 2, 3, 4])
 
 
 @pytest.mark.parametrize("run", ["", "two words", "a\n", " a"])

@@ -28,17 +28,17 @@ def test_split_into_equal_parts(n_queries, parts, seed):
     assert sorted(q for piece in pieces for q in piece.qids) == data.qids.tolist()
     assert all(piece.matrix is data.matrix for piece in pieces)
     again = data.split(np.int64(parts), seed=seed)
-    assert all(one.equals(other) for one, other in zip(pieces, again, strict=True))
+    assert all(piece.equals(repeated) for piece, repeated in zip(pieces, again, strict=True))
 
 
 def test_split_is_seeded_and_proportional():
     data = simple(100)
     orders = {tuple(concat(data.split(4, seed=seed)).qids) for seed in range(20)}
     assert len(orders) == 20
-    given = np.array([6.0, 2, 2])
-    for shares in ([0.6, 0.2, 0.2], [3, 1, 1], given):
+    proportions = np.array([6.0, 2, 2])
+    for shares in ([0.6, 0.2, 0.2], [3, 1, 1], proportions):
         assert [len(part) for part in data.split(shares)] == [60, 20, 20]
-    assert given.tolist() == [6, 2, 2]
+    assert proportions.tolist() == [6, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_a_split_is_a_permutation_cut_in_pieces(qids):
     data = RankingData(np.zeros((7, 1)), np.zeros(7), qids)
     order = generator(4, "split").permutation(7)
     # 7 queries by 0.5, 0.3, 0.2: the cuts are at 3.5 (half to even: 4) and 5.6.
-    pieces = [order[:4], order[4:6], order[6:]]
-    found = data.split([0.5, 0.3, 0.2], seed=4)
-    for part, piece in zip(found, pieces, strict=True):
-        assert part.equals(data[piece])
+    expected = [order[:4], order[4:6], order[6:]]
+    parts = data.split([0.5, 0.3, 0.2], seed=4)
+    for part, queries in zip(parts, expected, strict=True):
+        assert part.equals(data[queries])
     for k, (train, valid) in enumerate(data.folds(3, seed=4)):
         parts = data.split(3, seed=4)
         assert valid.equals(parts[k])
@@ -111,9 +111,9 @@ def test_splits_keep_samples_with_their_query(n_queries, parts, seed):
         # A query, then its samples as they stood in the data, then the next.
         names = [origin_of(qid) for qid in piece.qids]
         for name in dict.fromkeys(names):
-            own = [qid for qid in data.qids if origin_of(qid) == name and qid != name]
+            samples = [qid for qid in data.qids if origin_of(qid) == name and qid != name]
             place = names.index(name)
-            assert piece.qids[place : place + 1 + len(own)].tolist() == [name, *own]
+            assert piece.qids[place : place + 1 + len(samples)].tolist() == [name, *samples]
 
 
 @given(n_queries=st.integers(3, 20), seed=st.integers(0, 99))

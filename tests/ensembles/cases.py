@@ -27,7 +27,7 @@ def members() -> list[Any]:
 
 def scores_of(data: rk.RankingData) -> dict[str, np.ndarray]:
     """Return what the members predict, by name."""
-    return {name: one.predict(data) for name, one in zip(NAMES, members(), strict=True)}
+    return {name: member.predict(data) for name, member in zip(NAMES, members(), strict=True)}
 
 
 @dataclass(frozen=True)

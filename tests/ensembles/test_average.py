@@ -19,13 +19,13 @@ DATA = rk.RankingData(np.zeros((4, 1)), [0, 1, 2, 0], [1, 1, 2, 2])
 
 def test_by_hand():
     """Means 2 and 0; the deviations are -1, 1, -1, 1 and -3, 3, 0, 0, whose variance is 4.5."""
-    given = {"a": [1.0, 3.0, 1.0, 3.0], "b": [-3.0, 3.0, 0.0, 0.0]}
-    model = rk.Average().fit(DATA, member_scores=given)
+    scores = {"a": [1.0, 3.0, 1.0, 3.0], "b": [-3.0, 3.0, 0.0, 0.0]}
+    model = rk.Average().fit(DATA, member_scores=scores)
     np.testing.assert_array_equal(model.means_, [2.0, 0.0])
     np.testing.assert_allclose(model.scales_, [1.0, 4.5**0.5], rtol=1e-15)
     np.testing.assert_array_equal(model.weights_, [1.0, 1.0])
     expected = [-1 - 3 / 4.5**0.5, 1 + 3 / 4.5**0.5, -1.0, 1.0]
-    np.testing.assert_allclose(model.predict(None, member_scores=given), expected, rtol=1e-14)
+    np.testing.assert_allclose(model.predict(None, member_scores=scores), expected, rtol=1e-14)
     # Another query is on the same scale.
     alone = model.predict(None, member_scores={"a": [7.0], "b": [4.5]})
     np.testing.assert_allclose(alone, [5.0 + 4.5**0.5], rtol=1e-14)
@@ -46,24 +46,24 @@ def test_names_are_kept():
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, -7.0, 1e300, 5e-324])
 def test_a_member_that_says_nothing(constant):
-    given = {"a": [1.0, 3.0, 1.0, 3.0], "b": np.full(4, constant)}
-    model = rk.Average().fit(DATA, member_scores=given)
+    scores = {"a": [1.0, 3.0, 1.0, 3.0], "b": np.full(4, constant)}
+    model = rk.Average().fit(DATA, member_scores=scores)
     assert model.scales_[1] == 1.0
-    found = model.predict(None, member_scores=given)
-    np.testing.assert_allclose(found, [-1.0, 1.0, -1.0, 1.0])
+    average = model.predict(None, member_scores=scores)
+    np.testing.assert_allclose(average, [-1.0, 1.0, -1.0, 1.0])
 
 
 def test_rounding_is_no_opinion():
     """0.1 + 0.2 is not 0.3, but the difference says nothing about documents."""
-    given = {"a": [0.3, 0.1 + 0.2, 0.3, 0.3]}
-    assert rk.Average().fit(DATA, member_scores=given).scales_[0] == 1.0
+    scores = {"a": [0.3, 0.1 + 0.2, 0.3, 0.3]}
+    assert rk.Average().fit(DATA, member_scores=scores).scales_[0] == 1.0
 
 
 def test_large_and_small_scores():
     row = np.array([1.0, 3.0, 1.0, 3.0])
     for factor in (1e-300, 1e-8, 1e8, 1e300):
-        found = Scaling.fit(row[None] * factor)
-        np.testing.assert_allclose([found.means[0], found.scales[0]], [2 * factor, factor])
+        scaling = Scaling.fit(row[None] * factor)
+        np.testing.assert_allclose([scaling.means[0], scaling.scales[0]], [2 * factor, factor])
     model = rk.Average().fit(DATA, member_scores=[row * 1e-300])
     with pytest.raises(rk.DataError, match="the score 1 of the member '1' for document 0 is too f"):
         model.predict(None, member_scores=[[1.0]])
@@ -94,5 +94,7 @@ def test_the_scale_of_a_member_does_not_matter(rows, factor, shift):
     moved = rows.copy()
     moved[0] = factor * moved[0] + shift
     names = [str(k) for k in range(len(rows))]
-    one, other = (Scaling.fit(given).apply("test", names, given)[0] for given in (rows, moved))
-    np.testing.assert_allclose(one, other, atol=1e-5)
+    first, second = (
+        Scaling.fit(scores).apply("test", names, scores)[0] for scores in (rows, moved)
+    )
+    np.testing.assert_allclose(first, second, atol=1e-5)

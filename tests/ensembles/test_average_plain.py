@@ -47,8 +47,8 @@ def test_averages_of_averages_survive_a_file():
     model = rk.Average.from_members(
         {"M1": bags[0], "M2": bags[1]}, means=[0.5, -1.0], scales=[2.0, 4.0]
     )
-    one, two, three = scores_of(TEST).values()
-    expected = ((one + two) / 2 - 0.5) / 2 + ((two + three) / 2 + 1) / 4
+    first, second, third = scores_of(TEST).values()
+    expected = ((first + second) / 2 - 0.5) / 2 + ((second + third) / 2 + 1) / 4
     np.testing.assert_allclose(model.predict(TEST), expected, rtol=1e-12, atol=1e-14)
     model.save("model.rk")
     again = rk.load_model("model.rk")
@@ -78,7 +78,7 @@ OTHER = rk.MART(**SMALL | {"n_trees": 1}).fit(copied(TEST, feature_names=list("1
 
 
 @pytest.mark.parametrize(
-    ("given", "scales", "sentence"),
+    ("rankers", "scales", "sentence"),
     [
         (NAMED, {"means": [0, 0, 0]}, "means and scales belong together; give both or none"),
         (NAMED, {"scales": [1, 1, 1]}, "means and scales belong together"),
@@ -99,8 +99,8 @@ OTHER = rk.MART(**SMALL | {"n_trees": 1}).fit(copied(TEST, feature_names=list("1
         ({"a": SCORES}, {}, "the member 'a', a Average, was fitted to scores, not to rankers"),
     ],
 )
-def test_what_cannot_be_put_together(given, scales, sentence):
+def test_what_cannot_be_put_together(rankers, scales, sentence):
     with pytest.raises(ValueError) as caught:
-        rk.Average.from_members(given, **scales)
+        rk.Average.from_members(rankers, **scales)
     assert str(caught.value).startswith("Average: ")
     assert sentence in str(caught.value)

@@ -64,10 +64,10 @@ def trees(draw):
 @given(trees())
 def test_text_is_read_and_written(tree):
     names, text = tree
-    found = parse_mix_tree(text, names)
-    assert parse_mix_tree(str(found), names) == found
-    assert str(found).replace(" ", "") == text.replace(" ", "")
-    assert len(found.pairs) == len(names) - 1
+    parsed = parse_mix_tree(text, names)
+    assert parse_mix_tree(str(parsed), names) == parsed
+    assert str(parsed).replace(" ", "") == text.replace(" ", "")
+    assert len(parsed.pairs) == len(names) - 1
 
 
 def test_a_deep_tree():
@@ -123,10 +123,10 @@ def value_of(scores, data, measure="NDCG@10"):
 def test_every_node_is_as_good_as_any_grid(tree, measure):
     """By hand: the scaled scores of the two parts of a node, mixed in many proportions."""
     model = rk.BestMix(members(), tree=tree, measure=measure).fit(VALID)
-    found = parse_mix_tree(tree or "((1 2)3)", ["1", "2", "3"])
+    parsed = parse_mix_tree(tree or "((1 2)3)", ["1", "2", "3"])
     parts = [(s - s.mean()) / s.std() for s in scores_of(VALID).values()]
-    assert [node.text for node in model.nodes_] == found.texts[3:]
-    for (left, right), node in zip(found.pairs, model.nodes_, strict=True):
+    assert [node.text for node in model.nodes_] == parsed.texts[3:]
+    for (left, right), node in zip(parsed.pairs, model.nodes_, strict=True):
         a, b = parts[left], parts[right]
         for alpha in np.linspace(0, 1, 101):
             mixed = value_of((1 - alpha) * a + alpha * b, VALID, measure)

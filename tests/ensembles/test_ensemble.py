@@ -33,13 +33,13 @@ def test_the_cases_are_of_all_ensembles():
 @every_case
 def test_clones_are_unfitted_and_keep_their_members_fitted(case):
     model = case.fit()
-    twin = clone(model)
-    assert type(twin) is type(model)
-    assert not twin.is_fitted
-    assert twin.members is model.members
-    assert all(member.is_fitted for member in twin.members or ())
-    assert twin.get_params(deep=False).keys() == model.get_params(deep=False).keys()
-    assert bytes_of(twin.fit(VALID, **case.options(VALID))) == bytes_of(model)
+    copy = clone(model)
+    assert type(copy) is type(model)
+    assert not copy.is_fitted
+    assert copy.members is model.members
+    assert all(member.is_fitted for member in copy.members or ())
+    assert copy.get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    assert bytes_of(copy.fit(VALID, **case.options(VALID))) == bytes_of(model)
 
 
 @every_case
@@ -87,14 +87,14 @@ def test_a_query_is_scored_alone_as_among_others(case):
 def test_rankers_and_their_scores_are_combined_alike(case):
     by_rankers = case.fit()
     by_scores = case.new(members=None).fit(VALID, member_scores=scores_of(VALID))
-    found = by_scores.predict(None, member_scores=scores_of(TEST))
-    np.testing.assert_array_equal(found, by_rankers.predict(TEST))
+    scores = by_scores.predict(None, member_scores=scores_of(TEST))
+    np.testing.assert_array_equal(scores, by_rankers.predict(TEST))
     rows = np.stack(list(scores_of(TEST).values()))
-    np.testing.assert_array_equal(by_scores.predict(TEST, member_scores=rows), found)
+    np.testing.assert_array_equal(by_scores.predict(TEST, member_scores=rows), scores)
     by_rows = case.new(members=None).fit(
         VALID, member_scores=np.stack(list(scores_of(VALID).values()))
     )
-    np.testing.assert_array_equal(by_rows.predict(None, member_scores=rows), found)
+    np.testing.assert_array_equal(by_rows.predict(None, member_scores=rows), scores)
 
 
 @every_case_of_rankers
@@ -126,8 +126,8 @@ def test_predict_takes_arrays_and_frames(case):
     assert model.feature_names_ == tuple(names)
     expected = model.predict(copied(TEST, feature_names=names))
     X = np.array(TEST.X)
-    for given in (X, X.tolist(), pandas.DataFrame(X, columns=names)):
-        np.testing.assert_array_equal(model.predict(given, TEST.qid), expected)
+    for features in (X, X.tolist(), pandas.DataFrame(X, columns=names)):
+        np.testing.assert_array_equal(model.predict(features, TEST.qid), expected)
     by_array = case.new(members=named).fit(np.array(TRAIN.X), TRAIN.y, qid=TRAIN.qid)
     assert bytes_of(by_array) == bytes_of(model)
     with pytest.raises(rk.DataError, match=f"{model._name}: X has 4 features, but .* lacks 'a'"):
@@ -235,7 +235,7 @@ TURNED = TRAIN.select_features(["2", "1", "3", "4"])
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "sentence"),
+    ("refused", "error", "sentence"),
     [
         ([], rk.UsageError, "members is empty; give at least one member"),
         ({}, rk.UsageError, "members is empty"),
@@ -250,9 +250,9 @@ TURNED = TRAIN.select_features(["2", "1", "3", "4"])
     ],
 )  # fmt: skip
 @every_ensemble
-def test_members_that_are_refused(case, given, error, sentence):
+def test_members_that_are_refused(case, refused, error, sentence):
     with pytest.raises(error) as caught:
-        case.new(members=given).fit(VALID)
+        case.new(members=refused).fit(VALID)
     assert sentence in str(caught.value)
     assert str(caught.value).startswith(case.kind.__name__)
 
@@ -293,16 +293,16 @@ SCORES = [
 ]
 
 
-@pytest.mark.parametrize(("given", "error", "sentence"), SCORES)
+@pytest.mark.parametrize(("scores", "error", "sentence"), SCORES)
 @every_ensemble
-def test_scores_that_are_refused(case, given, error, sentence):
+def test_scores_that_are_refused(case, scores, error, sentence):
     with pytest.raises(error) as caught:
-        case.new(members=None).fit(VALID, member_scores=given)
+        case.new(members=None).fit(VALID, member_scores=scores)
     assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("scores", "sentence"),
     [
         (None, "was fitted to scores, not to rankers; give member_scores"),
         ({"1": ONE, "2": ONE}, "member_scores lacks '3'; expected those of '1', '2', '3'"),
@@ -312,10 +312,10 @@ def test_scores_that_are_refused(case, given, error, sentence):
         (np.full((3, 48), np.nan), "'1' has nan for document 0"),
     ],
 )
-def test_scores_to_predict_from_that_are_refused(given, sentence):
+def test_scores_to_predict_from_that_are_refused(scores, sentence):
     model = CASES["average-scores"].fit()
     with pytest.raises(ValueError) as caught:
-        model.predict(None, member_scores=given)
+        model.predict(None, member_scores=scores)
     assert sentence in str(caught.value)
 
 
@@ -356,7 +356,7 @@ def test_one_document_and_one_member(case):
     data = VALID[0]
     model = case.new(members=None, **{"tree": None} if case.kind is rk.BestMix else {})
     model.fit(data, member_scores={"only": np.arange(8.0)})
-    found = model.predict(None, member_scores={"only": [3.0]})
-    assert found.shape == (1,)
-    assert np.isfinite(found).all()
+    scores = model.predict(None, member_scores={"only": [3.0]})
+    assert scores.shape == (1,)
+    assert np.isfinite(scores).all()
     assert model.predict(None, member_scores={"only": []}).shape == (0,)

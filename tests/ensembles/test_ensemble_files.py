@@ -79,11 +79,11 @@ def test_a_member_with_a_base():
 def contents(tmp_path_factory):
     """Return what the files of some ensembles hold."""
     folder = tmp_path_factory.mktemp("models")
-    found = {}
+    by_name = {}
     for name in ("average", "average-scores", "mix-tree", "powell", "linear"):
         CASES[name].fit().save(folder / "model.rk")
-        found[name] = read_container(folder / "model.rk")
-    return found
+        by_name[name] = read_container(folder / "model.rk")
+    return by_name
 
 
 ABSENT = object()
@@ -212,8 +212,8 @@ def test_numbers_flipped_under_a_fitting_checksum_never_surprise(case):
     rng = np.random.default_rng(3)
     for _ in range(60):
         arrays = {name: array.copy() for name, array in content.arrays.items()}
-        own = [name for name in arrays if arrays[name].size and not name.startswith("members.")]
-        name = rng.choice(sorted(own))
+        names = [name for name in arrays if arrays[name].size and not name.startswith("members.")]
+        name = rng.choice(sorted(names))
         raw = arrays[name].view(np.uint8)
         raw[rng.integers(len(raw))] ^= np.uint8(1 << rng.integers(8))
         write_container(MODEL, Content(content.manifest, arrays))
@@ -243,16 +243,16 @@ def test_every_ensemble_can_be_inspected(call, case):
     model.save(MODEL)
     shown = call("inspect", MODEL)
     assert case.kind.__name__ in shown
-    found = json.loads(call("inspect", MODEL, "--json", "--figures", "figures"))
-    assert found["class"] == case.kind.__name__
-    assert [one["name"] for one in found["members"]] == ["1", "2", "3"]
-    assert [one["scale"] for one in found["members"]] == model.scales_.tolist()
+    inspection = json.loads(call("inspect", MODEL, "--json", "--figures", "figures"))
+    assert inspection["class"] == case.kind.__name__
+    assert [member["name"] for member in inspection["members"]] == ["1", "2", "3"]
+    assert [member["scale"] for member in inspection["members"]] == model.scales_.tolist()
     weights = getattr(model, "weights_", np.full(3, None)).tolist()
-    assert [one["weight"] for one in found["members"]] == weights
-    kinds = [one["model"] and one["model"]["class"] for one in found["members"]]
+    assert [member["weight"] for member in inspection["members"]] == weights
+    kinds = [member["model"] and member["model"]["class"] for member in inspection["members"]]
     assert kinds == [None if case.by_scores else k for k in ("MART", "LambdaMART", "LambdaRank")]
     if case.kind is rk.Stacked:
-        assert found["ranker"]["features"] == ["1", "2", "3"]
+        assert inspection["ranker"]["features"] == ["1", "2", "3"]
 
 
 def test_inspect_names_members_and_weights(call):
@@ -264,8 +264,8 @@ def test_inspect_names_members_and_weights(call):
 
 def test_an_ensemble_as_a_base_is_inspected():
     model = rk.LambdaMART(**SMALL, base=CASES["average"].fit()).fit(TRAIN)
-    found = inspect_ranker(model)
-    assert [member.name for member in found.base.members] == ["1", "2", "3"]
+    inspection = inspect_ranker(model)
+    assert [member.name for member in inspection.base.members] == ["1", "2", "3"]
 
 
 def test_scores_by_name_are_asked_for_after_loading():

@@ -30,11 +30,11 @@ def test_never_worse_than_equal_weights_or_the_best_member(seed, measure):
     noise = rng.uniform(0.3, 5.0, 4)
     scores = {str(k): data.y + rng.normal(0, s, len(data.y)) for k, s in enumerate(noise, 1)}
     model = rk.Interpolation(measure=measure).fit(data, member_scores=scores)
-    found = value_of(model.predict(None, member_scores=scores), data, measure)
-    assert found == model.value_
+    value = value_of(model.predict(None, member_scores=scores), data, measure)
+    assert value == model.value_
     average = rk.Average().fit(data, member_scores=scores)
-    assert found >= value_of(average.predict(None, member_scores=scores), data, measure) - 1e-12
-    assert found >= max(value_of(s, data, measure) for s in scores.values()) - 1e-12
+    assert value >= value_of(average.predict(None, member_scores=scores), data, measure) - 1e-12
+    assert value >= max(value_of(s, data, measure) for s in scores.values()) - 1e-12
     assert (model.weights_ >= 0).all()
     assert model.weights_.sum() == pytest.approx(1.0)
 

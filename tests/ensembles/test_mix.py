@@ -45,18 +45,18 @@ def test_the_additive_form():
 @pytest.mark.parametrize("measure", ["NDCG@10", "ERR", "MAP(relevant=2)", "MRR(relevant=2)@5"])
 @pytest.mark.parametrize("form", ["convex", "additive"])
 def test_the_value_is_what_evaluate_says(measure, form):
-    one, other, _ = members()
-    mix = rk.best_mix(one, other, VALID, measure, form=form)
-    scores = mix.scores(one.predict(VALID), other.predict(VALID))
+    first, second, _ = members()
+    mix = rk.best_mix(first, second, VALID, measure, form=form)
+    scores = mix.scores(first.predict(VALID), second.predict(VALID))
     assert mix.value == pytest.approx(rk.evaluate(scores, VALID, measure).mean[measure], abs=1e-12)
     assert mix.value >= max(mix.at_ends)
     assert mix.interval[0] <= mix.alpha <= mix.interval[1]
 
 
 def test_rankers_and_their_scores_are_the_same():
-    one, other, _ = members()
-    by_scores = rk.best_mix(one.predict(TRAIN), other.predict(TRAIN), TRAIN)
-    mix = rk.best_mix(one, other, TRAIN)
+    first, second, _ = members()
+    by_scores = rk.best_mix(first.predict(TRAIN), second.predict(TRAIN), TRAIN)
+    mix = rk.best_mix(first, second, TRAIN)
     assert (mix.alpha, mix.value) == (by_scores.alpha, by_scores.value)
 
 
@@ -85,9 +85,9 @@ def test_a_drawing(tmp_path):
     ],
 )
 def test_bad_input(changes, error, words):
-    given = {"a": A, "b": B, "data": QUERY} | changes
+    arguments = {"a": A, "b": B, "data": QUERY} | changes
     with pytest.raises(error, match=words):
-        rk.best_mix(given.pop("a"), given.pop("b"), given.pop("data"), **given)
+        rk.best_mix(arguments.pop("a"), arguments.pop("b"), arguments.pop("data"), **arguments)
 
 
 def test_labels_that_no_query_counts_for():

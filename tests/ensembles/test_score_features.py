@@ -1,4 +1,4 @@
-"""Four features of a query, made of scores (Ensemble, Sec. 4.2), against a twin in plain loops."""
+"""Score features (Ensemble, Sec. 4.2) against a naive reference."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def naive(queries):
 
 def test_by_hand():
     """The mean of 1, 4, 2, 3 is 2.5, that of the best three 3; of two documents all are taken."""
-    found = score_features([1.0, 4.0, 2.0, 3.0, -1.0, -2.0, 5.0], [0, 4, 6, 7])
-    assert found.dtype == np.float32
-    assert found.tolist() == [[4, 2.5, 4, 3]] * 4 + [[-1, -1.5, -1, -1.5]] * 2 + [[5, 5, 5, 5]]
+    features = score_features([1.0, 4.0, 2.0, 3.0, -1.0, -2.0, 5.0], [0, 4, 6, 7])
+    assert features.dtype == np.float32
+    assert features.tolist() == [[4, 2.5, 4, 3]] * 4 + [[-1, -1.5, -1, -1.5]] * 2 + [[5, 5, 5, 5]]
     assert len(FEATURE_NAMES) == 4
 
 
@@ -35,21 +35,21 @@ QUERIES = st.lists(
 
 
 @given(QUERIES)
-def test_as_the_naive_twin(queries):
+def test_agrees_with_the_naive_reference(queries):
     offsets = np.cumsum([0, *map(len, queries)])
-    found = score_features(np.concatenate(queries), offsets)
-    np.testing.assert_allclose(found, naive(queries), rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(found[:, 0], found[:, 2])
+    features = score_features(np.concatenate(queries), offsets)
+    np.testing.assert_allclose(features, naive(queries), rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(features[:, 0], features[:, 2])
 
 
 @given(QUERIES, st.randoms(use_true_random=False))
 def test_neither_the_order_of_documents_nor_other_queries_matter(queries, random):
     offsets = np.cumsum([0, *map(len, queries)])
-    found = score_features(np.concatenate(queries), offsets)
+    features = score_features(np.concatenate(queries), offsets)
     for query, first in zip(queries, offsets, strict=False):
         turned = random.sample(query, len(query))
         alone = score_features(turned, [0, len(query)])
-        np.testing.assert_array_equal(alone, found[first : first + len(query)])
+        np.testing.assert_array_equal(alone, features[first : first + len(query)])
 
 
 def test_queries_without_documents_and_extreme_scores():
@@ -81,17 +81,17 @@ def test_a_set_with_score_features():
     indexed = TRAIN[[3, 0, 5]]
     for data in (TRAIN, indexed):
         some = scores[: data.n_docs]
-        found = with_score_features(data, some, "M11: ")
-        assert found.feature_names == (*"1234", *(f"M11: {name}" for name in FEATURE_NAMES))
-        np.testing.assert_array_equal(found.X[:, :4], data.X)
-        np.testing.assert_array_equal(found.X[:, 4:], score_features(some, data.offsets))
-        assert found.select_features(list("1234")).equals(data)
+        extended = with_score_features(data, some, "M11: ")
+        assert extended.feature_names == (*"1234", *(f"M11: {name}" for name in FEATURE_NAMES))
+        np.testing.assert_array_equal(extended.X[:, :4], data.X)
+        np.testing.assert_array_equal(extended.X[:, 4:], score_features(some, data.offsets))
+        assert extended.select_features(list("1234")).equals(data)
 
 
 def test_a_set_that_has_them_already():
-    found = with_score_features(TEST, TEST.y)
+    extended = with_score_features(TEST, TEST.y)
     with pytest.raises(rk.UsageError, match=r"'max of scores', .* already; give another"):
-        with_score_features(found, TEST.y)
+        with_score_features(extended, TEST.y)
     with pytest.raises(rk.DataError, match="offsets must go"):
         with_score_features(TEST, TEST.y[1:])
     with pytest.raises(rk.UsageError, match="no data set"):

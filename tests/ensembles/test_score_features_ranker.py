@@ -39,7 +39,7 @@ def model():
 
 
 def test_scores_of_training_documents_are_out_of_fold():
-    found = out_of_fold_scores(SCORER, TRAIN, 3)
+    scores = out_of_fold_scores(SCORER, TRAIN, 3)
     parts = TRAIN.split(3)
     seen = 0
     for k, part in enumerate(parts):
@@ -48,7 +48,7 @@ def test_scores_of_training_documents_are_out_of_fold():
         expected = clone(SCORER).fit(others)
         for q in np.flatnonzero(np.isin(TRAIN.qids, part.qids)):
             docs = slice(TRAIN.offsets[q], TRAIN.offsets[q + 1])
-            np.testing.assert_array_equal(found[docs], expected.predict(TRAIN[int(q)]))
+            np.testing.assert_array_equal(scores[docs], expected.predict(TRAIN[int(q)]))
             seen += 1
     assert seen == TRAIN.n_queries
 
@@ -66,12 +66,12 @@ def test_labels_of_a_query_do_not_reach_its_own_features():
 
 def test_samples_are_in_the_fold_of_their_query():
     data = rk.augment(TRAIN, fraction=0.5, times=2)
-    found = out_of_fold_scores(SCORER, data, 3)
+    scores = out_of_fold_scores(SCORER, data, 3)
     for part in data.split(3):
         mask = np.isin(data.qids, part.qids)
         fitted = clone(SCORER).fit(data[~mask])
         expected = fitted.predict(data[mask])
-        np.testing.assert_array_equal(found[np.repeat(mask, data.sizes)], expected)
+        np.testing.assert_array_equal(scores[np.repeat(mask, data.sizes)], expected)
 
 
 def test_it_is_its_parts(model):
@@ -101,18 +101,18 @@ def test_arrays_whose_queries_stand_apart(model):
     apart = new().fit(TRAIN.X[order], TRAIN.y[order], qid=TRAIN.qid[order])
     assert bytes_of(apart) == bytes_of(model)
     order = np.argsort(np.arange(TEST.n_docs) % 8, kind="stable")
-    found = model.predict(TEST.X[order], TEST.qid[order])
-    np.testing.assert_array_equal(found, model.predict(TEST)[order])
+    scores = model.predict(TEST.X[order], TEST.qid[order])
+    np.testing.assert_array_equal(scores, model.predict(TEST)[order])
 
 
 def test_weights_of_documents_move_along():
     weights = np.linspace(0.5, 2, TRAIN.n_docs)
     order = np.argsort(np.arange(TRAIN.n_docs) % 8, kind="stable")
-    one = new(ranker=SCORER).fit(TRAIN, sample_weight=weights)
+    weighted = new(ranker=SCORER).fit(TRAIN, sample_weight=weights)
     other = new(ranker=SCORER).fit(
         TRAIN.X[order], TRAIN.y[order], qid=TRAIN.qid[order], sample_weight=weights[order]
     )
-    assert bytes_of(one) == bytes_of(other)
+    assert bytes_of(weighted) == bytes_of(other)
 
 
 def test_a_query_is_scored_alone_as_among_others(model):
@@ -123,19 +123,19 @@ def test_a_query_is_scored_alone_as_among_others(model):
 
 
 def test_scikit_learn_manners(model):
-    twin = clone(model)
-    assert not twin.is_fitted
-    assert not twin.scorer.is_fitted
-    assert bytes_of(twin.fit(TRAIN)) == bytes_of(model)
+    copy = clone(model)
+    assert not copy.is_fitted
+    assert not copy.scorer.is_fitted
+    assert bytes_of(copy.fit(TRAIN)) == bytes_of(model)
     assert model.get_params()["ranker__n_trees"] == 6
-    twin.set_params(scorer__n_trees=1)
-    assert (twin.scorer.n_trees, model.scorer.n_trees, SCORER.n_trees) == (1, 3, 3)
+    copy.set_params(scorer__n_trees=1)
+    assert (copy.scorer.n_trees, model.scorer.n_trees, SCORER.n_trees) == (1, 3, 3)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(TEST), model.predict(TEST))
     assert repr(model).startswith("WithScoreFeatures(")
-    before = dict(vars(twin))
-    assert twin.fit(TRAIN) is twin
-    assert all(name.endswith("_") for name in vars(twin).keys() - before.keys())
+    before = dict(vars(copy))
+    assert copy.fit(TRAIN) is copy
+    assert all(name.endswith("_") for name in vars(copy).keys() - before.keys())
 
 
 def test_by_default_it_is_the_winners():
@@ -157,11 +157,11 @@ def test_within_others(model):
     average = rk.Average([model, members()[0]]).fit(VALID)
     scorer = rk.WithScoreFeatures(rk.Average(members()[:1]), model, folds=2).fit(TRAIN)
     based = rk.LambdaMART(**SMALL, base=model).fit(TRAIN)
-    for one in (average, scorer, based):
-        one.save("model.rk")
+    for outer in (average, scorer, based):
+        outer.save("model.rk")
         again = rk.load_model("model.rk")
-        np.testing.assert_array_equal(again.predict(TEST), one.predict(TEST))
-        assert bytes_of(again) == bytes_of(one)
+        np.testing.assert_array_equal(again.predict(TEST), outer.predict(TEST))
+        assert bytes_of(again) == bytes_of(outer)
 
 
 def test_the_commands_know_it(call, model):
@@ -173,10 +173,10 @@ def test_the_commands_know_it(call, model):
     shown = call("inspect", "model.rk")
     assert "The scorer of model.rk" in shown
     assert "of scores" in shown
-    found = json.loads(call("inspect", "model.rk", "--json"))
-    assert (found["scorer"]["class"], found["ranker"]["class"]) == ("MART", "MART")
-    assert found["ranker"]["trees"] == 6
-    assert "trees" not in found
+    inspection = json.loads(call("inspect", "model.rk", "--json"))
+    assert (inspection["scorer"]["class"], inspection["ranker"]["class"]) == ("MART", "MART")
+    assert inspection["ranker"]["trees"] == 6
+    assert "trees" not in inspection
     rk.Average([model, members()[0]]).fit(VALID).save("average.rk")
     lines = [" ".join(line.split()) for line in call("inspect", "average.rk").splitlines()]
     assert any(line.startswith("1 WithScoreFeatures 6 trees 1 ") for line in lines)

@@ -69,8 +69,8 @@ def test_validation_sets_stop_it_early():
     )
     assert by_scores.ranker_.history_ == by_rankers.ranker_.history_
     curve = by_rankers.ranker_.history_["valid"]["NDCG"]
-    found = rk.evaluate(by_rankers.predict(VALID), VALID, "NDCG").mean["NDCG"]
-    assert found == pytest.approx(max(curve), abs=1e-6)
+    value = rk.evaluate(by_rankers.predict(VALID), VALID, "NDCG").mean["NDCG"]
+    assert value == pytest.approx(max(curve), abs=1e-6)
 
 
 def test_several_validation_sets_and_arrays():

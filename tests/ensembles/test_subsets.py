@@ -1,4 +1,4 @@
-"""Subset search: against a twin that tries all subsets, and its guard against choosing by noise."""
+"""Subset search: a naive search of all subsets, and the held-out test."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def noisy(data, rng, spreads):
 def naive(scores, data, measure):
     """Return the mean and the values per query of every subset, one by one, by evaluate."""
     scaled = {name: (s - s.mean()) / s.std() for name, s in scores.items()}
-    found = {}
+    evaluations = {}
     for size in range(1, len(scores) + 1):
         for chosen in itertools.combinations(scores, size):
             total = np.sum([scaled[name] for name in chosen], axis=0)
-            found[chosen] = rk.evaluate(total, data, measure)
-    return found
+            evaluations[chosen] = rk.evaluate(total, data, measure)
+    return evaluations
 
 
 @pytest.mark.parametrize("measure", ["NDCG@10", "ERR", "MAP"])
@@ -49,14 +49,17 @@ def naive(scores, data, measure):
 def test_every_subset_is_measured(seed, measure):
     data, rng = some_data(seed)
     scores = noisy(data, rng, rng.uniform(0.5, 4, 5))
-    found = rk.best_subset(scores, data, measure)
-    expected = {chosen: one.mean[measure] for chosen, one in naive(scores, data, measure).items()}
-    assert found.method == "every subset"
-    assert {row.members: row.values[measure] for row in found.table} == pytest.approx(expected)
-    values = [row.values[measure] for row in found.table]
+    search = rk.best_subset(scores, data, measure)
+    expected = {
+        chosen: evaluation.mean[measure]
+        for chosen, evaluation in naive(scores, data, measure).items()
+    }
+    assert search.method == "every subset"
+    assert {row.members: row.values[measure] for row in search.table} == pytest.approx(expected)
+    values = [row.values[measure] for row in search.table]
     assert values == sorted(values, reverse=True)
-    assert expected[found.best.members] == pytest.approx(max(expected.values()))
-    assert found.full.members == tuple(scores)
+    assert expected[search.best.members] == pytest.approx(max(expected.values()))
+    assert search.full.members == tuple(scores)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -64,8 +67,10 @@ def test_the_guarded_test_by_hand(seed):
     """The best of one half is compared on the other half, and scipy tests all differences."""
     data, rng = some_data(seed, 30)
     scores = noisy(data, rng, [0.5, 1.0, 6.0, 6.0][: 3 + seed % 2])
-    found = rk.best_subset(scores, data, "NDCG", seed=seed)
-    values = {s: one.per_query["NDCG"] for s, one in naive(scores, data, "NDCG").items()}
+    search = rk.best_subset(scores, data, "NDCG", seed=seed)
+    values = {
+        s: evaluation.per_query["NDCG"] for s, evaluation in naive(scores, data, "NDCG").items()
+    }
     full = values[tuple(scores)]
     halves = [[int(qid) - 1 for qid in part.qids] for part in data.split(2, seed=seed)]
     held_out = full.copy()
@@ -75,15 +80,15 @@ def test_the_guarded_test_by_hand(seed):
     counts = ~np.isnan(full)
     assert counts.sum() == 29
     p = ttest_rel(held_out[counts], full[counts]).pvalue
-    assert found.p_value == pytest.approx(1.0 if np.isnan(p) else p, rel=1e-6)
-    assert found.gain == pytest.approx((held_out - full)[counts].mean(), abs=1e-12)
-    best = values[found.best.members]
-    if found.best.members != found.full.members:
+    assert search.p_value == pytest.approx(1.0 if np.isnan(p) else p, rel=1e-6)
+    assert search.gain == pytest.approx((held_out - full)[counts].mean(), abs=1e-12)
+    best = values[search.best.members]
+    if search.best.members != search.full.members:
         naive_p = ttest_rel(best[counts], full[counts]).pvalue
-        assert found.naive_p_value == pytest.approx(naive_p, rel=1e-6)
-    assert found.naive_gain == pytest.approx((best - full)[counts].mean(), abs=1e-12)
-    better = found.p_value < 0.05 and found.gain > 0
-    assert found.chosen == (found.best if better else found.full).members
+        assert search.naive_p_value == pytest.approx(naive_p, rel=1e-6)
+    assert search.naive_gain == pytest.approx((best - full)[counts].mean(), abs=1e-12)
+    better = search.p_value < 0.05 and search.gain > 0
+    assert search.chosen == (search.best if better else search.full).members
 
 
 def test_what_is_clearly_better_is_chosen():
@@ -91,12 +96,12 @@ def test_what_is_clearly_better_is_chosen():
     scores = noisy(data, rng, [0.3, 0.3]) | {
         f"noise{k}": rng.normal(0, 1, data.n_docs) for k in range(3)
     }
-    found = rk.best_subset(scores, data)
-    assert found.chosen == found.best.members == ("m0", "m1")
-    assert found.p_value < 1e-6
-    assert found.gain > 0
-    assert "chosen: the best subset" in str(found)
-    assert "best by NDCG@10: m0, m1 at" in str(found)
+    search = rk.best_subset(scores, data)
+    assert search.chosen == search.best.members == ("m0", "m1")
+    assert search.p_value < 1e-6
+    assert search.gain > 0
+    assert "chosen: the best subset" in str(search)
+    assert "best by NDCG@10: m0, m1 at" in str(search)
 
 
 def test_luck_is_not_chosen():
@@ -104,9 +109,9 @@ def test_luck_is_not_chosen():
     misled, chosen = 0, 0
     for seed in range(20):
         data, rng = some_data(100 + seed, 40)
-        found = rk.best_subset(noisy(data, rng, [2.0] * 6), data)
-        misled += found.naive_p_value < 0.05 and found.best != found.full
-        chosen += found.chosen != found.full.members
+        search = rk.best_subset(noisy(data, rng, [2.0] * 6), data)
+        misled += search.naive_p_value < 0.05 and search.best != search.full
+        chosen += search.chosen != search.full.members
     assert chosen <= 2  # one in twenty, if every choice were by chance
     assert misled >= chosen
 
@@ -126,11 +131,11 @@ def test_ties_prefer_all_members_and_then_fewer():
 def test_further_measures_are_in_the_table():
     data, rng = some_data(4)
     scores = noisy(data, rng, [1, 2, 3])
-    found = rk.best_subset(scores, data, ["ERR", "NDCG@10"])
-    assert all(list(row.values) == ["ERR", "NDCG@10"] for row in found.table)
-    for chosen, one in naive(scores, data, ["ERR", "NDCG@10"]).items():
-        (row,) = [row for row in found.table if row.members == chosen]
-        assert dict(row.values) == pytest.approx(one.mean)
+    search = rk.best_subset(scores, data, ["ERR", "NDCG@10"])
+    assert all(list(row.values) == ["ERR", "NDCG@10"] for row in search.table)
+    for chosen, evaluation in naive(scores, data, ["ERR", "NDCG@10"]).items():
+        (row,) = [row for row in search.table if row.members == chosen]
+        assert dict(row.values) == pytest.approx(evaluation.mean)
 
 
 def test_rankers_are_asked_for_scores():
@@ -147,43 +152,49 @@ def test_rankers_are_asked_for_scores():
 def test_the_chosen_are_members_of_an_average():
     data, rng = some_data(1, 40)
     scores = noisy(data, rng, [0.3, 0.3, 5.0])
-    found = rk.best_subset(scores, data)
-    chosen = {name: scores[name] for name in found.chosen}
-    assert rk.Average().fit(data, member_scores=chosen).member_names_ == found.chosen
+    search = rk.best_subset(scores, data)
+    chosen = {name: scores[name] for name in search.chosen}
+    assert rk.Average().fit(data, member_scores=chosen).member_names_ == search.chosen
 
 
 def best_on_the_way(values, full):
     """Return the best of the subsets on the way up from none and down from all, by plain loops."""
-    way, here = [full], ()
-    while len(here) < len(full) - 1:
-        options = [tuple(n for n in full if n in (*here, new)) for new in full if new not in here]
-        here = max(options, key=values.__getitem__)
-        way.append(here)
-    here = full
-    while len(here) > 1:
-        here = max([tuple(n for n in here if n != out) for out in here], key=values.__getitem__)
-        way.append(here)
-    return max(way, key=values.__getitem__)
+    path, current = [full], ()
+    while len(current) < len(full) - 1:
+        options = [
+            tuple(n for n in full if n in (*current, new)) for new in full if new not in current
+        ]
+        current = max(options, key=values.__getitem__)
+        path.append(current)
+    current = full
+    while len(current) > 1:
+        current = max(
+            [tuple(n for n in current if n != out) for out in current], key=values.__getitem__
+        )
+        path.append(current)
+    return max(path, key=values.__getitem__)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_forward_and_backward(seed):
     data, rng = some_data(seed)
     scores = noisy(data, rng, rng.uniform(0.5, 4, 6))
-    found = rk.best_subset(scores, data, "NDCG", most_exhaustive=5)
-    values = {s: one.mean["NDCG"] for s, one in naive(scores, data, "NDCG").items()}
-    assert found.method == "forward and backward"
-    assert found.best.members == best_on_the_way(values, tuple(scores))
-    for row in found.table:
+    search = rk.best_subset(scores, data, "NDCG", most_exhaustive=5)
+    values = {s: evaluation.mean["NDCG"] for s, evaluation in naive(scores, data, "NDCG").items()}
+    assert search.method == "forward and backward"
+    assert search.best.members == best_on_the_way(values, tuple(scores))
+    for row in search.table:
         assert row.values["NDCG"] == pytest.approx(values[row.members])
-    assert rk.best_subset(scores, data, "NDCG").best.values["NDCG"] >= found.best.values["NDCG"]
+    assert rk.best_subset(scores, data, "NDCG").best.values["NDCG"] >= search.best.values["NDCG"]
 
 
 def test_the_halves_of_a_greedy_search_are_searched_by_themselves():
     data, rng = some_data(8, 30)
     scores = noisy(data, rng, [0.5, 1.0, 3.0, 6.0])
-    found = rk.best_subset(scores, data, "NDCG", most_exhaustive=3)
-    values = {s: one.per_query["NDCG"] for s, one in naive(scores, data, "NDCG").items()}
+    search = rk.best_subset(scores, data, "NDCG", most_exhaustive=3)
+    values = {
+        s: evaluation.per_query["NDCG"] for s, evaluation in naive(scores, data, "NDCG").items()
+    }
     full = values[tuple(scores)]
     held_out = full.copy()
     halves = [[int(qid) - 1 for qid in part.qids] for part in data.split(2, seed=0)]
@@ -191,16 +202,16 @@ def test_the_halves_of_a_greedy_search_are_searched_by_themselves():
         means = {subset: np.nanmean(row[chosen_by]) for subset, row in values.items()}
         best = best_on_the_way(means, tuple(scores))
         held_out[tested_on] = values[best][tested_on]
-    assert found.gain == pytest.approx(np.nanmean(held_out - full), abs=1e-12)
+    assert search.gain == pytest.approx(np.nanmean(held_out - full), abs=1e-12)
 
 
 def test_many_members():
     data, rng = some_data(3, 12)
     scores = noisy(data, rng, np.linspace(0.5, 6, 20))
-    found = rk.best_subset(scores, data)
-    assert found.method == "forward and backward"
-    assert len(found.table) <= 3 * 20 * 21
-    assert found.best.values["NDCG@10"] >= found.full.values["NDCG@10"]
+    search = rk.best_subset(scores, data)
+    assert search.method == "forward and backward"
+    assert len(search.table) <= 3 * 20 * 21
+    assert search.best.values["NDCG@10"] >= search.full.values["NDCG@10"]
 
 
 def test_it_repeats_and_the_seed_cuts_other_halves():
@@ -216,9 +227,9 @@ def test_one_query_tells_nothing():
     scores = noisy(data, rng, [0.1, 5.0])
     for part in (data[1], data):  # alone, and beside one that does not count
         docs = np.isin(data.qid, part.qids)
-        found = rk.best_subset({n: s[docs] for n, s in scores.items()}, part)
-        assert found.chosen == found.full.members
-        assert (found.p_value, found.gain) == (1.0, 0.0)
+        search = rk.best_subset({n: s[docs] for n, s in scores.items()}, part)
+        assert search.chosen == search.full.members
+        assert (search.p_value, search.gain) == (1.0, 0.0)
 
 
 def test_progress_is_told():
@@ -244,15 +255,15 @@ def test_properties(seed, n_members):
     if not data.y.any():
         return
     scores = noisy(data, rng, [1.0] * n_members)
-    found = rk.best_subset(scores, data, "NDCG")
-    assert len(found.table) == 2**n_members - 1
-    assert found.naive_gain >= 0
-    assert 0 < found.p_value <= 1
-    assert found.chosen in (found.best.members, found.full.members)
+    search = rk.best_subset(scores, data, "NDCG")
+    assert len(search.table) == 2**n_members - 1
+    assert search.naive_gain >= 0
+    assert 0 < search.p_value <= 1
+    assert search.chosen in (search.best.members, search.full.members)
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "sentence"),
+    ("scores", "options", "sentence"),
     [
         ({"a": np.zeros(47)}, {}, "best_subset: the member 'a' has 47 scores for 48 documents"),
         ({"a": np.full(48, np.nan)}, {}, "best_subset: the member 'a' has nan for document 0"),
@@ -265,9 +276,9 @@ def test_properties(seed, n_members):
         ({"a": np.zeros(48)}, {"level": 2}, "level must be a finite number, at least 0 and"),
     ],
 )
-def test_wrong_input(given, options, sentence):
+def test_wrong_input(scores, options, sentence):
     with pytest.raises(ValueError) as caught:
-        rk.best_subset(given, VALID, **options)
+        rk.best_subset(scores, VALID, **options)
     assert sentence in str(caught.value)
 
 

@@ -11,27 +11,27 @@ import numpy as np
 from rankinite.core.random import generator
 
 
-def t_statistic(one, other):
+def t_statistic(first, second):
     """Return mean over standard error of the differences."""
-    differences = [a - b for a, b in zip(one, other, strict=True)]
+    differences = [a - b for a, b in zip(first, second, strict=True)]
     n = len(differences)
     mean = math.fsum(differences) / n
     variance = math.fsum((d - mean) ** 2 for d in differences) / (n - 1)
     return mean / math.sqrt(variance / n)
 
 
-def exact_randomisation(one, other):
+def exact_randomisation(first, second):
     """Return the share of sign patterns as far from 0; values are fractions, so ties are ties."""
-    differences = [Fraction(a) - Fraction(b) for a, b in zip(one, other, strict=True)]
+    differences = [Fraction(a) - Fraction(b) for a, b in zip(first, second, strict=True)]
     seen = abs(sum(differences))
     patterns = list(itertools.product((1, -1), repeat=len(differences)))
     sums = [sum(s * d for s, d in zip(signs, differences, strict=True)) for signs in patterns]
     return Fraction(sum(abs(total) >= seen for total in sums), len(patterns))
 
 
-def drawn_randomisation(one, other, permutations, seed, block):
+def drawn_randomisation(first, second, permutations, seed, block):
     """Return the p-value for the signs that the seed stands for, one pattern after the other."""
-    differences = [Fraction(a) - Fraction(b) for a, b in zip(one, other, strict=True)]
+    differences = [Fraction(a) - Fraction(b) for a, b in zip(first, second, strict=True)]
     seen = abs(sum(differences))
     count = 0
     for number in range(-(-permutations // block)):
@@ -65,11 +65,11 @@ def holm(p_values):
     return adjusted
 
 
-def tau_b(one, other):
+def tau_b(first, second):
     """Return concordant minus discordant pairs, over the pairs that each row tells apart."""
     balance = apart_one = apart_other = 0
-    for i, j in itertools.combinations(range(len(one)), 2):
-        a, b = np.sign(one[i] - one[j]), np.sign(other[i] - other[j])
+    for i, j in itertools.combinations(range(len(first)), 2):
+        a, b = np.sign(first[i] - first[j]), np.sign(second[i] - second[j])
         balance += a * b
         apart_one += a != 0
         apart_other += b != 0

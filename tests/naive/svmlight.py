@@ -125,7 +125,7 @@ def read(
 
 
 def assert_same(data: Any, content: Content) -> None:
-    """Compare a data set with what the twin found, to the last bit."""
+    """Compare a data set with the result of the reference, bit for bit."""
     np.testing.assert_array_equal(data.X.view(np.uint32), content.matrix().view(np.uint32))
     np.testing.assert_array_equal(data.y.view(np.uint64), _bits(content.labels))
     assert data.qids.tolist() == content.qids
@@ -260,22 +260,22 @@ def _columns(content: Content, n_features: int | None) -> None:
 
 
 def _plain_comments(content: Content, remarks: list[str]) -> None:
-    found = [DOCID.search(remark) for remark in remarks]
+    matches = [DOCID.search(remark) for remark in remarks]
     content.comments = remarks
-    if any(found):
-        content.doc_ids = ["" if one is None else one[1] for one in found]
+    if any(matches):
+        content.doc_ids = ["" if match is None else match[1] for match in matches]
         if all(
-            one
-            and not remark[: one.start()].strip(BLANKS)
-            and not remark[one.end() :].strip(BLANKS)
-            for one, remark in zip(found, remarks, strict=True)
+            match
+            and not remark[: match.start()].strip(BLANKS)
+            and not remark[match.end() :].strip(BLANKS)
+            for match, remark in zip(matches, remarks, strict=True)
         ):
             content.comments = None
 
 
 def _queries(content: Content, sizes: bytes | None, group: bool) -> None:
     ids = content.ids
-    if all(one is None for one in ids):
+    if all(qid is None for qid in ids):
         counts = _group_sizes(sizes)
         _demand(sum(counts) == len(ids))
         content.qids = list(range(1, len(counts) + 1))
@@ -357,7 +357,7 @@ def _json_comments(content: Content, header: dict[str, Any], remarks: list[str])
     for k, name in enumerate(names):
         _demand(name and not set(name) & set("[]>,\n"))
         column = [math.nan if row[2 + k] is None else _json_number(row[2 + k]) for row in rows]
-        _demand(all(math.isnan(one) or 0 <= one < math.inf for one in column))
+        _demand(all(math.isnan(value) or 0 <= value < math.inf for value in column))
         content.sources[name] = column
 
 

@@ -13,7 +13,7 @@ from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report import report_html
 from rankinite.report.page import TITLES
 from rankinite.runs.results import ENSEMBLE, Curve, MemberFacts
-from rankinite.stats.kendall import kendall_tau_of_query, rank_correlation
+from rankinite.stats.kendall import query_tau, rank_correlation
 from tests.report.cases import fake_recipe, fake_results, without_labels
 from tests.report.pages import HOSTILE, Page, assert_needs_nothing_else
 
@@ -184,14 +184,14 @@ def test_tau_is_scipys():
     scores = rng.integers(0, 6, size=(4, 12)).astype(float)
     scores[3] = 1.0
     expected = [[kendalltau(one, other).statistic for other in scores] for one in scores]
-    np.testing.assert_allclose(kendall_tau_of_query(scores), expected, atol=1e-12)
+    np.testing.assert_allclose(query_tau(scores), expected, atol=1e-12)
 
 
 def test_tau_in_blocks_is_the_same(monkeypatch):
     scores = np.random.default_rng(1).normal(size=(3, 40))
-    whole = kendall_tau_of_query(scores)
+    whole = query_tau(scores)
     monkeypatch.setattr("rankinite.stats.kendall.BLOCK", 400)
-    np.testing.assert_allclose(kendall_tau_of_query(scores), whole, atol=1e-12)
+    np.testing.assert_allclose(query_tau(scores), whole, atol=1e-12)
 
 
 def test_tau_of_many_queries_takes_some():

@@ -46,6 +46,6 @@ def drawn(n_weights, seed=0, **options):
 
 
 def seen(rising, tying, falling, delta=0.01):
-    """Return what so many directions show that end 1 above, at and 1 below a start of 2."""
+    """Return a result whose directions end 1 above, at, and 1 below a start of 2."""
     values = np.array([3.0] * rising + [2.0] * tying + [1.0] * falling)[:, None]
     return Optimality(2.0, np.array([0.5]), values, 4, delta, 0.01, 0)

@@ -1,4 +1,4 @@
-"""Bootstrap intervals: hand arithmetic, the naive twin, scipy, and how often they hold."""
+"""Bootstrap intervals: hand arithmetic, a naive reference, scipy, and coverage."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from tests.naive import stats as naive
 def test_two_queries_by_hand():
     # Means 0, 1/2 and 1 come with chances 1/4, 1/2, 1/4; the middle half is 1/2 alone, and any
     # share above it reaches both ends.
-    found = bootstrap(np.array([[0.0, 1.0], [1.0, 1.0]]), level=0.4)
-    assert found.means.tolist() == [[0.5, 0.5], [1.0, 1.0]]
-    assert found.differences[0, 1].tolist() == [-0.5, -0.5]
-    found = bootstrap(np.array([[0.0, 1.0], [1.0, 1.0]]), level=0.6)
-    assert found.means.tolist() == [[0.0, 1.0], [1.0, 1.0]]
-    assert found.differences[1, 0].tolist() == [0.0, 1.0]
+    intervals = bootstrap(np.array([[0.0, 1.0], [1.0, 1.0]]), level=0.4)
+    assert intervals.means.tolist() == [[0.5, 0.5], [1.0, 1.0]]
+    assert intervals.differences[0, 1].tolist() == [-0.5, -0.5]
+    intervals = bootstrap(np.array([[0.0, 1.0], [1.0, 1.0]]), level=0.6)
+    assert intervals.means.tolist() == [[0.0, 1.0], [1.0, 1.0]]
+    assert intervals.differences[1, 0].tolist() == [0.0, 1.0]
 
 
-def test_agrees_with_the_naive_twin():
+def test_agrees_with_the_naive_reference():
     values = np.random.default_rng(1).random((3, 20))
-    found = bootstrap(values, level=0.9, resamples=200, seed=4)
+    intervals = bootstrap(values, level=0.9, resamples=200, seed=4)
     means = np.array([naive.resampled_means(row, 200, seed=4) for row in values])
     ends = [0.05, 0.95]
     for i in range(3):
-        np.testing.assert_allclose(found.means[i], np.quantile(means[i], ends), atol=1e-12)
+        np.testing.assert_allclose(intervals.means[i], np.quantile(means[i], ends), atol=1e-12)
         for j in range(3):
             expected = np.quantile(means[i] - means[j], ends)
-            np.testing.assert_allclose(found.differences[i, j], expected, atol=1e-12)
+            np.testing.assert_allclose(intervals.differences[i, j], expected, atol=1e-12)
 
 
 def test_agrees_with_scipy():
     rng = np.random.default_rng(2)
     values = rng.beta(0.5, 2.0, (2, 100))
-    found = bootstrap(values, resamples=10_000)
+    intervals = bootstrap(values, resamples=10_000)
     for row, ours in (
-        (values[0], found.means[0]),
-        (values[1], found.means[1]),
-        (values[0] - values[1], found.differences[0, 1]),
+        (values[0], intervals.means[0]),
+        (values[1], intervals.means[1]),
+        (values[0] - values[1], intervals.differences[0, 1]),
     ):
         theirs = scipy.stats.bootstrap(
             (row,), np.mean, n_resamples=10_000, method="percentile", random_state=rng
@@ -55,20 +55,20 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     # 300 experiments: the number that hold the true mean of 1/5 is binomial with mean 270 and
     # deviation 5.2; percentile intervals hold a little less on skewed values.
     values = np.random.default_rng(3).beta(0.5, 2.0, (300, 1, 200))
-    found = bootstrap(values, level=0.9, resamples=500).means[:, 0]
-    holding = ((found[:, 0] <= 0.2) & (found[:, 1] >= 0.2)).sum()
+    ends = bootstrap(values, level=0.9, resamples=500).means[:, 0]
+    holding = ((ends[:, 0] <= 0.2) & (ends[:, 1] >= 0.2)).sum()
     assert 270 - 5 * 5.2 < holding < 270 + 4 * 5.2
 
 
-def test_differences_mirror_and_twins_have_none():
+def test_differences_mirror_and_equal_systems_have_none():
     values = np.random.default_rng(4).random((2, 3, 30))
     values[:, 2] = values[:, 0]
-    found = bootstrap(values, resamples=100)
-    assert found.differences.shape == (2, 3, 3, 2)
-    mirrored = -found.differences.transpose(0, 2, 1, 3)[..., ::-1]
-    assert (found.differences == mirrored).all()
-    assert (found.differences[:, 0, 2] == 0).all()
-    assert (found.differences[:, [0, 1, 2], [0, 1, 2]] == 0).all()
+    intervals = bootstrap(values, resamples=100)
+    assert intervals.differences.shape == (2, 3, 3, 2)
+    mirrored = -intervals.differences.transpose(0, 2, 1, 3)[..., ::-1]
+    assert (intervals.differences == mirrored).all()
+    assert (intervals.differences[:, 0, 2] == 0).all()
+    assert (intervals.differences[:, [0, 1, 2], [0, 1, 2]] == 0).all()
 
 
 def test_measures_are_resampled_alike_and_apart():
@@ -82,8 +82,8 @@ def test_measures_are_resampled_alike_and_apart():
 def test_one_query_and_seeds():
     assert bootstrap(np.array([[0.25], [0.5]])).means.tolist() == [[0.25, 0.25], [0.5, 0.5]]
     values = np.random.default_rng(6).random((2, 30))
-    found = [bootstrap(values, resamples=99, seed=seed).means.tolist() for seed in (0, 0, 1)]
-    assert found[0] == found[1] != found[2]
+    means = [bootstrap(values, resamples=99, seed=seed).means.tolist() for seed in (0, 0, 1)]
+    assert means[0] == means[1] != means[2]
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])

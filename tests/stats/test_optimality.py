@@ -125,97 +125,102 @@ class TestDirections:
         assert drawn(4, epsilon=0.05).tobytes() == drawn(4)[:90].tobytes()
 
     def test_they_can_be_drawn_again(self):
-        found = around(bowl, np.ones(4), seed=8)
+        optimality = around(bowl, np.ones(4), seed=8)
         directions = drawn(4, seed=8)
         for number in (0, 17, 458):
-            assert found.direction(number).tobytes() == directions[number].tobytes()
+            assert optimality.direction(number).tobytes() == directions[number].tobytes()
         with pytest.raises(rk.UsageError, match="number must be a whole number from 0 to 458"):
-            found.direction(459)
+            optimality.direction(459)
 
 
 class TestFunctions:
     def test_a_maximum(self):
-        found = around(bowl, np.zeros(4))
-        assert found.is_optimum
-        assert (found.start, found.n_directions, found.n_rising, found.n_tying) == (3, 459, 0, 0)
-        assert found.steps.tolist() == list(STEPS)
-        assert found.values.shape == (459, 10)
+        optimality = around(bowl, np.zeros(4))
+        assert optimality.is_optimum
+        assert (
+            optimality.start,
+            optimality.n_directions,
+            optimality.n_rising,
+            optimality.n_tying,
+        ) == (3, 459, 0, 0)
+        assert optimality.steps.tolist() == list(STEPS)
+        assert optimality.values.shape == (459, 10)
         # The weakest curvature is 1: no value at a step s is above 3 - s^2.
-        assert (found.values <= 3 - found.steps**2 + 1e-12).all()
-        assert found.worst.step == 0.1
-        assert -0.04 < found.worst.gain < -0.01
+        assert (optimality.values <= 3 - optimality.steps**2 + 1e-12).all()
+        assert optimality.worst.step == 0.1
+        assert -0.04 < optimality.worst.gain < -0.01
 
     def test_the_values_are_those_of_the_function(self):
-        found = around(bowl, [0.5, -1.0, 2.0], steps=[0.25, 2.0], seed=5)
+        optimality = around(bowl, [0.5, -1.0, 2.0], steps=[0.25, 2.0], seed=5)
         for number in (0, 200):
             for column, step in enumerate((0.25, 2.0)):
-                moved = np.array([0.5, -1.0, 2.0]) + step * found.direction(number)
-                assert found.values[number, column] == bowl(moved)
+                moved = np.array([0.5, -1.0, 2.0]) + step * optimality.direction(number)
+                assert optimality.values[number, column] == bowl(moved)
 
     def test_beside_a_maximum_nearly_half_rise(self):
         # -(1 + 2 s x + s^2) is above -1 where x < -s / 2; x is uniform on -1 to 1 in three
         # dimensions, so the smallest step, 0.1, rises with chance 0.95 / 2.
-        found = around(lambda w: -(w @ w), [1.0, 0.0, 0.0])
-        assert not found.is_optimum
-        assert abs(found.n_rising - 0.475 * 459) < FIVE_DEVIATIONS
-        expected = [found.direction(k)[0] < -0.05 for k in range(459)]
-        assert found.rising.tolist() == expected
+        optimality = around(lambda w: -(w @ w), [1.0, 0.0, 0.0])
+        assert not optimality.is_optimum
+        assert abs(optimality.n_rising - 0.475 * 459) < FIVE_DEVIATIONS
+        expected = [optimality.direction(k)[0] < -0.05 for k in range(459)]
+        assert optimality.rising.tolist() == expected
 
     def test_half_of_all_directions_rise_on_a_slope(self):
-        found = around(lambda w: w @ np.array([1.0, -2.0, 0.5]), [4.0, 4.0, 4.0])
-        assert abs(found.n_rising - HALF) < FIVE_DEVIATIONS
-        assert found.n_tying == 0
+        optimality = around(lambda w: w @ np.array([1.0, -2.0, 0.5]), [4.0, 4.0, 4.0])
+        assert abs(optimality.n_rising - HALF) < FIVE_DEVIATIONS
+        assert optimality.n_tying == 0
         # None rises by more than the slope's length, and one of 459 gets near it.
-        assert found.worst.step == 1.0
-        assert 0.9 * math.sqrt(5.25) < found.worst.gain <= math.sqrt(5.25)
+        assert optimality.worst.step == 1.0
+        assert 0.9 * math.sqrt(5.25) < optimality.worst.gain <= math.sqrt(5.25)
 
     def test_half_of_all_directions_rise_on_a_saddle(self):
-        found = around(lambda w: w[0] ** 2 - w[1] ** 2, [0.0, 0.0])
-        assert not found.is_optimum
-        assert abs(found.n_rising - HALF) < FIVE_DEVIATIONS
-        expected = [abs(x) > abs(y) for x, y in (found.direction(k) for k in range(459))]
-        assert found.rising.tolist() == expected
+        optimality = around(lambda w: w[0] ** 2 - w[1] ** 2, [0.0, 0.0])
+        assert not optimality.is_optimum
+        assert abs(optimality.n_rising - HALF) < FIVE_DEVIATIONS
+        expected = [abs(x) > abs(y) for x, y in (optimality.direction(k) for k in range(459))]
+        assert optimality.rising.tolist() == expected
 
     def test_a_minimum(self):
-        found = around(lambda w: w @ w, np.zeros(3))
-        assert found.n_rising == 459
-        assert found.rise_rate_bound == 1
-        assert not found.is_optimum
+        optimality = around(lambda w: w @ w, np.zeros(3))
+        assert optimality.n_rising == 459
+        assert optimality.rise_rate_bound == 1
+        assert not optimality.is_optimum
 
     def test_a_constant_ties_everywhere(self):
-        found = around(lambda w: 0.25, np.zeros(3))
-        assert not found.is_optimum
-        assert (found.n_rising, found.n_tying, found.rise_rate_bound) == (0, 459, 1)
-        assert found.tying.all()
-        assert found.worst == (0, 0.1, 0)
+        optimality = around(lambda w: 0.25, np.zeros(3))
+        assert not optimality.is_optimum
+        assert (optimality.n_rising, optimality.n_tying, optimality.rise_rate_bound) == (0, 459, 1)
+        assert optimality.tying.all()
+        assert optimality.worst == (0, 0.1, 0)
 
     def test_a_plateau_ties_at_its_steps_only(self):
         # Flat up to a distance of 1/4, then lower.
-        found = around(lambda w: -float(w @ w > 0.0625), np.zeros(3))
-        assert found.n_tying == 459
-        assert (found.values == np.where(np.array(STEPS) < 0.25, 0, -1)).all()
+        optimality = around(lambda w: -float(w @ w > 0.0625), np.zeros(3))
+        assert optimality.n_tying == 459
+        assert (optimality.values == np.where(np.array(STEPS) < 0.25, 0, -1)).all()
         assert around(lambda w: -float(w @ w > 0.0625), np.zeros(3), steps=[0.3]).is_optimum
 
     def test_a_rise_far_off_is_a_rise(self):
         # A ring at a distance of 0.95 to 1.05 is higher.
-        found = around(lambda w: float(0.9 < w @ w < 1.1) - 0.1 * w @ w, np.zeros(3))
-        assert found.rising.all()
-        assert found.worst.step == 1.0
+        optimality = around(lambda w: float(0.9 < w @ w < 1.1) - 0.1 * w @ w, np.zeros(3))
+        assert optimality.rising.all()
+        assert optimality.worst.step == 1.0
         assert around(lambda w: float(w @ w > 0.9) - w @ w, np.zeros(3), steps=[0.5]).is_optimum
 
     def test_one_dimension_has_two_directions(self):
-        found = around(lambda w: w[0], [0.0], steps=[1.0])
-        assert set(found.values.ravel()) == {-1.0, 1.0}
-        assert abs(found.n_rising - HALF) < FIVE_DEVIATIONS
+        optimality = around(lambda w: w[0], [0.0], steps=[1.0])
+        assert set(optimality.values.ravel()) == {-1.0, 1.0}
+        assert abs(optimality.n_rising - HALF) < FIVE_DEVIATIONS
 
     def test_a_weight_that_does_not_matter_shows_only_by_itself(self):
         # No random direction is exactly along the second weight, so each falls a little.
         value = lambda w: -(w[0] ** 2) - w[2] ** 2  # noqa: E731
         assert around(value, np.zeros(3)).is_optimum
-        found = one_by_one(value, np.zeros(3))
-        assert not found.is_optimum
-        assert found.tying.tolist() == [False, True, False]
-        assert found.n_rising == 0
+        moved = one_by_one(value, np.zeros(3))
+        assert not moved.is_optimum
+        assert moved.tying.tolist() == [False, True, False]
+        assert moved.n_rising == 0
 
     def test_a_function_that_changes_its_weights_harms_nobody(self):
         def value(weights):
@@ -230,46 +235,46 @@ class TestFunctions:
 
 class TestSingleWeights:
     def test_a_maximum(self):
-        found = one_by_one(bowl, np.zeros(3))
-        assert found.is_optimum
-        assert found.weights.tolist() == [0, 1, 2]
-        assert found.steps.tolist() == list(BOTH_WAYS)
+        moved = one_by_one(bowl, np.zeros(3))
+        assert moved.is_optimum
+        assert moved.weights.tolist() == [0, 1, 2]
+        assert moved.steps.tolist() == list(BOTH_WAYS)
         assert len(BOTH_WAYS) == 20
         expected = 3 - np.arange(1, 4)[:, None] * np.array(BOTH_WAYS) ** 2
-        np.testing.assert_allclose(found.values, expected, rtol=1e-14)
+        np.testing.assert_allclose(moved.values, expected, rtol=1e-14)
         # The nearest is the first weight, by a step of 0.1 either way: 0.01 below.
-        number, step, gain = found.worst
+        number, step, gain = moved.worst
         assert (number, abs(step), round(gain, 12)) == (0, 0.1, -0.01)
 
     @pytest.mark.parametrize("bad", [0, 3, 9])
-    @pytest.mark.parametrize("way", [-0.5, 0.5])
-    def test_the_one_bad_weight_is_found(self, bad, way):
+    @pytest.mark.parametrize("shift", [-0.5, 0.5])
+    def test_the_one_bad_weight_is_found(self, bad, shift):
         best = np.zeros(10)
-        best[bad] = way
-        found = one_by_one(lambda w: -((w - best) ** 2).sum(), np.zeros(10), block=4)
-        assert np.flatnonzero(found.rising).tolist() == [bad]
-        assert found.n_tying == 0
-        assert found.worst == (bad, way, 0.25)
+        best[bad] = shift
+        moved = one_by_one(lambda w: -((w - best) ** 2).sum(), np.zeros(10), block=4)
+        assert np.flatnonzero(moved.rising).tolist() == [bad]
+        assert moved.n_tying == 0
+        assert moved.worst == (bad, shift, 0.25)
 
     def test_one_way_only(self):
-        found = one_by_one(lambda w: w.sum(), np.zeros(3), steps=[-0.5, -1])
-        assert found.is_optimum
-        assert found.values.tolist() == [[-0.5, -1.0]] * 3
+        moved = one_by_one(lambda w: w.sum(), np.zeros(3), steps=[-0.5, -1])
+        assert moved.is_optimum
+        assert moved.values.tolist() == [[-0.5, -1.0]] * 3
 
     def test_some_weights(self):
         weights = np.arange(1000.0)
-        found = one_by_one(lambda w: w @ weights, np.zeros(1000), steps=[1], chosen=50, seed=2)
-        assert len(set(found.weights)) == 50
-        assert (np.diff(found.weights) > 0).all()
+        moved = one_by_one(lambda w: w @ weights, np.zeros(1000), steps=[1], chosen=50, seed=2)
+        assert len(set(moved.weights)) == 50
+        assert (np.diff(moved.weights) > 0).all()
         # The step of 1 shows the weight: row and number belong together.
-        assert found.values[:, 0].tolist() == found.weights.tolist()
-        assert found.worst.number == found.weights[-1]
+        assert moved.values[:, 0].tolist() == moved.weights.tolist()
+        assert moved.worst.number == moved.weights[-1]
         # 50 uniform numbers of 1000: the mean's deviation is sqrt(1000^2 / 12 / 50) = 41.
-        assert abs(found.weights.mean() - 499.5) < 5 * 41
+        assert abs(moved.weights.mean() - 499.5) < 5 * 41
         again, other = (
             one_by_one(bowl, np.zeros(1000), steps=[1], chosen=50, seed=seed) for seed in (2, 3)
         )
-        assert again.weights.tolist() == found.weights.tolist() != other.weights.tolist()
+        assert again.weights.tolist() == moved.weights.tolist() != other.weights.tolist()
 
     @pytest.mark.parametrize("chosen", [3, 4, None])
     def test_no_more_than_there_are(self, chosen):

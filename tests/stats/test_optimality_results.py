@@ -34,8 +34,8 @@ class TestBound:
         ],
     )
     def test_published_tables(self, rising, n, delta, expected):
-        found = seen(rising, 0, n - rising, delta).rise_rate_bound
-        assert found == pytest.approx(expected, abs=5.1e-5)
+        bound = seen(rising, 0, n - rising, delta).rise_rate_bound
+        assert bound == pytest.approx(expected, abs=5.1e-5)
 
     def test_none_of_459(self):
         # (1 - p)^459 = 0.01
@@ -63,26 +63,26 @@ class TestBound:
 
 class TestTold:
     def test_what_counts(self):
-        found = seen(2, 3, 4)
-        assert (found.n_rising, found.n_tying, found.n_directions) == (2, 3, 9)
-        assert found.rising.tolist() == [True] * 2 + [False] * 7
-        assert found.tying.tolist() == [False] * 2 + [True] * 3 + [False] * 4
-        assert not found.is_optimum
+        optimality = seen(2, 3, 4)
+        assert (optimality.n_rising, optimality.n_tying, optimality.n_directions) == (2, 3, 9)
+        assert optimality.rising.tolist() == [True] * 2 + [False] * 7
+        assert optimality.tying.tolist() == [False] * 2 + [True] * 3 + [False] * 4
+        assert not optimality.is_optimum
         assert not seen(0, 1, 4).is_optimum
         assert not seen(1, 0, 4).is_optimum
         assert seen(0, 0, 5).is_optimum
-        assert found.confidence == 0.99
-        assert found.worst == Worst(0, 0.5, 1.0)
+        assert optimality.confidence == 0.99
+        assert optimality.worst == Worst(0, 0.5, 1.0)
 
     def test_a_rising_direction_that_also_ties_is_rising(self):
-        found = Optimality(
+        optimality = Optimality(
             2.0, np.array([0.5, 1.0]), np.array([[2.0, 3.0], [1.0, 2.0]]), 4, 0.01, 0.01, 0
         )
-        assert found.rising.tolist() == [True, False]
-        assert found.tying.tolist() == [False, True]
+        assert optimality.rising.tolist() == [True, False]
+        assert optimality.tying.tolist() == [False, True]
 
     @pytest.mark.parametrize(
-        ("found", "expected"),
+        ("optimality", "expected"),
         [
             (
                 seen(0, 0, 459),
@@ -107,8 +107,8 @@ class TestTold:
             ),
         ],
     )
-    def test_sentences(self, found, expected):
-        assert str(found) == expected
+    def test_sentences(self, optimality, expected):
+        assert str(optimality) == expected
 
     @pytest.mark.parametrize(
         ("values", "n_weights", "expected"),
@@ -134,17 +134,17 @@ class TestTold:
         ],
     )
     def test_sentences_of_weights(self, values, n_weights, expected):
-        found = SingleWeights(
+        moved = SingleWeights(
             1.0, np.array([-0.5]), np.array(values), n_weights, weights=np.array([3, 7])
         )
-        assert str(found) == expected
+        assert str(moved) == expected
 
     def test_json(self):
-        found = around(
+        optimality = around(
             bowl, np.zeros(2), delta=np.float64(0.5), epsilon=0.5, steps=[1], seed=np.int64(4)
         )
-        (value,) = found.values[0]
-        assert json.loads(json.dumps(found.as_json())) == {
+        (value,) = optimality.values[0]
+        assert json.loads(json.dumps(optimality.as_json())) == {
             "n_directions": 1,
             "delta": 0.5,
             "epsilon": 0.5,
@@ -160,8 +160,8 @@ class TestTold:
             "steps": [1.0],
             "values": [[value]],
         }
-        found = one_by_one(bowl, np.zeros(2), steps=[-1.0])
-        assert json.loads(json.dumps(found.as_json())) == {
+        optimality = one_by_one(bowl, np.zeros(2), steps=[-1.0])
+        assert json.loads(json.dumps(optimality.as_json())) == {
             "weights": [0, 1],
             "start": 3.0,
             "is_optimum": True,
@@ -274,22 +274,22 @@ class TestErrors:
             rk.stats.local_optimality(np.zeros(3), 3)
 
     @pytest.mark.parametrize(
-        "found", [np.zeros(1), np.zeros((2, 1)), np.array([["a"]]), np.array([[1j]]), [[None]]]
+        "value", [np.zeros(1), np.zeros((2, 1)), np.array([["a"]]), np.array([[1j]]), [[None]]]
     )
-    def test_values_of_another_shape_or_kind(self, found):
+    def test_values_of_another_shape_or_kind(self, value):
         with pytest.raises(rk.UsageError, match=r"expected numbers of the shape \(1, 1\)"):
-            rk.stats.local_optimality(lambda directions, steps: found, 3)
+            rk.stats.local_optimality(lambda directions, steps: value, 3)
 
-    @pytest.mark.parametrize("found", [None, "high", np.zeros(2), [1.0], 1j])
-    def test_a_plain_function_gives_a_number(self, found):
+    @pytest.mark.parametrize("value", [None, "high", np.zeros(2), [1.0], 1j])
+    def test_a_plain_function_gives_a_number(self, value):
         with pytest.raises(
             rk.UsageError, match=r"directional_values: the function gives .* expected a num"
         ):
-            around(lambda w: found, np.zeros(2))
+            around(lambda w: value, np.zeros(2))
 
-    @pytest.mark.parametrize("found", [1, np.float32(1), np.array(1.0), True])
-    def test_any_number_is_one(self, found):
-        assert around(lambda w: found, np.zeros(2), epsilon=0.5).start == 1.0
+    @pytest.mark.parametrize("value", [1, np.float32(1), np.array(1.0), True])
+    def test_any_number_is_one(self, value):
+        assert around(lambda w: value, np.zeros(2), epsilon=0.5).start == 1.0
 
     def test_weights_are_a_row(self):
         with pytest.raises(rk.UsageError, match=r"weights have the shape \(2, 2\); expected one"):

@@ -1,4 +1,4 @@
-"""The paired tests: hand arithmetic, scipy, naive twins, and what no test may say."""
+"""The paired tests: hand arithmetic, scipy, naive references, and invariants."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def skewed(rng, *shape):
     return values
 
 
-def scipy_randomisation(one, other):
+def scipy_randomisation(values, others):
     """Return the exact p-value: flipping a difference is exchanging the two values of a query."""
     return scipy.stats.permutation_test(
-        (one, other),
+        (values, others),
         lambda a, b, axis: np.mean(a - b, axis=axis),
         permutation_type="samples",
         vectorized=True,
@@ -224,11 +224,11 @@ def test_a_huge_value_that_one_system_lacks_changes_nothing_for_the_others(test,
     values = skewed(np.random.default_rng(13), 3, 40)
     values[:, 7] = 2.0**50
     values[odd, 7] = 0.0
-    one, other = (k for k in range(3) if k != odd)
-    together, alone = test(values), test(values[[one, other]])
-    assert together[one, other] == alone[0, 1] < 0.99
+    first, second = (k for k in range(3) if k != odd)
+    together, alone = test(values), test(values[[first, second]])
+    assert together[first, second] == alone[0, 1] < 0.99
     # One difference that outweighs all others has either sign: its pattern is always as far.
-    assert together[odd, one] == pytest.approx(test(values[[odd, one]])[0, 1], rel=1e-9)
+    assert together[odd, first] == pytest.approx(test(values[[odd, first]])[0, 1], rel=1e-9)
 
 
 @every_test
@@ -240,8 +240,8 @@ def test_ties_of_tenths_are_ties_beside_large_numbers(test, values):
 
 
 def test_differences_that_are_alike_but_for_rounding_are_one_difference():
-    one = np.array([0.1, 0.2, 0.7, 1000.3])
-    values = np.stack([one, one + 0.1])
+    first = np.array([0.1, 0.2, 0.7, 1000.3])
+    values = np.stack([first, first + 0.1])
     assert len(set((values[1] - values[0]).tolist())) > 1
     assert t_test(values)[0, 1] == SMALLEST_P
     # A tie is no such difference. Differences 0, 1, 1, 1: mean 3/4, variance 1/4, so t is
@@ -260,10 +260,10 @@ def test_rounding_is_that_of_the_query(test):
 
 
 def test_p_is_never_0():
-    one = np.random.default_rng(5).random(400)
-    assert t_test(np.stack([one, one + 0.5]))[0, 1] == SMALLEST_P
+    values = np.random.default_rng(5).random(400)
+    assert t_test(np.stack([values, values + 0.5]))[0, 1] == SMALLEST_P
     assert t_test(np.array([[1.0, 2.0], [2.0, 3.0]]))[0, 1] == SMALLEST_P
-    almost = np.stack([one, one + 0.5 + 1e-9 * np.arange(400)])
+    almost = np.stack([values, values + 0.5 + 1e-9 * np.arange(400)])
     assert t_test(almost)[0, 1] == SMALLEST_P
     assert randomisation_test(almost, permutations=999)[0, 1] == 1 / 1000
 
@@ -291,8 +291,8 @@ def test_false_alarms_are_as_rare_as_the_level_says():
 
 def test_another_seed_draws_other_patterns():
     values = skewed(np.random.default_rng(7), 2, 100)
-    found = [randomisation_test(values, permutations=999, seed=s)[0, 1] for s in (0, 0, 1)]
-    assert found[0] == found[1] != found[2]
+    p_values = [randomisation_test(values, permutations=999, seed=s)[0, 1] for s in (0, 0, 1)]
+    assert p_values[0] == p_values[1] != p_values[2]
 
 
 BYTES = """

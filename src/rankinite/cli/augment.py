@@ -14,50 +14,52 @@ from rankinite.core.params import check
 
 
 def augment(
-    source: Annotated[Path, typer.Argument(metavar="DATA", help="The training data, original.")],
+    source: Annotated[Path, typer.Argument(metavar="DATA", help="Training data without samples.")],
     out: Annotated[
         Path,
         typer.Option(
             "--out",
             "-o",
             metavar="FILE",
-            help="The file to write: .parquet, .gz (compressed text), or any other name for "
+            help="File to write: .parquet, .gz (compressed text), or any other name for "
             "plain text.",
         ),
     ],
     fraction: Annotated[
-        float, typer.Option(help="The share of a query's documents that a sample has.")
+        float, typer.Option(help="Share of a query's documents in a sample.")
     ] = 0.7,
-    times: Annotated[int, typer.Option(min=1, help="How many samples of each query.")] = 5,
+    times: Annotated[int, typer.Option(min=1, help="Number of samples per query.")] = 5,
     seed: Seed = 0,
     *,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Add samples of every query's documents to training data (Ensemble, Sec. 2).
+    """Add samples of each query's documents to training data (Ensemble, Sec. 2).
 
-    Behind query 12 stand its samples 12~1, 12~2 and so on. Those with fewer than two documents,
-    or with one label only, are left out. Split first: validation data is never augmented.
+    Query 12 is followed by its samples 12~1, 12~2 and so on. Samples with fewer than two documents
+    or a single label are left out. Split first: validation data is never augmented.
     """
     from rankinite.data.augment import FRACTION
-    from rankinite.data.augment import augment as augmented
+    from rankinite.data.augment import augment as augment_data
     from rankinite.data.formats import save
 
     check("data augment", "--fraction", fraction, FRACTION)
     refuse_overwriting("data augment", [out], [source])
-    found = loading.load(source, terminal)
-    more = augmented(found, fraction, times, seed=seed)
-    save(more, out, progress=terminal.progress())
+    data = loading.load(source, terminal)
+    augmented = augment_data(data, fraction, times, seed=seed)
+    save(augmented, out, progress=terminal.progress())
     if terminal.json:
-        n_samples = more.n_queries - found.n_queries
+        n_samples = augmented.n_queries - data.n_queries
         terminal.show_json(
             {
                 "wrote": str(out),
-                "queries": more.n_queries,
-                "documents": more.n_docs,
+                "queries": augmented.n_queries,
+                "documents": augmented.n_docs,
                 "samples": n_samples,
-                "left_out": found.n_queries * times - n_samples,
+                "left_out": data.n_queries * times - n_samples,
             }
         )
     else:
-        terminal.say(f"wrote {out} ({more.n_queries:,} queries, {more.n_docs:,} documents)")
+        terminal.say(
+            f"wrote {out} ({augmented.n_queries:,} queries, {augmented.n_docs:,} documents)"
+        )

@@ -14,12 +14,12 @@ QRELS = ".qrels"
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The data set to read.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Data set to read.")],
     target: Annotated[
         Path,
         typer.Argument(
             metavar="TARGET",
-            help="The file to write: .parquet, .gz (compressed text), .qrels (TREC labels), "
+            help="File to write: .parquet, .gz (compressed text), .qrels (TREC labels), "
             "or any other name for plain text.",
         ),
     ],
@@ -30,25 +30,25 @@ def convert(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Convert between SVMlight/LETOR text and Parquet without losing a bit; write TREC qrels."""
+    """Convert losslessly between SVMlight/LETOR text and Parquet, or write TREC qrels."""
     from rankinite.data.formats import save
     from rankinite.data.scores import save_qrels
 
-    found = loading.load(source, terminal)
+    data = loading.load(source, terminal)
     if originals:
-        found = found.originals
+        data = data.originals
     if target.name.removesuffix(".gz").endswith(QRELS):
-        save_qrels(found, target)
+        save_qrels(data, target)
     else:
-        save(found, target, progress=terminal.progress())
+        save(data, target, progress=terminal.progress())
     if terminal.json:
         terminal.show_json(
             {
                 "wrote": str(target),
-                "queries": found.n_queries,
-                "documents": found.n_docs,
-                "features": found.n_features,
+                "queries": data.n_queries,
+                "documents": data.n_docs,
+                "features": data.n_features,
             }
         )
     else:
-        terminal.say(f"wrote {target} ({found.n_queries:,} queries, {found.n_docs:,} documents)")
+        terminal.say(f"wrote {target} ({data.n_queries:,} queries, {data.n_docs:,} documents)")

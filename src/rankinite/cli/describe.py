@@ -22,15 +22,15 @@ def describe(
         list[Path], typer.Argument(metavar="DATA", help="Data sets: SVMlight/LETOR or Parquet.")
     ],
     figures: Annotated[
-        Path | None, typer.Option(help="Draw the two figures as PNG files into this folder.")
+        Path | None, typer.Option(help="Draw two figures as PNG files into this folder.")
     ] = None,
     *,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Count queries, documents, features and grades: the challenge's Tables 2 and 3.
+    """Show numbers of queries, documents, features and grades: the challenge's Tables 2 and 3.
 
-    The figures show how many documents queries have, and how many different values features take.
+    The figures show documents per query and distinct values per feature.
     """
     from rankinite.data.describe import describe as describe_data
     from rankinite.data.describe import draw_figures
@@ -41,8 +41,8 @@ def describe(
     if figures is not None:
         drawn = draw_figures(dict(zip(names, sets, strict=True)), figures)
     if terminal.json:
-        found = [{"file": str(f), **one.as_json()} for f, one in zip(files, sets, strict=True)]
-        terminal.show_json({"sets": found, "figures": [str(path) for path in drawn]})
+        rows = [{"file": str(f), **data.as_json()} for f, data in zip(files, sets, strict=True)]
+        terminal.show_json({"sets": rows, "figures": [str(path) for path in drawn]})
         return
     _show_statistics(terminal, names, sets)
     terminal.say("")
@@ -52,50 +52,50 @@ def describe(
 
 
 def _short_names(files: list[Path]) -> list[str]:
-    """Return the files' names; with their folders, where two have the same name."""
+    """Return the names of the files; with folders if two have the same name."""
     names = [path.name for path in files]
     return names if len(set(names)) == len(names) else [str(path) for path in files]
 
 
 def _show_statistics(terminal: Terminal, names: list[str], sets: list[Description]) -> None:
     rows = [
-        ["Queries", *(f"{one.n_queries:,}" for one in sets)],
-        ["Documents", *(f"{one.n_docs:,}" for one in sets)],
-        ["Features", *(f"{one.n_features:,}" for one in sets)],
-        ["  with more than one value", *(f"{one.features_in_use:,}" for one in sets)],
-        ["  missing values", *(f"{one.missing:.2%}" for one in sets)],
-        ["Documents per query, mean", *(f"{one.sizes.mean():.1f}" for one in sets)],
-        ["  least", *(f"{one.sizes.min():,}" for one in sets)],
-        ["  most", *(f"{one.sizes.max():,}" for one in sets)],
-        ["Queries without a relevant document", *(f"{one.without_relevant:,}" for one in sets)],
-        ["Queries with one label only", *(f"{one.single_label:,}" for one in sets)],
+        ["Queries", *(f"{data.n_queries:,}" for data in sets)],
+        ["Documents", *(f"{data.n_docs:,}" for data in sets)],
+        ["Features", *(f"{data.n_features:,}" for data in sets)],
+        ["  with more than one value", *(f"{data.features_in_use:,}" for data in sets)],
+        ["  missing values", *(f"{data.missing:.2%}" for data in sets)],
+        ["Documents per query, mean", *(f"{data.sizes.mean():.1f}" for data in sets)],
+        ["  least", *(f"{data.sizes.min():,}" for data in sets)],
+        ["  most", *(f"{data.sizes.max():,}" for data in sets)],
+        ["Queries without a relevant document", *(f"{data.without_relevant:,}" for data in sets)],
+        ["Queries with one label only", *(f"{data.single_label:,}" for data in sets)],
     ]
-    if any(one.n_unlabelled for one in sets):
-        rows.append(["Documents without a label", *(f"{one.n_unlabelled:,}" for one in sets)])
-    for source in dict.fromkeys(name for one in sets for name in one.sources):
+    if any(data.n_unlabelled for data in sets):
+        rows.append(["Documents without a label", *(f"{data.n_unlabelled:,}" for data in sets)])
+    for source in dict.fromkeys(name for data in sets for name in data.sources):
         rows.append([f"Documents with {source}", *(f"{s.sources.get(source, 0):,}" for s in sets)])
     terminal.show_table("Statistics", ["", *names], rows)
 
 
 def _show_grades(terminal: Terminal, names: list[str], sets: list[Description]) -> None:
-    grades = sorted({grade for one in sets for grade in one.grades}, reverse=True)
+    grades = sorted({grade for data in sets for grade in data.grades}, reverse=True)
     if not grades:
         terminal.say("There are too many different labels for a table of grades.")
         return
-    tops = {one.top_grade for one in sets}
+    tops = {data.top_grade for data in sets}
     named = tops == {max(GRADE_NAMES)} and set(grades) <= set(GRADE_NAMES)
     rows = [
         [
             f"{GRADE_NAMES[int(grade)]} {plain_number(grade)}" if named else plain_number(grade),
-            *(_share(one, grade) for one in sets),
+            *(_share(data, grade) for data in sets),
         ]
         for grade in grades
     ]
     terminal.show_table("Distribution of grades", ["Grade", *names], rows)
 
 
-def _share(one: Description, grade: float) -> str:
-    """Return the share of a grade among the documents with a label; nothing without a table."""
-    if not one.grades:
+def _share(data: Description, grade: float) -> str:
+    """Return the share of a grade among labelled documents; empty without a table of grades."""
+    if not data.grades:
         return ""
-    return f"{one.grades.get(grade, 0) / (one.n_docs - one.n_unlabelled):.2%}"
+    return f"{data.grades.get(grade, 0) / (data.n_docs - data.n_unlabelled):.2%}"

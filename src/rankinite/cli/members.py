@@ -1,4 +1,4 @@
-"""Members of an ensemble, named by files: models, or scores of one data set."""
+"""Members of an ensemble as files: models, or scores of one data set."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from rankinite.core.errors import FileFormatError, UsageError
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """Return short, distinct names of files: stems, preceded by folders where stems are equal.
+    """Return the stems of files, with as many folders as make them distinct.
 
-    Names keep their suffixes where only these differ. Undecodable bytes are escaped.
+    If only the suffixes differ, names are used instead of stems. Bytes that are not UTF-8 are
+    escaped.
 
     Examples
     --------
@@ -33,7 +34,7 @@ def short_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _without_ending(path: Path) -> Path:
-    """Return a path without the end of its name; the current folder and the root have no name."""
+    """Return a path without its suffix; the current folder and the root have no name."""
     name = path.name.removesuffix(".gz") or path.name
     return path.with_name(Path(name).stem) if name else path
 
@@ -50,22 +51,22 @@ if TYPE_CHECKING:
     from rankinite.ensembles.ensemble import Ensemble
     from rankinite.models import TrainedRanker
 
-MODEL_ENDING = ".rk"
-MODEL_BEGIN = b"PK\x03\x04"
+MODEL_SUFFIX = ".rk"
+ZIP_MAGIC = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member that is read from a file.
+    """A ranker in a file.
 
     Attributes
     ----------
     name
-        Its name: that of the file without suffix.
+        Name of the file without its suffix.
     path
         The file.
     ranker
-        The fitted ranker; None if the file holds scores.
+        The ranker; None if the file contains scores.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Member:
     ranker: TrainedRanker | Ensemble | None
 
     def scores(self, data: RankingData, source: Path, missing: str) -> NDArray[np.float64]:
-        """Return its scores of a data set that was loaded from ``source``."""
+        """Return the scores for a data set, which was loaded from ``source``."""
         if self.ranker is not None:
             refuse_narrow_text(source, data, self.ranker.feature_names_)
             return self.ranker.predict(data)
@@ -83,7 +84,7 @@ class Member:
 
 
 def load_members(command: str, files: Sequence[Path]) -> list[Member]:
-    """Load models, and check that files of scores exist; each file may be named once."""
+    """Load models, and check that files of scores exist; no file may occur twice."""
     for k, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:k]]:
             raise UsageError(f"{command}: {path} was given twice; give each member once")
@@ -98,7 +99,7 @@ def _is_model(path: Path) -> bool:
         raise FileFormatError(path, "there is no such file")
     if path.is_dir():
         raise FileFormatError(path, "this is a directory; expected a model file or scores")
-    if path.suffix == MODEL_ENDING or not path.is_file():  # what is read of a pipe is gone
-        return path.suffix == MODEL_ENDING
+    if path.suffix == MODEL_SUFFIX or not path.is_file():  # a pipe can be read once only
+        return path.suffix == MODEL_SUFFIX
     with path.open("rb") as file:
-        return file.read(len(MODEL_BEGIN)) == MODEL_BEGIN
+        return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC

@@ -19,21 +19,23 @@ if TYPE_CHECKING:
 
 def normalise(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="DATA", help="The data sets, all of them at once.")
+        list[Path], typer.Argument(metavar="DATA", help="Data sets that are normalised together.")
     ],
     out: Out,
     cut_points: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save what was learned, for --apply.")
+        Path | None, typer.Option(metavar="FILE", help="Save the cut points, for --apply.")
     ] = None,
     apply: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Learn nothing; use what --cut-points has saved."),
+        typer.Option(
+            metavar="FILE", help="Use the cut points of this file instead of computing them."
+        ),
     ] = None,
     most_cut_points: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="Keep so many values of a feature, and interpolate. (Default: all, exactly.)",
+            help="Values of a feature to keep at most; others are interpolated. (Default: all.)",
         ),
     ] = None,
     suffix: SameFormat = None,
@@ -41,10 +43,10 @@ def normalise(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Replace every value by the share of documents that have a smaller one (Challenge, Sec. 4.3).
+    """Replace each value by the share of documents with a smaller value (Challenge, Sec. 4.3).
 
-    Shares are of the documents of all the data sets together; each is written under its own name
-    into the folder. Augment afterwards: samples would count their documents more than once.
+    Shares are over the documents of all data sets together; each is written under its name into
+    the folder. Augment afterwards: samples would count their documents more than once.
     """
     from rankinite.data.normalise import RankNormaliser
 
@@ -55,15 +57,15 @@ def normalise(
         refuse_overwriting("data normalise", [cut_points], sources)
     sets: Iterable[RankingData]
     if apply is None:
-        sets = given = _load_alike(sources, loading, terminal)
-        normaliser = RankNormaliser(most_cut_points).fit(given, progress=terminal.progress())
+        sets = loaded = _load_alike(sources, loading, terminal)
+        normaliser = RankNormaliser(most_cut_points).fit(loaded, progress=terminal.progress())
     else:
         normaliser = RankNormaliser.load(apply)
         sets = _load_each(sources, normaliser.feature_names_, loading, terminal)
     if cut_points is not None:
         cut_points.parent.mkdir(parents=True, exist_ok=True)
         normaliser.save(cut_points)
-    normalised = (normaliser.transform(found, progress=terminal.progress()) for found in sets)
+    normalised = (normaliser.transform(data, progress=terminal.progress()) for data in sets)
     save_all(
         zip(targets, normalised, strict=True), terminal, [] if cut_points is None else [cut_points]
     )
@@ -78,7 +80,7 @@ def _refuse_together(
 ) -> None:
     if apply is not None and (cut_points is not None or most_cut_points is not None):
         raise UsageError(
-            "data normalise: --apply uses what was learned before; leave out --cut-points and "
+            "data normalise: --apply uses saved cut points; leave out --cut-points and "
             "--most-cut-points"
         )
     if loading.query_file is not None and len(sources) > 1:
@@ -89,26 +91,26 @@ def _refuse_together(
 
 
 def _load_alike(sources: Sequence[Path], loading: Loading, terminal: Terminal) -> list[RankingData]:
-    """Load all sets; the one with most features tells which the others must have."""
+    """Load all data sets; they must have the features of the one with the most features."""
     sets = [loading.load(path, terminal) for path in sources]
-    expected = max(sets, key=lambda found: found.n_features).feature_names
-    for path, found in zip(sources, sets, strict=True):
-        _refuse_other_features(path, found, expected)
+    expected = max(sets, key=lambda data: data.n_features).feature_names
+    for path, data in zip(sources, sets, strict=True):
+        _refuse_other_features(path, data, expected)
     return sets
 
 
 def _load_each(
     sources: Sequence[Path], expected: Sequence[str], loading: Loading, terminal: Terminal
 ) -> Iterator[RankingData]:
-    """Load one set after the other, when it is asked for."""
+    """Load one data set after the other, so that memory holds one of them."""
     for path in sources:
-        found = loading.load(path, terminal)
-        _refuse_other_features(path, found, expected)
-        yield found
+        data = loading.load(path, terminal)
+        _refuse_other_features(path, data, expected)
+        yield data
 
 
-def _refuse_other_features(path: Path, found: RankingData, expected: Sequence[str]) -> None:
+def _refuse_other_features(path: Path, data: RankingData, expected: Sequence[str]) -> None:
     from rankinite.data.concat import refuse_other_features
 
-    refuse_narrow_text(path, found, expected)
-    refuse_other_features(str(path), expected, found.feature_names)
+    refuse_narrow_text(path, data, expected)
+    refuse_other_features(str(path), expected, data.feature_names)

@@ -17,18 +17,19 @@ from rankinite.data.formats import FormatName
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
 
-LARGEST = 1000.0  # more queries than any memory holds
-Suffix = Annotated[FormatName, typer.Option("--format", help="The file format.")]
+LARGEST = 1000.0  # times the papers' size; more than fits into memory
+Suffix = Annotated[FormatName, typer.Option("--format", help="File format.")]
 
 
 def polynomials(
     out: Out,
     size: Annotated[
         float,
-        typer.Option(help="The share of 10,000 / 5,000 / 10,000 queries to simulate."),
+        typer.Option(help="Share of 10,000 / 5,000 / 10,000 queries to simulate."),
     ] = 1.0,
     features: Annotated[
-        int, typer.Option(min=1, help="50 as in LambdaSMART, 300 as in Optimality.")
+        int,
+        typer.Option(min=1, help="Number of features: 50 as in LambdaSMART, 300 as in Optimality."),
     ] = 50,
     seed: Seed = 0,
     suffix: Suffix = "parquet",
@@ -37,7 +38,7 @@ def polynomials(
 ) -> None:
     """Simulate the artificial data of LambdaSMART and Optimality: train, valid and test.
 
-    50 documents a query, five grades, no noise: grades are those of one cubic polynomial.
+    50 documents per query and five grades, which are a cubic polynomial without noise.
     """
     from rankinite.data.simulate.polynomials import FULL_SIZE
     from rankinite.data.simulate.polynomials import polynomials as simulated
@@ -58,7 +59,7 @@ def polynomials(
 def challenge(
     out: Out,
     size: Annotated[
-        float, typer.Option(help="The share of the challenge's queries to simulate, at most 1.")
+        float, typer.Option(help="Share of the challenge's queries to simulate, at most 1.")
     ] = 1.0,
     market: Annotated[
         int | None,
@@ -71,8 +72,8 @@ def challenge(
 ) -> None:
     """Simulate the two sets of the Yahoo! Learning to Rank Challenge: train, valid and test.
 
-    The challenge's numbers of queries, documents and features, its shares of grades, and rankers
-    that are about as far apart. Set 2 is a related market with few labels.
+    With the challenge's numbers of queries, documents and features, its shares of grades, and
+    similar differences between rankers. Set 2 is a related market with few labels.
     """
     from rankinite.data.simulate.challenge import challenge as simulated
     from rankinite.data.simulate.markets import MARKETS
@@ -84,9 +85,9 @@ def challenge(
             f"set{number}.{part}",
             simulated(max(1, round(full * size)), part=part, market=number, **options),
         )
-        for number, one in MARKETS.items()
+        for number, simulated_market in MARKETS.items()
         if market in (None, number)
-        for part, full in one.queries.items()
+        for part, full in simulated_market.queries.items()
     )
     _write(sets, out, suffix, terminal)
 
@@ -94,15 +95,13 @@ def challenge(
 def clicks(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="DATA", help="Data sets; their grades say what users like."),
+        typer.Argument(metavar="DATA", help="Data sets; users click by their grades."),
     ],
     out: Out,
-    users: Annotated[
-        float, typer.Option(help="The mean number of users who asked a query.")
-    ] = 100.0,
+    users: Annotated[float, typer.Option(help="Mean number of users per query.")] = 100.0,
     feature: Annotated[
         str | None,
-        typer.Option(help="Let the engine rank by this feature. (Default: by noisy grades.)"),
+        typer.Option(help="Feature by which the engine ranks. (Default: noisy grades.)"),
     ] = None,
     seed: Seed = 0,
     suffix: SameFormat = None,
@@ -112,9 +111,9 @@ def clicks(
 ) -> None:
     """Add click rates of simulated users as the label sources clicks and similar_clicks.
 
-    Users look at ten documents from the top, and click the first that satisfies. The second source
-    is of users with a similar query: more of them, who mean something a little different.
-    Documents that nobody saw have no rate. Sets that belong together need the same seed.
+    Users examine ten documents from the top, and click the first that satisfies. The second source
+    is of users with a similar query: more users with a slightly different intent. Documents that
+    no user examined have no rate. Use the same seed for the parts of one data set.
     """
     from rankinite.data.scores import feature_scores
     from rankinite.data.simulate.clicks import USERS
@@ -124,9 +123,9 @@ def clicks(
     targets = folder_targets("data simulate", sources, out, suffix)
 
     def clicked(source: Path) -> RankingData:
-        found = loading.load(source, terminal)
-        scores = None if feature is None else feature_scores(found, feature)
-        return simulated(found, scores=scores, users=users, seed=seed, progress=terminal.progress())
+        data = loading.load(source, terminal)
+        scores = None if feature is None else feature_scores(data, feature)
+        return simulated(data, scores=scores, users=users, seed=seed, progress=terminal.progress())
 
     save_all(
         ((target, clicked(source)) for target, source in zip(targets, sources, strict=True)),

@@ -30,6 +30,7 @@ def require_data_set(owner: str, data: object) -> None:
 def feature_matrix(X: ArrayLike) -> Floats32:
     """Return features as a float32 matrix in C order, as a view that can be made read-only."""
     try:
+        # Too large a number becomes infinite, and `require_finite_features` names it.
         with np.errstate(over="ignore"):
             matrix = np.asarray(X, dtype=np.float32, order="C")
     except (TypeError, ValueError) as problem:
@@ -40,7 +41,7 @@ def feature_matrix(X: ArrayLike) -> Floats32:
         raise DataError("X: there are no documents; expected at least one")
     if matrix.shape[1] == 0:
         raise DataError("X: there are no features; expected at least one")
-    return matrix.view()
+    return matrix.view()  # the caller's array stays writeable when this one is made read-only
 
 
 def feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
@@ -237,6 +238,7 @@ def offsets_from_sizes(group_sizes: ArrayLike, n_docs: int) -> Integers:
     values = np.asarray(group_sizes)
     if values.ndim != 1 or values.size == 0:
         raise DataError("group_sizes: expected one size per query")
+    # Whole numbers in a float column, as frames often have them, are accepted.
     sizes = values.astype(np.int64) if values.dtype.kind in "iuf" else None
     if sizes is None or (sizes != values).any() or (sizes < 1).any():
         bad = 0 if sizes is None else int(np.flatnonzero((sizes != values) | (sizes < 1))[0])

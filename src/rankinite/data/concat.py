@@ -32,6 +32,7 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
         _refuse_other_sources(first, part)
     qids = np.concatenate([part.qids for part in parts])
     checks.require_distinct_queries(qids)
+    # Parts of one data set need new indexes only; matrices can be larger than memory allows twice.
     shared = all(part.matrix is first.matrix for part in parts)
     sizes = np.concatenate([part.sizes for part in parts])
     n_docs = [part.n_docs for part in parts]

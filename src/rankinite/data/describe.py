@@ -15,7 +15,7 @@ from rankinite.core.types import Floats, Integers
 from rankinite.data.kernels import count_values
 from rankinite.data.ranking_data import RankingData
 
-MOST_GRADES = 20
+MOST_GRADES = 20  # more labels are real numbers, of which a table tells nothing
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def draw_figures(sets: Mapping[str, Description], folder: str | Path) -> list[Pa
     values = {name: description.distinct_values for name, description in sets.items()}
     longest = max(int(column.max()) for column in sizes.values())
     most = max(int(column.max()) for column in values.values())
-    width = max(1, -(-longest // 60))
+    width = max(1, -(-longest // 60))  # about 60 bars
     paths = [target / "documents-per-query.png", target / "values-per-feature.png"]
     _histogram(
         paths[0],

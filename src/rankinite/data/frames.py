@@ -19,7 +19,7 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import refuse_text, some_of
 from rankinite.data.ranking_data import RankingData
 
-ROWS_A_BATCH = 1 << 14
+ROWS_A_BATCH = 1 << 14  # rows that are converted at a time
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,9 @@ def _numbers(column: Any, name: str, dtype: type[np.floating[Any]]) -> NDArray[A
                 "(document ids are named with doc_id, --doc-id-column; features with features)"
             )
         column = column.cast(pa.float64())
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(kind):  # with nulls, numpy would get Python objects
         column = column.cast(pa.uint8())
+    # Too large a number becomes infinite, which RankingData refuses by feature and document.
     with np.errstate(over="ignore"):
         return np.asarray(column.to_numpy(zero_copy_only=False)).astype(dtype, copy=False)
 

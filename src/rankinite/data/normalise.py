@@ -73,6 +73,7 @@ class CutPoints:
         if (self.below[1:] > self.upto[:-1]).any():
             between = (place > 0) & (place < len(self.values))
             n_below[between] = self._interpolated(column[between], place[between])
+        # A new value above all fitted ones has n_values of them below, and would exceed 1.
         ranks = np.minimum(n_below / max(1, self.n_values - 1), 1.0).astype(np.float32)
         ranks[np.isnan(column)] = np.nan
         return ranks

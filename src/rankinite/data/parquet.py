@@ -27,7 +27,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import PARQUET_MAGIC
 
 METADATA = b"rankinite"
-ROWS_A_GROUP = 1 << 16
+ROWS_A_GROUP = 1 << 16  # rows that are copied out of the matrix at a time
 
 
 class Parquet:
@@ -112,7 +112,7 @@ def read_parquet(
                 top_grade=top_grade,
             )
         except (FileFormatError, UsageError):
-            raise
+            raise  # both are ValueErrors, and name the file or the argument already
         except (ValueError, pa.ArrowException, OSError) as problem:
             raise FileFormatError(source, str(problem)) from None
 
@@ -143,6 +143,7 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
         for start in range(0, data.n_docs, ROWS_A_GROUP):
             docs = slice(start, min(start + ROWS_A_GROUP, data.n_docs))
             table = pa.table(_arrays(data, columns, docs)).replace_schema_metadata(metadata)
+            # With checksums, a flipped bit is an error and not another number.
             writer = writer or pq.ParquetWriter(
                 file, table.schema, compression="zstd", write_page_checksum=True
             )

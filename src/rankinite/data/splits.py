@@ -31,6 +31,7 @@ def split_queries(qids: NDArray[Any], parts: int | Sequence[float], seed: int) -
 def _bounds(parts: int | Sequence[float], n_origins: int) -> Integers:
     """Return the end of each part; no part may be empty."""
     shares = _shares(parts)
+    # Rounded sums, not rounded sizes: those need not add up to the number of queries.
     bounds: Integers = np.rint(np.cumsum(shares) / shares.sum() * n_origins).astype(np.int64)
     if (np.diff(bounds, prepend=0) == 0).any():
         raise UsageError(

@@ -70,7 +70,7 @@ def _open(path: Path) -> BinaryIO:
     if path.is_dir():
         raise FileFormatError(path, "this is a directory; expected a file")
     try:
-        return path.open("rb", buffering=0)
+        return path.open("rb", buffering=0)  # blocks are larger than any buffer
     except FileNotFoundError:
         raise FileFormatError(path, "there is no such file") from None
     except OSError as problem:
@@ -86,6 +86,7 @@ def _blocks(path: Path, stream: Any) -> Iterator[tuple[NDArray[np.uint8], int]]:
         filled += n_read
         if n_read == 0:
             break
+        # Blanked, not removed, so that columns in messages stay those of the file.
         if at_start and buffer.startswith(BYTE_ORDER_MARK):
             buffer[: len(BYTE_ORDER_MARK)] = b" " * len(BYTE_ORDER_MARK)
         at_start = False
@@ -131,5 +132,6 @@ def create_text(path: str | Path) -> Iterator[BinaryIO]:
         if Path(path).suffix != ".gz":
             yield file
             return
+        # Without name and time, equal content gives equal bytes.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as compressed:
             yield cast(BinaryIO, compressed)

@@ -101,6 +101,7 @@ class Average(LinearEnsemble):
         if not (new.scales_ > 0.0).all():
             raise DataError(f"{new._name}: scales has {new.scales_.min()}; expected positive ones")
         new.weights_ = new._equal_weights(n)
+        # Features are those of all members, which `fitted_members` has checked.
         first = next(iter(rankers.values()))
         new.feature_names_, new.n_features_in_ = first.feature_names_, first.n_features_in_
         new.top_grade_ = max(member.top_grade_ for member in rankers.values())

@@ -145,6 +145,7 @@ class _TreeParser:
     def _member(self, token: str, place: int) -> int:
         if token in self.names:
             member = self.names.index(token)
+        # int() of very long texts takes long, and is refused by Python.
         elif token.isdecimal() and len(token) < 10 and 1 <= int(token) <= len(self.names):
             member = int(token) - 1
         else:
@@ -297,6 +298,7 @@ def _weights(tree: MixTree, alphas: list[float]) -> Floats:
     """Return the product of shares on the path from the root to each member."""
     n = len(tree.names)
     shares = np.ones(n + len(tree.pairs))
+    # Parents come after their children, so from the last pair, the root, down.
     for k in reversed(range(len(tree.pairs))):
         left, right = tree.pairs[k]
         shares[left] = shares[n + k] * (1.0 - alphas[k])

@@ -228,6 +228,7 @@ def mix_scores(
     (first, a), (second, b) = rows.items()
     best = best_mix(a, b, data, measure, form=form, bounds=bounds)
     limits = (0.0, 1.0) if form == CONVEX else bounds or BOUNDS
+    # The better end is the fair baseline: a gain over the worse one would be no news.
     better = int(best.at_ends[1] > best.at_ends[0])
     end = (a, b)[better] if form == CONVEX else a + limits[better] * b
     mixed = best.scores(a, b)

@@ -80,14 +80,14 @@ def rank_correlation(scores: Mapping[str, Floats], offsets: Integers) -> RankCor
     total = np.zeros((len(table), len(table)))
     known = np.zeros_like(total)
     for query in sample:
-        tau = kendall_tau_of_query(table[:, offsets[query] : offsets[query + 1]])
+        tau = query_tau(table[:, offsets[query] : offsets[query + 1]])
         total += np.nan_to_num(tau)
         known += ~np.isnan(tau)
     means = np.divide(total, known, out=np.full_like(total, np.nan), where=known > 0)
     return RankCorrelation(tuple(scores), means, len(sample), len(sample) < n_queries)
 
 
-def kendall_tau_of_query(scores: Floats) -> Floats:
+def query_tau(scores: Floats) -> Floats:
     """Return Kendall's tau-b between every two rows, fast; NaN for a row of equal values.
 
     A system gives each pair of documents the sign +1, -1 or, tied, 0; tau is the cosine between
@@ -103,7 +103,7 @@ def kendall_tau_of_query(scores: Floats) -> Floats:
     --------
     Two of three pairs are in the same order: tau is (2 - 1) / 3.
 
-    >>> kendall_tau_of_query(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0]])).round(4)
+    >>> query_tau(np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0]])).round(4)
     array([[1.    , 0.3333],
            [0.3333, 1.    ]])
     """

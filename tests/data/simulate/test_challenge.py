@@ -84,15 +84,15 @@ def test_kinds_of_features(sets):
 def test_continuous_features_are_ranks(sets):
     """The share of documents with a smaller value is the value itself, as in Sec. 4.3."""
     X, features = sets[1].X, layout_of(1).features
-    found = 0
+    n_continuous = 0
     for j, feature in enumerate(features):
         if feature is None or feature.levels is not None or feature.of_query:
             continue
         for value in (0.25, 0.5, 0.9):
             if value > feature.zeros:
-                found += 1
+                n_continuous += 1
                 assert (X[:, j] < value).mean() == pytest.approx(value, abs=0.05), (j, value)
-    assert found > 500
+    assert n_continuous > 500
 
 
 def test_counts_are_ranks_too(sets):
@@ -129,7 +129,7 @@ def test_bm25f_is_the_strongest_single_feature(sets):
     ("fraction", "times", "n_queries"), [(0.7, 5, 119_305), (0.5, 10, 217_175)]
 )
 def test_as_many_samples_teach_nothing_as_in_the_winners_data(sets, fraction, times, n_queries):
-    """Of 19,944 queries they made so many, the original ones included (Ensemble, Sec. 2)."""
+    """The number that 19,944 queries became, original ones included (Ensemble, Sec. 2)."""
     missing = 1 - (n_queries - 19_944) / (times * 19_944)
     more = augment(sets[1], fraction, times)
     left_out = 1 - (more.n_queries - sets[1].n_queries) / (times * sets[1].n_queries)
@@ -150,10 +150,10 @@ def test_parts_markets_and_seeds_differ_and_ids_never_meet():
         for part in PARTS
         for seed in (0, 1)
     ]
-    rows = [{row.tobytes() for row in one.X} for one in sets]
+    rows = [{row.tobytes() for row in data.X} for data in sets]
     assert all(not a & b for i, a in enumerate(rows) for b in rows[:i])
     # Ids count on through the parts: 1 + 19,944, and so on.
-    assert [int(one.qids[0]) for one in sets[::2]] == [1, 19_945, 22_939, 29_922, 31_188, 32_454]
+    assert [int(data.qids[0]) for data in sets[::2]] == [1, 19_945, 22_939, 29_922, 31_188, 32_454]
 
 
 def test_the_same_bits_for_any_number_of_threads():
@@ -162,7 +162,7 @@ def test_the_same_bits_for_any_number_of_threads():
         "data = challenge(450, part='test', seed=2)\n"
         "print(hashlib.sha256(data.X.tobytes() + data.y.tobytes()).hexdigest())"
     )
-    found = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", f"import os\nos.environ['NUMBA_NUM_THREADS'] = '{n}'\n{code}"],
             capture_output=True,
@@ -171,7 +171,7 @@ def test_the_same_bits_for_any_number_of_threads():
         ).stdout
         for n in (1, 2)
     }
-    assert len(found) == 1
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize(

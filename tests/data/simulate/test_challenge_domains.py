@@ -45,8 +45,8 @@ def test_distances_between_domains():
         for name, market in DOMAINS.items()
     }
 
-    def together(one, other):
-        return np.corrcoef(relevance[one], relevance[other])[0, 1]
+    def together(first, second):
+        return np.corrcoef(relevance[first], relevance[second])[0, 1]
 
     assert 1 > together("web", "long") > 0.9 > together("web", "names") > 0.5
     near, middle, far = (together("small", name) for name in ("near", "middle", "far"))
@@ -64,10 +64,10 @@ def test_domains_parts_and_seeds_differ_and_ids_never_meet():
         for part in QUERIES
         for seed in (0, 1)
     ]
-    rows = [{row.tobytes() for row in one.X} for one in made]
+    rows = [{row.tobytes() for row in data.X} for data in made]
     assert all(not a & b for i, a in enumerate(rows) for b in rows[:i])
     # Both sets of the challenge have 36,251 queries, and a domain 35,000.
-    assert [int(one.qids[0]) for one in made[:12:2]] == [
+    assert [int(data.qids[0]) for data in made[:12:2]] == [
         36_252, 56_252, 61_252, 71_252, 91_252, 96_252,
     ]  # fmt: skip
 

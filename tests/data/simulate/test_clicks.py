@@ -79,8 +79,8 @@ def test_two_sources_of_different_reach():
 
 def test_few_users_leave_queries_without_clicks():
     data = simulated(users=0.5)
-    nobody = np.logical_and.reduceat(np.isnan(data.labels["clicks"]), data.offsets[:-1])
-    assert 0.2 < nobody.mean() < 0.9
+    unseen = np.logical_and.reduceat(np.isnan(data.labels["clicks"]), data.offsets[:-1])
+    assert 0.2 < unseen.mean() < 0.9
 
 
 def test_taste_can_be_learned_within_grades():
@@ -156,10 +156,10 @@ def test_other_sets_with_the_same_ids_have_other_users():
         return clicks(data, scores=-np.tile(np.arange(10), 500), users=20).labels["clicks"]
 
     # All first documents have the same chance; how many users there were makes the rates differ.
-    one, other = rates(0)[::10], rates(1)[::10]
-    seen = ~np.isnan(one) & ~np.isnan(other)
+    first, second = rates(0)[::10], rates(1)[::10]
+    seen = ~np.isnan(first) & ~np.isnan(second)
     assert seen.sum() > 100
-    assert abs(np.corrcoef(one[seen], other[seen])[0, 1]) < 0.2
+    assert abs(np.corrcoef(first[seen], second[seen])[0, 1]) < 0.2
 
 
 @pytest.mark.usefixtures("plain_users")

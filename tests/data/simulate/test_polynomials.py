@@ -65,11 +65,11 @@ def test_a_smaller_set_is_the_beginning_of_a_larger_one(n_queries):
 
 
 def test_equal_arguments_give_equal_bits_and_others_do_not():
-    given = {"part": "train", "n_features": 6, "n_docs": 4, "seed": 5}
-    first = polynomials(30, **given)
-    assert first.equals(polynomials(np.int64(30), **given | {"n_features": np.int64(6)}))
+    arguments = {"part": "train", "n_features": 6, "n_docs": 4, "seed": 5}
+    first = polynomials(30, **arguments)
+    assert first.equals(polynomials(np.int64(30), **arguments | {"n_features": np.int64(6)}))
     for change in ({"part": "valid"}, {"seed": 6}, {"n_docs": 5}, {"n_features": 7}):
-        other = polynomials(30, **given | change)
+        other = polynomials(30, **arguments | change)
         assert not set(other.X[:, 0]) & set(first.X[:, 0])
 
 

@@ -1,4 +1,4 @@
-"""The kernels of the text reader and writer against obvious twins, with and without the JIT."""
+"""The kernels of the text reader and writer against naive references, with and without the JIT."""
 
 import random
 import re
@@ -44,8 +44,8 @@ def test_read_digits_takes_the_digits_in_front() -> None:
     words += [b"1234567" + bytes([byte]) for byte in range(256)]
     for word in words:
         digits = re.match(rb"[0-9]*", word)[0]
-        found = kernels.read_digits(np.uint64(int.from_bytes(word, "little")))
-        assert found == (int(digits or b"0"), len(digits)), word
+        number_and_length = kernels.read_digits(np.uint64(int.from_bytes(word, "little")))
+        assert number_and_length == (int(digits or b"0"), len(digits)), word
 
 
 def test_read_number_keeps_the_first_18_digits() -> None:
@@ -75,8 +75,8 @@ def test_read_value_is_right_or_says_no() -> None:
         if behind != len(text.encode()):
             continue
         expected = naive_svmlight.value(text.encode())
-        found = -value if negative else value
-        assert np.float32(found).view(np.uint32) == expected.view(np.uint32), text
+        parsed = -value if negative else value
+        assert np.float32(parsed).view(np.uint32) == expected.view(np.uint32), text
         n_read += 1
     assert n_read > len(TEXTS) / 2
 
@@ -121,13 +121,13 @@ def random_line(rng: random.Random) -> bytes:
 
 
 def agrees(row: Row, line: bytes, first: int, width: int) -> bool:
-    """Check a line against the twin; tell whether the kernel read it by itself."""
+    """Check a line against the reference; return whether the kernel parsed it itself."""
     if row.state == kernels.ODD or row.largest[0] - first >= width:
         return False
-    given = line
+    text = line
     if row.state == kernels.LONG_LABEL:  # the kernel does not vouch for it
-        given = re.sub(rb"^[^ \t\r\f\v#]+", b"1", line)
-    expected = naive_svmlight.read(given, sizes=b"1", n_features=width, comments=False)
+        text = re.sub(rb"^[^ \t\r\f\v#]+", b"1", line)
+    expected = naive_svmlight.read(text, sizes=b"1", n_features=width, comments=False)
     assert isinstance(expected, naive_svmlight.Content), line
     matrix = np.zeros(width, np.float32)
     for feature, value in expected.rows[0].items():

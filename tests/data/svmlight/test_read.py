@@ -31,10 +31,10 @@ def read_text(text: str | bytes, name: str = "data.txt", **options: Any) -> Rank
     return read_svmlight(path, **options)
 
 
-def same_bits(found: np.ndarray, expected: Any) -> None:
-    wanted = np.array(expected, found.dtype)
-    integer = np.dtype(f"u{found.dtype.itemsize}")
-    np.testing.assert_array_equal(found.view(integer), wanted.view(integer))
+def same_bits(values: np.ndarray, expected: Any) -> None:
+    wanted = np.array(expected, values.dtype)
+    integer = np.dtype(f"u{values.dtype.itemsize}")
+    np.testing.assert_array_equal(values.view(integer), wanted.view(integer))
 
 
 @pytest.mark.parametrize(

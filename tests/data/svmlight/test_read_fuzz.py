@@ -1,4 +1,4 @@
-"""Small files, valid and then damaged: the reader and its naive twin agree about every one.
+"""Small files, valid and then damaged: the reader and its naive reference agree about every one.
 
 RANKINITE_FUZZ_FILES says how many files to try; run with --log-cli-level=WARNING to
 see how many were read and how many refused.
@@ -252,7 +252,7 @@ def test_valid_files_are_read(folder: Path, data: bytes) -> None:
     suppress_health_check=list(HealthCheck),
 )
 @given(files=st.lists(valid_files(), min_size=2, max_size=2), seed=st.integers(0, 2**32))
-def test_reader_and_twin_agree_on_damaged_files(
+def test_reader_and_reference_agree_on_damaged_files(
     folder: Path,
     little_memory: pytest.MonkeyPatch,
     counts: Counter[str],
@@ -263,36 +263,36 @@ def test_reader_and_twin_agree_on_damaged_files(
     # Starting threads takes longer than reading such a file: one set in ten is enough.
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if rng.random() < 0.1 else 1)
     for _ in range(MUTANTS):
-        one = mutant(rng, files)
-        little_memory.setattr(stream, "BLOCK", one.block)
-        little_memory.setattr(read, "SMALLEST_BLOCK", one.piece)
+        damaged = mutant(rng, files)
+        little_memory.setattr(stream, "BLOCK", damaged.block)
+        little_memory.setattr(read, "SMALLEST_BLOCK", damaged.piece)
         try:
-            counts[_verdict(folder, one)] += 1
+            counts[_verdict(folder, damaged)] += 1
         except Exception as problem:
-            raise AssertionError(f"{one}") from problem
+            raise AssertionError(f"{damaged}") from problem
 
 
-def _verdict(folder: Path, one: Mutant) -> str:
+def _verdict(folder: Path, damaged: Mutant) -> str:
     """Read a file with both readers, compare, and say what became of it."""
     path = folder / "data.txt"
-    path.write_bytes(one.data)
+    path.write_bytes(damaged.data)
     beside = path.with_name("data.txt.query")
     beside.unlink(missing_ok=True)
-    if one.sizes is not None:
-        beside.write_bytes(one.sizes)
-    expected = naive_svmlight.read(one.data, sizes=one.sizes, **one.options)
+    if damaged.sizes is not None:
+        beside.write_bytes(damaged.sizes)
+    expected = naive_svmlight.read(damaged.data, sizes=damaged.sizes, **damaged.options)
     try:
-        found = read_svmlight(path, **one.options)
+        data = read_svmlight(path, **damaged.options)
     except RankiniteError as error:
         assert not isinstance(expected, naive_svmlight.Content) or expected.width > SURELY_FITS
         _check_place(error, expected)
         return "refused"
     assert isinstance(expected, naive_svmlight.Content)
     assert expected.width < SURELY_TOO_LARGE
-    naive_svmlight.assert_same(found, expected)
-    if one.written:
-        write_svmlight(found, path)
-        assert read_svmlight(path).equals(found)
+    naive_svmlight.assert_same(data, expected)
+    if damaged.written:
+        write_svmlight(data, path)
+        assert read_svmlight(path).equals(data)
     return "read"
 
 

@@ -108,6 +108,7 @@ def polynomials(
     with (progress or Silent()).start(f"Simulating {part}", n_queries, "queries") as bar:
         for block in range(0, n_queries, QUERIES_A_BLOCK):
             rng = generator(seed, "polynomials", n_features, n_docs, part, block)
+            # Always a whole block, so that a smaller data set is the beginning of a larger one.
             drawn = rng.uniform(-1, 1, (QUERIES_A_BLOCK * n_docs, n_features))
             end = min(block + QUERIES_A_BLOCK, n_queries)
             rows = slice(block * n_docs, end * n_docs)
