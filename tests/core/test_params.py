@@ -105,7 +105,7 @@ class Estimator(Boosted):
 
 def test_parameters_keep_their_place_and_inherit_what_is_not_overridden():
     declared = parameters_of(Estimator)
-    assert list(declared) == ["rate", "loss", "depth", "base", "seed"]
+    assert list(declared) == ["loss", "rate", "depth", "base", "seed"]
     assert {name: parameter.default for name, parameter in declared.items()} == {
         "rate": 0.1, "loss": "a", "depth": None, "base": None, "seed": 7
     }  # fmt: skip

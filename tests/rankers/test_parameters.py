@@ -60,7 +60,6 @@ def test_rankers_have_the_parameters_of_their_group(name):
         for key, parameter in declared.items()
         if parameter.constraint is not None
     }
-    ranker()._check_parameters()
 
 
 @every_ranker

@@ -274,8 +274,9 @@ _BODY, _ALL = "_declarations_of_body", "_declarations"
 def parameter_group(group: Group) -> Group:
     """Turn the annotated attributes of a class into parameters of its ``__init__``.
 
-    The order of parameters is that of the classes in the method resolution order; an overridden
-    parameter keeps its place. ``__init__`` only stores values, as scikit-learn asks for.
+    Positional parameters come first; then the order is that of the classes in the method
+    resolution order, where an overridden parameter keeps its place. ``__init__`` only stores
+    values, as scikit-learn requires.
     """
     body = {}
     for name, annotation in inspect.get_annotations(group).items():
@@ -319,15 +320,15 @@ def _with_inherited(group: type[Any]) -> dict[str, Parameter]:
             place.setdefault(name, distance)
             inherited = parameters.get(name)
             parameters[name] = declared if inherited is None else declared.overriding(inherited)
-    # Sorting is stable: within a class the order is that of its body.
-    return {name: parameters[name] for name in sorted(parameters, key=place.__getitem__)}
+    # Python wants positional parameters first. Sorting is stable: within a class the order is that
+    # of its body.
+    order = sorted(parameters, key=lambda name: (not parameters[name].is_positional, place[name]))
+    return {name: parameters[name] for name in order}
 
 
 def _initialiser(group: type[Any], parameters: Sequence[Parameter]) -> Callable[..., None]:
     own_object = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    # Python wants positional parameters before the others.
-    by_kind = sorted(parameters, key=lambda declared: not declared.is_positional)
-    signature = inspect.Signature([own_object, *map(_argument, by_kind)])
+    signature = inspect.Signature([own_object, *map(_argument, parameters)])
 
     def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
         bound = signature.bind(self, *values, **named)
@@ -363,8 +364,7 @@ def with_parameters(docstring: str, parameters: Mapping[str, Parameter]) -> str:
     other = _SECTION.search(text)
     if not parameters or (other is not None and other[1] == "Parameters"):
         return docstring
-    by_kind = sorted(parameters.values(), key=lambda declared: not declared.is_positional)
-    section = "\n".join(["Parameters", "----------", *map(_documented, by_kind)])
+    section = "\n".join(["Parameters", "----------", *map(_documented, parameters.values())])
     end = len(text) if other is None else other.start()
     return f"{text[:end].rstrip()}\n\n{section}\n\n{text[end:]}".rstrip() + "\n"
 

@@ -252,7 +252,7 @@ class LineSearchParameters(CommonParameters):
 
 
 @parameter_group
-class LambdaMARTParameters(LambdaParameters, TreeParameters, LineSearchParameters, StartParameters):
+class LambdaMARTParameters(TreeParameters, LineSearchParameters, LambdaParameters, StartParameters):
     """Parameters of LambdaMART."""
 
     step: str = parameter(
