@@ -184,7 +184,9 @@ def test_a_pickle_is_not_even_opened():
 
 def test_a_checkpoint_is_no_model():
     rk.LambdaMART(**SMALL).fit(TRAIN, checkpoint=MODEL)
-    assert "is a checkpoint, no model; the same training with the same checkpoint goes" in refused()
+    assert (
+        "is a checkpoint, no model; the same training with the same checkpoint resumes" in refused()
+    )
 
 
 @pytest.fixture
@@ -377,8 +379,8 @@ def test_a_net_has_the_layers_that_its_parameters_say(net_content):
 
 
 def test_trees_and_nets_are_not_mistaken_for_each_other(content, net_content):
-    for one, other in ((content, net_content), (net_content, content)):
-        write_container(MODEL, Content(one.manifest, other.arrays))
+    for first, second in ((content, net_content), (net_content, content)):
+        write_container(MODEL, Content(first.manifest, second.arrays))
         refused()
     write_container(MODEL, Content({**content.manifest, "class": "LambdaRank"}, content.arrays))
     assert "LambdaRank: there is no parameter" in refused()
@@ -393,12 +395,12 @@ def test_more_trees_than_rounds(content):
 
 def test_a_base_within_mcrank_is_refused(content):
     rk.McRank(**SMALL | {"n_trees": 1}).fit(TRAIN).save(MODEL)
-    own = read_container(MODEL)
+    outer = read_container(MODEL)
     inner = {k: v for k, v in content.arrays.items() if k.startswith("base.")}
-    manifest = {**own.manifest, "base": content.manifest["base"]}
-    write_container(MODEL, Content(manifest, {**own.arrays, **inner}))
+    manifest = {**outer.manifest, "base": content.manifest["base"]}
+    write_container(MODEL, Content(manifest, {**outer.arrays, **inner}))
     assert "the base in the file does not fit the ranker that contains it" in refused()
-    write_container(MODEL, Content({**own.manifest, "based_on_scores": True}, own.arrays))
+    write_container(MODEL, Content({**outer.manifest, "based_on_scores": True}, outer.arrays))
     assert "the base in the file does not fit the ranker that contains it" in refused()
 
 

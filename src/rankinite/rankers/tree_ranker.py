@@ -22,7 +22,7 @@ from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
 from rankinite.rankers.inputs import Valid, check_features, refuse_unknown
 from rankinite.rankers.line_search import LineSearch
-from rankinite.rankers.model_file import Manifest, restore_ranker, trained_content
+from rankinite.rankers.model_file import Manifest, restore_base, restore_ranker, trained_content
 from rankinite.rankers.ranker import Ranker
 from rankinite.rankers.trainer import Callback, TrainedMixin
 from rankinite.rankers.training_inputs import TrainingInputs
@@ -308,8 +308,9 @@ class TreeRanker(Ranker, TrainedMixin):
     def from_content(cls, content: Content, base: Ranker | None) -> Self:
         """Return the fitted ranker of a model file."""
         manifest = Manifest.read(content.manifest)
-        ranker = restore_ranker(cls, manifest, base)
+        ranker = restore_ranker(cls, manifest)
         ranker._set_forest(content, manifest)
+        restore_base(ranker, manifest, base)
         return ranker
 
     def _set_forest(self, content: Content, manifest: Manifest) -> None:
