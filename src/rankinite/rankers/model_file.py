@@ -87,7 +87,7 @@ def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
     ranker
         The fitted ranker.
     arrays
-        What it learned.
+        The arrays of its model.
     """
     kind = type(ranker).__name__
     base = Base(kind, ranker.base)

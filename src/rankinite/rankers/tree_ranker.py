@@ -188,7 +188,7 @@ class TreeRanker(Ranker, TrainedMixin):
         )
 
     def _line_search(self, _inputs: TrainingInputs) -> LineSearch | None:
-        """Return what finds the weights of trees; None if all have 1."""
+        """Return the search for the weights of trees; None if all have 1."""
         return None
 
     def _growth(self) -> Growth:
