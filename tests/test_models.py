@@ -184,7 +184,9 @@ def test_a_pickle_is_not_even_opened():
 
 def test_a_checkpoint_is_no_model():
     rk.LambdaMART(**SMALL).fit(TRAIN, checkpoint=MODEL)
-    assert "is a checkpoint, no model; the same training with the same checkpoint goes" in refused()
+    assert (
+        "is a checkpoint, no model; the same training with the same checkpoint resumes" in refused()
+    )
 
 
 @pytest.fixture
@@ -376,9 +378,9 @@ def test_a_net_has_the_layers_that_its_parameters_say(net_content):
         assert "other layers" in refused() or "hidden must be" in refused()
 
 
-def test_trees_and_nets_are_not_mistaken_for_each_other(tree_content, net_content):
-    for content, other in ((tree_content, net_content), (net_content, tree_content)):
-        write_container(MODEL, Content(content.manifest, other.arrays))
+def test_trees_and_nets_are_not_mistaken_for_each_other(content, net_content):
+    for first, second in ((content, net_content), (net_content, content)):
+        write_container(MODEL, Content(first.manifest, second.arrays))
         refused()
     write_container(
         MODEL, Content({**tree_content.manifest, "class": "LambdaRank"}, tree_content.arrays)
@@ -395,12 +397,12 @@ def test_more_trees_than_rounds(content):
 
 def test_a_base_within_mcrank_is_refused(content):
     rk.McRank(**SMALL | {"n_trees": 1}).fit(TRAIN).save(MODEL)
-    content = read_container(MODEL)
+    outer = read_container(MODEL)
     inner = {k: v for k, v in content.arrays.items() if k.startswith("base.")}
-    manifest = {**content.manifest, "base": content.manifest["base"]}
-    write_container(MODEL, Content(manifest, {**content.arrays, **inner}))
+    manifest = {**outer.manifest, "base": content.manifest["base"]}
+    write_container(MODEL, Content(manifest, {**outer.arrays, **inner}))
     assert "the base in the file does not fit the ranker that contains it" in refused()
-    write_container(MODEL, Content({**content.manifest, "based_on_scores": True}, content.arrays))
+    write_container(MODEL, Content({**outer.manifest, "based_on_scores": True}, outer.arrays))
     assert "the base in the file does not fit the ranker that contains it" in refused()
 
 

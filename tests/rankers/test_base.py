@@ -163,7 +163,7 @@ def test_a_base_of_other_features_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "sentence"),
+    ("base_scores", "error", "sentence"),
     [
         (None, rk.UsageError, "give base_scores, the same ranker's scores of these documents"),
         (np.zeros(3), rk.DataError, "base_scores has the shape (3,)"),
@@ -171,7 +171,7 @@ def test_a_base_of_other_features_is_refused():
         (np.full(48, np.inf), rk.DataError, "base_scores has inf for document 0"),
     ],
 )
-def test_base_scores_that_are_refused(given, error, sentence):
+def test_base_scores_that_are_refused(base_scores, error, sentence):
     model = rk.LambdaMART(**SMALL, base=SCORES).fit(TRAIN)
     for loaded in (False, True):
         if loaded:
@@ -179,7 +179,7 @@ def test_base_scores_that_are_refused(given, error, sentence):
             model = rk.load_model("model.rk")
         for call in (model.predict, model.staged_predict):
             with pytest.raises(error) as caught:
-                call(TEST, base_scores=given)
+                call(TEST, base_scores=base_scores)
             assert sentence in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""A fit that was stopped goes on to the same model, byte for byte."""
+"""A fit that was interrupted resumes to the same model, byte for byte."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def interrupt_after(k):
 
 @pytest.mark.parametrize("with_valid", [False, True], ids=["", "valid"])
 @every_case
-def test_an_interrupted_fit_goes_on_to_the_same_bytes(case, with_valid):
+def test_an_interrupted_fit_resumes_to_the_same_bytes(case, with_valid):
     options = {"valid": VALID} if with_valid else {}
     undisturbed = bytes_of(case.fit(**options))
     for k in (1, 2):
@@ -101,7 +101,7 @@ def test_what_was_grown_before_an_interrupt_predicts(case):
 
 
 @pytest.mark.parametrize("name", ["NDCG", "squared", "McRank"])
-def test_more_trees_go_on(name):
+def test_more_trees_resume_a_finished_fit(name):
     case = CASES[name]
     case.fit(checkpoint=KEPT)
     grown = []
@@ -167,7 +167,7 @@ model.save("model.rk")
 
 
 def wait_until_grown(process: subprocess.Popen[str]) -> None:
-    """Wait for three rounds, but not for ever: a process that is killed closes its output."""
+    """Wait for three rounds, with a limit: a process that is killed closes its output."""
     limit = threading.Timer(120, process.kill)
     limit.start()
     try:
@@ -183,15 +183,15 @@ NET = {"n_epochs": 6, "optimiser": "sgd", "patience": 1, "random_state": 3}
 @pytest.mark.parametrize(
     ("kind", "params"), [("LambdaMART", TREES), ("McRank", TREES), ("LambdaRank", NET)]
 )
-def test_a_killed_fit_goes_on_to_the_same_bytes(kind, params):
+def test_a_killed_fit_resumes_to_the_same_bytes(kind, params):
     run = [sys.executable, "-c", SCRIPT, kind]
-    told = json.dumps(params)
-    with subprocess.Popen([*run, "slowly", told], stdout=subprocess.PIPE, text=True) as process:
+    text = json.dumps(params)
+    with subprocess.Popen([*run, "slowly", text], stdout=subprocess.PIPE, text=True) as process:
         wait_until_grown(process)
         process.send_signal(signal.SIGKILL)
         assert process.wait(timeout=30) == -signal.SIGKILL
     assert not Path("model.rk").exists()
-    subprocess.run([*run, "on", told], check=True, timeout=120)
+    subprocess.run([*run, "on", text], check=True, timeout=120)
     model = getattr(rk, kind)(**params).fit(TRAIN, valid=VALID)
     assert Path("model.rk").read_bytes() == bytes_of(model)
 
@@ -249,7 +249,7 @@ def test_the_checkpoint_of_another_fit_is_refused(changes, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"n_epochs": 7}, "with another n_epochs;"),  # the rate falls by how many there are
+        ({"n_epochs": 7}, "with another n_epochs;"),  # the learning rate depends on it
         ({"patience": 3, "hidden": 4}, "with another hidden, patience;"),
         ({"optimiser": "sgd"}, "with another optimiser;"),
         ({"min_improvement": 0.1}, "with another min_improvement;"),
@@ -267,7 +267,7 @@ def test_the_checkpoint_of_another_net_is_refused(changes, sentence):
     assert KEPT.read_bytes() == before
 
 
-def test_trees_do_not_go_on_from_a_net():
+def test_trees_do_not_resume_from_a_net():
     CASES["net"].fit(checkpoint=KEPT)
     with pytest.raises(rk.UsageError, match=r"another .*hidden, learning_rate.* n_leaves"):
         CASES["NDCG"].fit(checkpoint=KEPT)

@@ -1,60 +1,148 @@
-"""Validation sets: what they are measured by, when they stop a fit, who hears of it."""
+"""Early stopping: which round is best, also by tiers, and when a fit stops."""
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import rankinite as rk
-from rankinite.core.progress import ProgressBar
-from rankinite.rankers.early_stopping import EarlyStopping, History, Round
-from tests.rankers.cases import (
-    CASES,
-    SMALL,
-    TEST,
-    TRAIN,
-    VALID,
-    bytes_of,
-    every_case,
-    every_case_of_trees,
-    every_net,
-)
+from rankinite.measures.tiers import TieredMeasure
+from rankinite.rankers.early_stopping import BestRound, EarlyStopping, History
+from tests.naive.early_stopping import best_rounds as naive
+from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, every_case_of_trees
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+TIERS = (rk.NDCG(depth=3), rk.measures.CNDCG(depth=3, source="clicks"), rk.ERR())
+
+
+def graded(tolerances):
+    """Return a measure of one tier more than there are tolerances."""
+    return TieredMeasure(TIERS[: len(tolerances) + 1], tolerances) if tolerances else TIERS[0]
+
+
+def history_of(rows):
+    return History({"v": {str(TIERS[k]): [row[k] for row in rows] for k in range(len(rows[0]))}})
+
+
+def best_rounds(rows, tolerances, min_improvement=0.0):
+    """Return the best round and the last that improved, after every round."""
+    stopping = EarlyStopping(len(rows), None, "v", graded(tolerances), min_improvement)
+    rounds = history_of(rows).rounds(0, len(rows))
+    bests = list(accumulate(rounds, stopping.update, initial=BestRound()))[1:]
+    return [best.number for best in bests], [best.improved for best in bests]
+
+
+# The tolerance is 0.1.
+TWO = [
+    (0.50, 0.20),
+    (0.55, 0.10),  # lifts the top to 0.55, from which 0.50 is in reach; the second tier is worse
+    (0.46, 0.30),  # is in reach of 0.55, and the second tier is better
+    (0.44, 0.90),  # is not in reach
+    (0.58, 0.25),  # lifts the top to 0.58, from which 0.46 is out of reach
+    (0.50, 0.25),  # is in reach, but no better
+    (0.50, 0.26),
+]
+# The tolerances are 0.1 and 0.1.
+THREE = [
+    (0.50, 0.50, 0.50),
+    (0.50, 0.58, 0.10),  # lifts the second top to 0.58, from which 0.50 is in reach
+    (0.50, 0.47, 0.90),  # is not in reach of it
+    (0.50, 0.49, 0.60),  # is, and the last tier is better
+    (0.45, 0.60, 0.00),  # lifts the second top to 0.60, from which 0.49 is out of reach
+    (0.62, 0.10, 0.10),  # lifts the first to 0.62; the second begins anew with 0.10
+    (0.60, 0.15, 0.00),  # lifts the second to 0.15
+    (0.60, 0.21, 0.00),  # and to 0.21, from which 0.10 is out of reach
+]
+# The tolerance is 0.1; the first tier gains 0.03 a round, and the last loses.
+RISING = [(0.50, 0.5), (0.53, 0.4), (0.56, 0.4), (0.59, 0.4), (0.62, 0.3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "tolerances", "min_improvement", "bests", "improvements"),
+    [
+        (TWO, [0.1], 0.0, [1, 1, 3, 3, 5, 5, 7], [1, 2, 3, 3, 5, 5, 7]),
+        # The first top rises by 0.05; of the last two rounds none gains enough.
+        (TWO, [0.1], 0.04, [1, 1, 3, 3, 5, 5, 5], [1, 2, 3, 3, 5, 5, 5]),
+        (TWO, [0.1], 0.06, [1, 1, 3, 3, 5, 5, 5], [1, 1, 3, 3, 5, 5, 5]),
+        (TWO, [1.0], 0.0, [1, 1, 3, 4, 4, 4, 4], [1, 2, 3, 4, 5, 5, 5]),
+        (TWO, [0.0], 0.0, [1, 2, 2, 2, 5, 5, 5], [1, 2, 2, 2, 5, 5, 5]),
+        (THREE, [0.1, 0.1], 0.0, [1, 1, 1, 4, 5, 6, 6, 8], [1, 1, 1, 4, 5, 6, 6, 8]),
+        # 0.53 is no improvement of 0.50, 0.56 is; and 0.62 takes over from 0.50.
+        (RISING, [0.1], 0.04, [1, 1, 1, 1, 5], [1, 1, 3, 3, 5]),
+        ([(-0.5, -0.5)], [1.0], 1.0, [1], [1]),
+    ],
+)
+def test_best_rounds_by_hand(rows, tolerances, min_improvement, bests, improvements):
+    assert best_rounds(rows, tolerances, min_improvement) == (bests, improvements)
+    assert naive(rows, tolerances, min_improvement) == (bests, improvements)
+
+
+def test_small_losses_in_the_first_tier_do_not_add_up():
+    rows = [(0.70 - 0.01 * k, 0.1 * k) for k in range(10)]
+    # 0.67 is in reach of 0.70 with a tolerance of 0.035; 0.66 is not.
+    assert best_rounds(rows, [0.035])[0] == [1, 2, 3, 4, 4, 4, 4, 4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("most", "patience", "reach"),
+    [
+        (20, None, 7),
+        (20, 1, 4),  # where round 3 is the last that improved
+        (20, 2, 7),
+        (3, 1, 3),
+        (7, 2, 7),
+    ],
+)
+def test_patience_counts_from_the_last_improvement(most, patience, reach):
+    stopping = EarlyStopping(most, patience, "v", graded([0.1]))
+    assert stopping.stops_after(history_of(TWO), len(TWO)) == reach
+
+
+def test_without_a_validation_set_every_round_is_the_best():
+    stopping = EarlyStopping(5, patience=1)
+    assert stopping.best_round(History(), 3).number == 3
+    assert stopping.best_round(History(), 0) == BestRound()
+    assert not stopping.is_over(stopping.best_round(History(), 4), 4)
+    assert stopping.stops_after(History(), 9) == 5
+
+
+few = st.sampled_from([0.0, 0.125, 0.25, 0.3, 0.375, 0.5]) | st.floats(-1, 1)
+gains = st.sampled_from([0.0, 0.125, 0.2])
+
+
+@settings(deadline=None)
+@given(st.lists(few, min_size=1, max_size=20), gains)
+def test_one_tier_is_better_if_it_gains_enough(curve, min_improvement):
+    bests, best_round, best_value = [], 0, -np.inf
+    for number, value in enumerate(curve, 1):
+        if value > best_value + min_improvement or best_round == 0:
+            best_round, best_value = number, value
+        bests.append(best_round)
+    assert best_rounds([(value,) for value in curve], [], min_improvement) == (bests, bests)
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(2, 3), gains)
+def test_what_is_kept_stays_in_reach(data, n_tiers, min_improvement):
+    rows = data.draw(st.lists(st.tuples(*[few] * n_tiers), min_size=1, max_size=20))
+    tolerances = [data.draw(st.sampled_from([0.0, 0.125, 0.2])) for _ in range(n_tiers - 1)]
+    bests, improvements = best_rounds(rows, tolerances, min_improvement)
+    assert (bests, improvements) == naive(rows, tolerances, min_improvement)
+    assert bests[0] == improvements[0] == 1
+    for n, (before, after) in enumerate(pairwise(bests), 2):
+        assert after in (before, n)  # never back to a round that was dropped
+        assert improvements[n - 1] == n if after == n else improvements[n - 1] >= after
+    for n, best in enumerate(bests, 1):
+        assert rows[best - 1][0] >= max(row[0] for row in rows[:n]) - tolerances[0]
+
+
 # Few documents and large steps: the validation set stops to improve soon.
 HASTY = SMALL | {"n_trees": 40, "learning_rate": 0.8, "n_leaves": 8}
-
-
-@every_case_of_trees
-def test_values_are_those_of_evaluate(case):
-    measures = ["NDCG@5", "ERR", "MAP"]
-    changes = {"valid_measure": measures, "patience": None}
-    model = case.fit(valid=VALID, changes=changes)
-    whole = case.fit(changes={"patience": None})
-    assert model.history_.keys() == {"valid"}
-    assert list(model.history_["valid"]) == measures
-    for k, scores in enumerate(case.staged(whole, VALID)):
-        expected = rk.evaluate(scores, VALID, measures).mean
-        found = {measure: curve[k] for measure, curve in model.history_["valid"].items()}
-        assert found == expected
-
-
-@every_net
-def test_values_of_nets_are_those_of_evaluate(case):
-    """What is kept is the best epoch of those that were done; so it is after any number of them."""
-    measures = ["NDCG@5", "ERR", "MAP"]
-    for k in range(1, 4):
-        stop = [lambda done, k=k: done.number == k]
-        model = case.fit(valid=VALID, changes={"valid_measure": measures}, callbacks=stop)
-        assert model.history_.keys() == {"valid", "train"} - ({"train"} - model.history_.keys())
-        (decides, *_) = model.history_["valid"].values()
-        assert model.n_rounds_ == len(decides) == k
-        assert model.best_epoch_ == model.kept_rounds_ == int(np.argmax(decides)) + 1
-        for name, data in {"valid": VALID, "train": TRAIN}.items():
-            found = {m: c[model.best_epoch_ - 1] for m, c in model.history_.get(name, {}).items()}
-            expected = rk.evaluate(case.predict(model, data), data, measures).mean
-            assert found in ({}, expected)
 
 
 @every_case_of_trees
@@ -68,18 +156,12 @@ def test_the_best_number_of_trees_is_kept(case):
     np.testing.assert_array_equal(case.predict(model), case.predict(fewer))
 
 
-@pytest.mark.parametrize(("measure", "default"), [("NDCG@3", "NDCG@3"), ("RankNet", "NDCG@10")])
-def test_sets_are_measured_by_what_is_trained(measure, default):
-    model = rk.LambdaMART(measure, **SMALL).fit(TRAIN, valid=VALID)
-    assert list(model.history_["valid"]) == [default]
-
-
 @pytest.mark.parametrize("patience", [1, 3, 7])
 def test_patience(patience):
     endless = rk.LambdaMART(**HASTY, patience=None).fit(TRAIN, valid=VALID)
     (curve,) = endless.history_["valid"].values()
     model = rk.LambdaMART(**HASTY, patience=patience).fit(TRAIN, valid=VALID)
-    # By hand: go on until the best value is so many rounds old.
+    # By hand: until the best value is `patience` rounds old.
     stop = next(
         n for n in range(1, 41) if n - (int(np.argmax(curve[:n])) + 1) >= patience or n == 40
     )
@@ -120,112 +202,12 @@ def test_min_improvement_stops_sooner():
 def test_of_several_sets_the_first_decides():
     names = {"near": VALID, "far": TEST}
     both = rk.LambdaMART(**HASTY, patience=3).fit(TRAIN, valid=names)
-    one = rk.LambdaMART(**HASTY, patience=3).fit(TRAIN, valid=VALID)
+    alone = rk.LambdaMART(**HASTY, patience=3).fit(TRAIN, valid=VALID)
     assert list(both.history_) == ["near", "far"]
-    assert both.history_["near"] == one.history_["valid"]
-    assert both.n_trees_ == one.n_trees_
+    assert both.history_["near"] == alone.history_["valid"]
+    assert both.n_trees_ == alone.n_trees_
     assert len(both.history_["far"]["NDCG"]) == both.n_rounds_
-    np.testing.assert_array_equal(both.predict(TEST), one.predict(TEST))
+    np.testing.assert_array_equal(both.predict(TEST), alone.predict(TEST))
     turned = rk.LambdaMART(**HASTY, patience=3).fit(TRAIN, valid={"far": TEST, "near": VALID})
     first = next(iter(turned.history_["far"].values()))
     assert turned.n_trees_ == int(np.argmax(first)) + 1
-
-
-def test_a_validation_set_may_be_arrays():
-    sets = [VALID, (VALID.X, VALID.y, VALID.qid), [VALID.X, VALID.y, VALID.qid]]
-    models = [rk.LambdaMART(**SMALL).fit(TRAIN, valid=given) for given in sets]
-    assert len({bytes_of(model) for model in models}) == 1
-
-
-def test_a_validation_set_changes_no_tree():
-    watched = rk.LambdaMART(**SMALL, patience=None).fit(TRAIN, valid=VALID)
-    alone = rk.LambdaMART(**SMALL).fit(TRAIN)
-    k = watched.n_trees_
-    np.testing.assert_array_equal(watched.predict(TEST), alone.predict(TEST, n_trees=k))
-
-
-def test_other_top_grades_are_told(caplog):
-    valid = rk.RankingData(VALID.X, VALID.y, VALID.qid, top_grade=6)
-    rk.LambdaMART("ERR", **SMALL).fit(TRAIN, valid=valid)
-    assert "the top grade of 'valid' is 6, that of the training data 4" in caplog.text
-    caplog.clear()
-    rk.LambdaMART("NDCG", **SMALL).fit(TRAIN, valid=valid)
-    assert not caplog.records
-
-
-@every_case
-def test_callbacks_get_every_round(case):
-    rounds: list[Round] = []
-    model = case.fit(valid=VALID, callbacks=[rounds.append], changes={"patience": None})
-    assert [done.number for done in rounds] == list(range(1, model.n_rounds_ + 1))
-    for done in rounds:
-        assert done.values["valid"] == {
-            measure: curve[done.number - 1] for measure, curve in model.history_["valid"].items()
-        }
-
-
-@every_case
-def test_a_callback_that_returns_true_stops(case):
-    calls = []
-    model = case.fit(callbacks=[lambda done: done.number == 2, calls.append])
-    assert model.n_rounds_ == 2
-    assert model.kept_rounds_ == 2 or case.is_net
-    assert len(calls) == 2  # the others hear of the last round too
-    if not case.is_net:  # how far a net moves in an epoch depends on how many there are
-        fewer = case.fit(changes={"n_trees": 2})
-        np.testing.assert_array_equal(case.predict(model), case.predict(fewer))
-
-
-def test_only_true_stops_and_one_function_will_do():
-    model = rk.LambdaMART(**SMALL).fit(TRAIN, callbacks=lambda done: done.number)
-    assert model.n_trees_ == 6
-
-
-class Heard(ProgressBar):
-    """A progress that writes down what it hears."""
-
-    def __init__(self) -> None:
-        self.words: list[object] = []
-
-    def start(self, name, total, unit):
-        self.words.append((name, total, unit))
-        return self
-
-    def advance(self, amount):
-        self.words.append(amount)
-
-    def note(self, text):
-        self.words.append(text)
-
-    def end(self):
-        self.words.append("end")
-
-
-def test_progress_hears_of_every_tree():
-    heard = Heard()
-    model = rk.LambdaMART("NDCG@3", **SMALL).fit(TRAIN, valid=VALID, progress=heard)
-    assert heard.words[0] == ("training", 6, "trees")
-    assert heard.words[-1] == "end"
-    assert sum(word for word in heard.words if isinstance(word, int)) == model.n_rounds_
-    notes = [word for word in heard.words[1:-1] if isinstance(word, str)]
-    curve = model.history_["valid"]["NDCG@3"]
-    assert notes == [f"valid NDCG@3 {value:.4f}" for value in curve]
-
-
-def test_progress_hears_of_every_epoch():
-    heard = Heard()
-    model = CASES["net"].fit(progress=heard)
-    assert heard.words[0] == ("training", 6, "epochs")
-    notes = [word for word in heard.words[1:-1] if isinstance(word, str)]
-    assert notes == [f"train NDCG {value:.4f}" for value in model.history_["train"]["NDCG"]]
-
-
-def test_progress_ends_when_training_fails():
-    heard = Heard()
-
-    def fail(_done):
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError, match="no"):
-        CASES["squared"].fit(callbacks=[fail], progress=heard)
-    assert heard.words[-1] == "end"

@@ -203,10 +203,10 @@ def test_categories_get_advice(case):
         polars.DataFrame(frame()).with_columns(polars.Series("age", words)).to_arrow(),
     ]
     fitted = case.new().fit(frame(), Y, qid=QID)
-    for given in frames:
+    for table in frames:
         for call in (
-            lambda given=given: case.new().fit(given, Y, qid=QID),
-            lambda given=given: fitted.predict(given),
+            lambda table=table: case.new().fit(table, Y, qid=QID),
+            lambda table=table: fitted.predict(table),
         ):
             message = refused(rk.DataError, call)
             assert "these columns are not numbers: 'age'; rankers take numbers: give" in message
@@ -284,7 +284,7 @@ def test_features_that_are_not_those_of_fit(case, names, sentence):
     model = case.fit(copied(TRAIN, feature_names=NAMES))
     model.save("model.rk")
     values = np.ones((3, len(names)), np.float32)
-    for given in (
+    for documents in (
         rk.RankingData(values, [0, 1, 2], [1, 1, 1], feature_names=names),
         pandas.DataFrame(values, columns=names),
         polars.DataFrame(values, schema=names),
@@ -292,10 +292,12 @@ def test_features_that_are_not_those_of_fit(case, names, sentence):
     ):
         for ranker in (model, rk.load_model("model.rk")):
             assert sentence in refused(
-                rk.DataError, lambda ranker=ranker, given=given: ranker.predict(given)
+                rk.DataError, lambda ranker=ranker, documents=documents: ranker.predict(documents)
             )
             if not case.is_net:
-                refused(rk.DataError, lambda r=ranker, given=given: r.staged_predict(given))
+                refused(
+                    rk.DataError, lambda r=ranker, documents=documents: r.staged_predict(documents)
+                )
 
 
 def test_columns_are_only_numbered_where_nobody_named_them():
@@ -310,7 +312,7 @@ def test_columns_are_only_numbered_where_nobody_named_them():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "sentence"),
+    ("documents", "error", "sentence"),
     [
         (X[:, :3], rk.DataError, "X has 3 features, but LambdaMART is expecting 4 features as inp"),
         (X[0], rk.DataError, "Expected 2D array, got 1D array instead. Reshape your data"),
@@ -324,11 +326,11 @@ def test_columns_are_only_numbered_where_nobody_named_them():
         ("model.rk", rk.DataError, "Expected 2D array, got 0D array instead"),
     ],
 )  # fmt: skip
-def test_documents_that_are_refused(given, error, sentence):
+def test_documents_that_are_refused(documents, error, sentence):
     model = rk.LambdaMART(**SMALL).fit(TRAIN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert sentence in refused(error, lambda: model.predict(given))
+        assert sentence in refused(error, lambda: model.predict(documents))
 
 
 @every_case
@@ -386,8 +388,8 @@ def test_per_query_needs_the_queries():
 
 
 @every_case_of_trees
-def test_scores_that_run_away_stay_numbers_and_are_told(case, caplog):
+def test_scores_that_diverge_stay_finite_with_a_warning(case, caplog):
     model = case.fit(valid=VALID, changes={"learning_rate": 1e300, "patience": None})
     assert np.isfinite(case.predict(model)).all()
-    (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told.startswith("training: scores diverge in round 1; a smaller learning_rate")
+    (warning,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith("training: scores diverge in round 1; a smaller learning_rate")

@@ -87,8 +87,8 @@ def test_the_scale_of_weights_does_not_matter(case):
     if case.params.get("step") in ("gradient", "line-search"):
         pytest.skip("a gradient step is as long as the gradients, and a weight has its bounds")
     weights = np.linspace(0.5, 2.0, TRAIN.n_queries)
-    one, other = (case.fit(query_weight=weights * scale) for scale in (1.0, 1024.0))
-    np.testing.assert_allclose(case.predict(one), case.predict(other), rtol=1e-9, atol=1e-12)
+    plain, scaled = (case.fit(query_weight=weights * scale) for scale in (1.0, 1024.0))
+    np.testing.assert_allclose(case.predict(plain), case.predict(scaled), rtol=1e-9, atol=1e-12)
 
 
 def repeated(data: rk.RankingData, times: np.ndarray) -> rk.RankingData:
@@ -111,8 +111,8 @@ def test_whole_weights_are_repeated_documents(case):
     copies = case.fit(repeated(data, times), changes=changes)
     # Two features that part the documents of a node in the same way gain the same, and rounding
     # chooses between them: documents seen in training are scored alike, others need not be.
-    found, expected = (case.predict(model, data)[times > 0] for model in (weighted, copies))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    scores, expected = (case.predict(model, data)[times > 0] for model in (weighted, copies))
+    np.testing.assert_allclose(scores, expected, rtol=1e-9)
 
 
 @every_pointwise

@@ -27,8 +27,8 @@ def test_values_are_those_of_moved_weights(hidden, measure):
     model = rk.LambdaRank("NDCG", hidden=hidden, n_epochs=3).fit(TRAIN)
     along = model.along(TEST, measure)
     directions = np.random.default_rng(3).standard_normal((4, along.n_weights))
-    found = along(directions, STEPS)
-    for direction, values in zip(directions, found, strict=True):
+    rows = along(directions, STEPS)
+    for direction, values in zip(directions, rows, strict=True):
         for step, value in zip(STEPS, values, strict=True):
             assert value == pytest.approx(by_hand(model, TEST, measure, direction, step), abs=1e-12)
 
@@ -50,8 +50,8 @@ def test_rows_of_a_part_count():
     model = rk.LambdaRank("NDCG", hidden=2, n_epochs=2).fit(TRAIN)
     along = model.along(part, "NDCG")
     direction = np.random.default_rng(0).standard_normal(along.n_weights)
-    found = along(direction[np.newaxis], np.array([0.5]))[0, 0]
-    assert found == pytest.approx(by_hand(model, part, "NDCG", direction, 0.5), abs=1e-12)
+    value = along(direction[np.newaxis], np.array([0.5]))[0, 0]
+    assert value == pytest.approx(by_hand(model, part, "NDCG", direction, 0.5), abs=1e-12)
 
 
 def test_random_weights_are_no_optimum_and_learned_ones_nearly():
@@ -84,7 +84,7 @@ def test_several_measures_are_one_too_many():
         model.along(TRAIN, "NDCG,ERR")
 
 
-def test_learning_goes_on_from_other_weights():
+def test_training_begins_with_other_weights():
     first = rk.LambdaRank("MRR", hidden=3, n_epochs=4).fit(TRAIN)
     still = rk.LambdaRank("NDCG", hidden=3, n_epochs=1, learning_rate=1e-12)
     still.fit(TEST, begin_with=first)

@@ -1,4 +1,4 @@
-"""Boosting with the exact best weight of each tree, and weights that are found once more."""
+"""Boosting with the exact best weight of each tree, and backfitting of the weights."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_no_other_weight_of_a_tree_is_better(on):
     assert len(model.alphas_) == model.n_rounds_
     before = np.zeros(data.n_docs)
     for number, alpha in enumerate(model.alphas_[: model.n_trees_]):
-        own = Forest((model.forest_.trees[number],), np.zeros(1), 4).scores(data.X)[0]
-        best = ndcg(before + own, data)
+        tree_scores = Forest((model.forest_.trees[number],), np.zeros(1), 4).scores(data.X)[0]
+        best = ndcg(before + tree_scores, data)
         for factor in (0.11 / alpha, 0.3, 0.8, 0.97, 1.02, 1.3, 3.0, 90 / alpha):
             if 0.1 <= factor * alpha <= 100:
-                assert ndcg(before + factor * own, data) <= best + 1e-12
-        before += own
+                assert ndcg(before + factor * tree_scores, data) <= best + 1e-12
+        before += tree_scores
 
 
 def test_leaves_are_mean_lambdas_times_the_weight():
@@ -50,10 +50,10 @@ def test_leaves_are_mean_lambdas_times_the_weight():
 
 
 def test_shrinkage_comes_on_top_of_the_weight():
-    one = rk.LambdaMART(**PARAMS | {"n_trees": 1}).fit(TRAIN)
+    whole = rk.LambdaMART(**PARAMS | {"n_trees": 1}).fit(TRAIN)
     tenth = rk.LambdaMART(**PARAMS | {"n_trees": 1, "learning_rate": 0.1}).fit(TRAIN)
-    assert tenth.alphas_ == one.alphas_
-    assert tenth.forest_.trees[0].value == pytest.approx(0.1 * one.forest_.trees[0].value)
+    assert tenth.alphas_ == whole.alphas_
+    assert tenth.forest_.trees[0].value == pytest.approx(0.1 * whole.forest_.trees[0].value)
 
 
 def test_weights_stay_within_their_bounds():
@@ -135,11 +135,11 @@ def test_backfitting_ends_when_nothing_is_gained():
 def test_backfitting_takes_arrays_and_a_base():
     base = rk.MART(n_trees=2, n_leaves=3, min_docs_in_leaf=2).fit(VALID)
     model = rk.LambdaMART(**PARAMS, base=base).fit(TRAIN)
-    twin = rk.LambdaMART(**PARAMS, base=base.predict(TRAIN)).fit(TRAIN)
+    on_scores = rk.LambdaMART(**PARAMS, base=base.predict(TRAIN)).fit(TRAIN)
     model.backfit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
-    twin.backfit(TRAIN, base_scores=base.predict(TRAIN))
-    zero = twin.predict(VALID, base_scores=base.predict(VALID))
-    assert model.predict(VALID) == pytest.approx(zero)
+    on_scores.backfit(TRAIN, base_scores=base.predict(TRAIN))
+    expected = on_scores.predict(VALID, base_scores=base.predict(VALID))
+    assert model.predict(VALID) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_sweeps_never_lose_whatever_the_trees(seed, n_trees):
         before = new
 
 
-def test_an_interrupt_within_a_round_leaves_a_checkpoint_to_go_on_from(tmp_path, monkeypatch):
+def test_an_interrupt_within_a_round_leaves_a_checkpoint_to_resume_from(tmp_path, monkeypatch):
     path = tmp_path / "half.ckpt"
     added = TreeLearner._add
     calls = []
@@ -208,10 +208,10 @@ def test_a_query_without_weight_does_not_count_in_the_search():
     measure = rk.parse_measure("NDCG@5")
     weighted = following(measure, TRAIN, weights).best_step(scores, direction, 0.1, 100)
     alone = TRAIN[:3]
-    found = following(measure, alone).best_step(
+    expected = following(measure, alone).best_step(
         scores[: alone.n_docs], direction[: alone.n_docs], 0.1, 100
     )
-    assert (weighted.alpha, weighted.value) == (found.alpha, pytest.approx(found.value))
+    assert (weighted.alpha, weighted.value) == (expected.alpha, pytest.approx(expected.value))
 
 
 def test_trees_of_weight_zero_are_the_last(monkeypatch):

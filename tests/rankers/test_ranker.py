@@ -33,21 +33,21 @@ def test_the_cases_are_of_all_rankers():
 @every_case
 def test_clones_are_unfitted_and_have_equal_parameters(case):
     model = case.fit()
-    twin = clone(model)
-    assert type(twin) is type(model)
-    assert not twin.is_fitted
-    ours, theirs = model.get_params(deep=False), twin.get_params(deep=False)
+    copy = clone(model)
+    assert type(copy) is type(model)
+    assert not copy.is_fitted
+    ours, theirs = model.get_params(deep=False), copy.get_params(deep=False)
     assert ours.keys() == theirs.keys()
     for name, value in ours.items():
         np.testing.assert_array_equal(theirs[name], value)
-    assert bytes_of(twin.fit(TRAIN)) == bytes_of(model)
+    assert bytes_of(copy.fit(TRAIN)) == bytes_of(model)
 
 
 def test_a_clone_keeps_its_base_fitted():
     model = CASES["NDCG-base"].new()
-    twin = clone(model)
-    assert twin.base is model.base
-    assert twin.base.is_fitted
+    copy = clone(model)
+    assert copy.base is model.base
+    assert copy.base.is_fitted
 
 
 @every_case
@@ -112,8 +112,8 @@ def test_drawn_seeds_differ_and_random_states_repeat():
     case = CASES["NDCG"]
     seeds = {case.fit(changes={"random_state": None, "rounds": 1}).seed_ for _ in range(3)}
     assert len(seeds) == 3
-    twins = [case.fit(changes={"random_state": np.random.RandomState(5)}).seed_ for _ in range(2)]
-    assert twins[0] == twins[1]
+    seeds = [case.fit(changes={"random_state": np.random.RandomState(5)}).seed_ for _ in range(2)]
+    assert seeds[0] == seeds[1]
 
 
 @every_case
@@ -175,7 +175,7 @@ def test_predict_takes_arrays_frames_and_indexed_sets(case):
     if case.base == "scores":
         options["base_scores"] = case.scores(test)
     X = np.array(TEST.X)
-    for given in (
+    for documents in (
         X,
         X.astype(np.float64),
         np.asfortranarray(X),
@@ -184,7 +184,7 @@ def test_predict_takes_arrays_frames_and_indexed_sets(case):
         polars.DataFrame(X, schema=names),
         polars.DataFrame(X, schema=names).to_arrow(),
     ):
-        np.testing.assert_array_equal(model.predict(given, **options), expected)
+        np.testing.assert_array_equal(model.predict(documents, **options), expected)
     part = test[[3, 1]]
     picked = np.concatenate([expected[24:32], expected[8:16]])
     np.testing.assert_array_equal(case.predict(model, part), picked)
@@ -228,8 +228,8 @@ def test_importances_by_name(case):
     }
     assert model.importances("count") == counts
     assert model.importances() == pytest.approx(gains)
-    found = list(model.importances().values())
-    assert found == sorted(found, reverse=True)
+    values = list(model.importances().values())
+    assert values == sorted(values, reverse=True)
     shares = model.feature_importances_
     assert shares.sum() == pytest.approx(1.0)
     assert dict(zip(names, shares, strict=True)) == pytest.approx(
@@ -302,11 +302,11 @@ def test_training_learns(case):
     if case.kind is rk.McRank:
         changes.pop("base")
     model = case.new(**changes).fit(TRAIN)
-    found, chance = (
+    value, chance = (
         rk.evaluate(scores, TRAIN, "NDCG").mean["NDCG"]
         for scores in (model.predict(TRAIN), np.zeros(TRAIN.n_docs))
     )
-    assert found > chance + 0.08  # MRR looks at less than NDCG
+    assert value > chance + 0.08  # MRR depends on fewer documents than NDCG
 
 
 def test_mart_starts_from_the_mean_and_reaches_the_labels():

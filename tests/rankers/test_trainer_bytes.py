@@ -62,10 +62,10 @@ INDEXED = {
 @every_case
 def test_an_index_equals_the_copied_out_data(case, data):
     assert data.rows is not None
-    own = copied(data)
-    assert own.rows is None
+    copy = copied(data)
+    assert copy.rows is None
     valid = VALID[[4, 1, 2]]
-    assert bytes_of(case.fit(data, valid=valid)) == bytes_of(case.fit(own, valid=copied(valid)))
+    assert bytes_of(case.fit(data, valid=valid)) == bytes_of(case.fit(copy, valid=copied(valid)))
 
 
 @every_case_of_trees
@@ -143,7 +143,7 @@ print(digest.hexdigest())
 
 
 def test_the_number_of_threads_does_not_matter():
-    found = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT, str(n)],
             env=os.environ | {"NUMBA_NUM_THREADS": str(n)},
@@ -154,15 +154,15 @@ def test_the_number_of_threads_does_not_matter():
         ).stdout
         for n in (1, 2, 4)
     }
-    assert len(found) == 1
-    assert len(found.pop().strip()) == len(hashlib.sha256().hexdigest())
+    assert len(digests) == 1
+    assert len(digests.pop().strip()) == len(hashlib.sha256().hexdigest())
 
 
 def test_the_order_of_features_does_not_matter_much():
     """The same trees by name, as long as no two features split equally well."""
     turned = TRAIN.select_features(["4", "2", "1", "3"])
     params = SMALL | WHOLE
-    one, other = rk.MART(**params).fit(TRAIN), rk.MART(**params).fit(turned)
-    expected = CASES["squared"].predict(one)
-    found = other.predict(TEST.select_features(["4", "2", "1", "3"]))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    first, second = rk.MART(**params).fit(TRAIN), rk.MART(**params).fit(turned)
+    expected = CASES["squared"].predict(first)
+    scores = second.predict(TEST.select_features(["4", "2", "1", "3"]))
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)

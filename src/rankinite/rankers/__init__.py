@@ -1,1 +1,1 @@
-"""What people fit: rankers with scikit-learn's manners."""
+"""Rankers: scikit-learn estimators that are trained in rounds, and the parts of a fit."""

@@ -60,7 +60,7 @@ class Checkpoint:
         Parameters
         ----------
         restore
-            Resumes from what the file holds, and returns its number of rounds.
+            Resumes from the content of the file, and returns its number of rounds.
         """
         if not self.path.exists():
             return

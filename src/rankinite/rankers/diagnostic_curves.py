@@ -26,7 +26,7 @@ from rankinite.objectives.tiers import CombinedGradients, Tiered
 from rankinite.objectives.transition import Transition
 from rankinite.rankers.early_stopping import ValidationSet
 
-# Names of curves begin with these, and end with what they are of.
+# The parts of the names of curves.
 AGREEMENT = "agreement of"
 SHARE = "lambda share of"
 TOP = "top {} share of"
@@ -51,7 +51,7 @@ class TrainingState:
     objective, gradients
         The objective, and its gradients on the training data.
     targets
-        What is to be learned.
+        The labels, queries and weights of the training data.
     docs
         The documents of the queries with a weight.
     training_set

@@ -23,7 +23,7 @@ Row = tuple[float, ...]
 
 
 class Diagnostics:
-    """What happens to lambdas and rankings while a ranker is fitted; give it to ``fit``.
+    """Curves of lambdas and rankings while a ranker is fitted; pass it to ``fit``.
 
     After every round the ranking of the training data is examined, and the lambdas at the scores
     after the round. Documents of equal scores are ranked in the order, drawn from the seed, in
@@ -113,7 +113,7 @@ class Diagnostics:
         self._rows[number] = tuple(values)
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of the curves, as JSON can hold it."""
+        """Return the curves as a checkpoint keeps them: as JSON can hold them."""
         return {
             "top": self.top,
             "highly_relevant": self.highly_relevant,
@@ -161,7 +161,7 @@ class DiagnosticsCallback:
     curves
         Computes the values.
     learner
-        What is trained.
+        The learner that is trained.
     ranking
         From the scores of the outputs to the scores that documents are ranked by.
     """
@@ -185,7 +185,7 @@ class DiagnosticsCallback:
         self._catch_up()
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of the curves."""
+        """Return the curves as a checkpoint keeps them."""
         # An interrupt may have come between a round and its values. A checkpoint has the round,
         # so a resumed fit would never compute them.
         self._catch_up()

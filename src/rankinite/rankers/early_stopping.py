@@ -32,7 +32,7 @@ TierValues = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Round:
-    """What a callback gets after every round.
+    """The argument of callbacks, after every round.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class ValidationSet:
     data
         The set.
     measures
-        What it is measured by.
+        The measures to compute.
     start
         The scores before the first round, one row per output.
     """

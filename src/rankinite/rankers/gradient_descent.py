@@ -1,8 +1,8 @@
 """Gradient descent of nets: the learner whose rounds are epochs of stochastic gradient steps.
 
-All that an epoch draws is keyed by the seed and its number, and what an epoch leaves behind is one
-value, its `State`, taken over when the round is committed. So a fit that is resumed from a
-checkpoint gives the bytes of one that was never stopped.
+All that an epoch draws is keyed by the seed and its number, and the result of an epoch is one
+value, a `State`, taken over when the round is committed. So a fit that is resumed from a checkpoint
+gives the bytes of one that was never stopped.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LearningSchedule:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What an epoch leaves to the next.
+    """The state between two epochs.
 
     Attributes
     ----------

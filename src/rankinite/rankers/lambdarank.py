@@ -30,7 +30,7 @@ from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
 from rankinite.rankers.gradient_descent import LearningSchedule, NetLearner
 from rankinite.rankers.inputs import Valid, check_features, queries_with_weight, refuse_unknown
-from rankinite.rankers.model_file import Manifest, restore_ranker, trained_content
+from rankinite.rankers.model_file import Manifest, restore_base, restore_ranker, trained_content
 from rankinite.rankers.parameters import ALL, LambdaRankParameters
 from rankinite.rankers.ranker import Ranker
 from rankinite.rankers.trainer import Callback, TrainedMixin
@@ -304,8 +304,9 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
     def from_content(cls, content: Content, base: Ranker | None) -> Self:
         """Return the fitted ranker of a model file."""
         manifest = Manifest.read(content.manifest)
-        ranker = restore_ranker(cls, manifest, base)
+        ranker = restore_ranker(cls, manifest)
         ranker._set_net(content, manifest)
+        restore_base(ranker, manifest, base)
         return ranker
 
     def _set_net(self, content: Content, manifest: Manifest) -> None:

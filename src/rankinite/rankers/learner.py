@@ -1,4 +1,4 @@
-"""The learner step: what the trainer asks of boosted trees and of nets alike."""
+"""The learner protocol: what boosted trees and nets offer to the trainer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankinite.rankers.early_stopping import BestRound, History, Round
 
 
 class Learner(Protocol):
-    """One kind of model under training: the step of a round, and what the trainer asks of it.
+    """A model under training.
 
     A round takes effect with `commit` only. So an interrupt at any time leaves whole rounds.
     """
@@ -28,7 +28,7 @@ class Learner(Protocol):
 
     @property
     def inputs(self) -> Sequence[NDArray[Any]]:
-        """What rounds depend on besides the data and the parameters."""
+        """Arrays that rounds depend on besides the data and the parameters."""
 
     def step(self) -> None:
         """Compute one more round."""

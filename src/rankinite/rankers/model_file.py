@@ -87,7 +87,7 @@ def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
     ranker
         The fitted ranker.
     arrays
-        What it learned.
+        The arrays of its model.
     """
     kind = type(ranker).__name__
     base = Base(kind, ranker.base)
@@ -113,8 +113,8 @@ def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
 Trained = TypeVar("Trained", bound=Ranker)
 
 
-def restore_ranker(kind: type[Trained], manifest: Manifest, base: Ranker | None) -> Trained:
-    """Return a ranker with the parameters and attributes of a model file; its arrays are to come.
+def restore_ranker(kind: type[Trained], manifest: Manifest) -> Trained:
+    """Return a ranker with the parameters and attributes of a model file, without its arrays.
 
     Parameters
     ----------
@@ -122,8 +122,6 @@ def restore_ranker(kind: type[Trained], manifest: Manifest, base: Ranker | None)
         The class of the ranker.
     manifest
         The manifest of the file.
-    base
-        The base in the file, if there is one.
     """
     try:
         ranker: Any = kind(**manifest.parameters)
@@ -137,14 +135,29 @@ def restore_ranker(kind: type[Trained], manifest: Manifest, base: Ranker | None)
     ranker.n_rounds_ = manifest.n_rounds
     ranker.history_ = manifest.history
     ranker.seed_ = ranker.random_state
-    if base is not None or manifest.based_on_scores:
-        fits = base is None or base.feature_names_ == manifest.feature_names
-        if "base" not in ranker.get_params(deep=False) or not fits:
-            raise ModelFileError("the base in the file does not fit the ranker that contains it")
-        # Of scores only the fact is kept that there were some.
-        ranker.base = np.zeros(0) if base is None else base
     restored: Trained = ranker
     return restored
+
+
+def restore_base(ranker: Any, manifest: Manifest, base: Ranker | None) -> None:
+    """Give a ranker the base of its model file, if there was one.
+
+    Parameters
+    ----------
+    ranker
+        The ranker of the file.
+    manifest
+        The manifest of the file.
+    base
+        The base in the file, if that was a ranker.
+    """
+    if base is None and not manifest.based_on_scores:
+        return
+    fits = base is None or base.feature_names_ == ranker.feature_names_
+    if "base" not in ranker.get_params(deep=False) or not fits:
+        raise ModelFileError("the base in the file does not fit the ranker that contains it")
+    # A file does not hold scores; that the base was scores is told by a base of no scores.
+    ranker.base = np.zeros(0) if base is None else base
 
 
 def write_history(history: Curves) -> list[dict[str, Any]]:

@@ -30,9 +30,9 @@ class UnfittedError(UsageError, NotFittedError):  # type: ignore[misc]
 class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     """A ranker: fitted to queries with labels, it scores documents; larger is better.
 
-    Rankers are scikit-learn estimators. What of ``check_estimator`` does not apply to a class
-    stands in its ``expected_failed_checks``, with the reason; give it to ``check_estimator`` as
-    the argument of the same name.
+    Rankers are scikit-learn estimators. Checks of ``check_estimator`` that do not apply to a class
+    are in its ``expected_failed_checks``, with the reason; pass it to ``check_estimator`` as the
+    argument of the same name.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _content(self) -> Content:
-        """Return what a model file keeps of this ranker, besides its class."""
+        """Return the manifest and arrays of this ranker alone, without its class and base."""
 
     @classmethod
     @abstractmethod

@@ -1,11 +1,10 @@
 """The trainer: how a fit of trees or nets runs, from checked inputs to the best round.
 
-A round is a tree, or several, or an epoch. What happens in a round is the business of a `Learner`:
-boosted trees (boosting.py) or a net that descends along gradients (gradient_descent.py). All the
-rest is here, in the order in which it happens: `TrainedMixin` checks the parameters and builds the
-objective, `prepare` (training_inputs.py) makes data sets of the arguments of fit, `Trainer` runs
-the rounds, with validation, early stopping, checkpoints and callbacks, and the mixin keeps the best
-round.
+A round is a tree, or several, or an epoch. A `Learner` computes it: boosted trees (boosting.py), or
+gradient descent of a net (gradient_descent.py). All the rest is here, in the order in which it
+happens: `TrainedMixin` checks the parameters and builds the objective, `prepare`
+(training_inputs.py) makes data sets of the arguments of fit, `Trainer` runs the rounds, with
+validation, early stopping, checkpoints and callbacks, and the mixin keeps the best round.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class TrainedMixin(ABC):
         The seed of the fit: ``random_state``, or what was drawn from it.
     """
 
-    # What a round is called, in the plural.
+    # The name of rounds, in the plural.
     rounds: ClassVar[str]
     # Parameters that may differ between a fit and the one that resumes from its checkpoint.
     free_parameters: ClassVar[Sequence[str]]
@@ -108,7 +107,7 @@ class TrainedMixin(ABC):
         Parameters
         ----------
         inputs
-            What to learn from.
+            The training data, validation sets and gradients.
         sets
             The data sets that are measured after every round.
         early_stopping
@@ -293,7 +292,7 @@ class Trainer:
     owner
         The ranker that is fitted, for messages.
     learner
-        What learns.
+        The model under training.
     sets
         The data sets that are measured after every round, by name.
     early_stopping
@@ -346,7 +345,7 @@ class Trainer:
         progress
             Progress reporter.
         unit
-            What rounds are called.
+            The name of rounds.
         """
         learner, early_stopping = self.learner, self.early_stopping
         try:

@@ -37,12 +37,12 @@ DEFAULT_MEASURE = "NDCG@10"
 
 @dataclass(frozen=True)
 class TrainingInputs:
-    """What a fit learns from, after all checks.
+    """The inputs of a fit, after all checks.
 
     Attributes
     ----------
     data, targets
-        The training data, and what is to be learned from it.
+        The training data, and its labels, queries and weights for objectives.
     objective, gradients
         The objective, and its gradients, prepared for the training data.
     measures
@@ -70,7 +70,6 @@ class TrainingInputs:
     def training_set(self, owner: str) -> ValidationSet:
         """Return the training data as a set to measure, without queries of weight 0."""
         queries, docs = queries_with_weight(self.data)
-        # Of indexed data a part is a copy of the index only.
         data = self.data if len(queries) == self.data.n_queries else self.data[queries]
         return _measured(owner, "the training set", data, self.measures, self.scores[:, docs])
 
@@ -90,7 +89,7 @@ class TrainingInputs:
 
 
 def validation_measure(objective: Objective, valid_measure: Any) -> Any:
-    """Return what validation sets are measured by: one measure or several."""
+    """Return the measure of validation sets, or several: the user's, or that of training."""
     return training_measure(objective) if valid_measure is None else valid_measure
 
 

@@ -22,7 +22,7 @@ from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
 from rankinite.rankers.inputs import Valid, check_features, refuse_unknown
 from rankinite.rankers.line_search import LineSearch
-from rankinite.rankers.model_file import Manifest, restore_ranker, trained_content
+from rankinite.rankers.model_file import Manifest, restore_base, restore_ranker, trained_content
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.ranker import Ranker
 from rankinite.rankers.trainer import Callback, TrainedMixin
@@ -155,7 +155,7 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         )
 
     def _line_search(self, _inputs: TrainingInputs) -> LineSearch | None:
-        """Return what finds the weights of trees; None if all have 1."""
+        """Return the search for the weights of trees; None if all have 1."""
         return None
 
     def _growth(self) -> GrowthOptions:
@@ -275,8 +275,9 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
     def from_content(cls, content: Content, base: Ranker | None) -> Self:
         """Return the fitted ranker of a model file."""
         manifest = Manifest.read(content.manifest)
-        ranker = restore_ranker(cls, manifest, base)
+        ranker = restore_ranker(cls, manifest)
         ranker._set_forest(content, manifest)
+        restore_base(ranker, manifest, base)
         return ranker
 
     def _set_forest(self, content: Content, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""The part of the data that a tree sees."""
+"""Boosted trees: the part of the data that each tree sees."""
 
 from __future__ import annotations
 
