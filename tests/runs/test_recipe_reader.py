@@ -110,7 +110,7 @@ def test_the_smallest_recipe():
     model = recipe.models["M1"]
     assert (model.bags, model.train, model.features) == (1, "original", None)
     signature = inspect.signature(rk.LambdaMART).parameters
-    defaults = {key: one.default for key, one in signature.items()}
+    defaults = {key: parameter.default for key, parameter in signature.items()}
     assert model.parameters == {k: v for k, v in defaults.items()
                                 if k not in ("base", "random_state")}  # fmt: skip
     assert n_trainings(recipe) == (1, 1)
@@ -124,12 +124,12 @@ def test_defaults_and_what_a_model_says_instead():
         '[models.M2]\nranker = "LambdaMART"\nbags = 1\n[data]\ntop_grade = 4\n[models.M3]\n'
         'ranker = "MART"\n',
     )  # fmt: skip
-    one, two, three = recipe.models.values()
-    assert (one.parameters["n_trees"], two.parameters["n_trees"]) == (9, 7)
-    assert (one.bags, two.bags, three.bags) == (3, 1, 1)
-    assert one.parameters["patience"] is None
-    assert isinstance(one.parameters["learning_rate"], float)
-    assert three.parameters["n_trees"] != 7
+    first, second, third = recipe.models.values()
+    assert (first.parameters["n_trees"], second.parameters["n_trees"]) == (9, 7)
+    assert (first.bags, second.bags, third.bags) == (3, 1, 1)
+    assert first.parameters["patience"] is None
+    assert isinstance(first.parameters["learning_rate"], float)
+    assert third.parameters["n_trees"] != 7
     assert recipe.top_grade == 4.0
     assert isinstance(recipe.top_grade, float)
 
@@ -256,7 +256,7 @@ TRAINED = LOGISTIC + '[models.M2]\ntrained_as = "M1"\n'
     ],
 )  # fmt: skip
 def test_mistakes_of_models_that_are_trained_as_others(text, line, sentence):
-    assert any(one.startswith(f"x.toml:{line}: ") and sentence in one for one in mistakes_of(text))
+    assert any(m.startswith(f"x.toml:{line}: ") and sentence in m for m in mistakes_of(text))
 
 
 def test_every_needs_few_models():
@@ -267,11 +267,11 @@ def test_every_needs_few_models():
 
 def test_all_mistakes_are_told_at_once_in_order():
     text = "seed = -1\n" + MODEL + "n_trees = 0\nn_leaves = 0\n[subsets]\na = ['M2']\n"
-    found = mistakes_of(text)
-    assert [one.split(":")[1] for one in found] == ["1", "4", "5", "7"]
+    mistakes = mistakes_of(text)
+    assert [mistake.split(":")[1] for mistake in mistakes] == ["1", "4", "5", "7"]
     with pytest.raises(RecipeError) as caught:
         recipe_of("x.toml", text)
-    assert str(caught.value).splitlines() == ["the recipe has 4 mistakes:", *found]
+    assert str(caught.value).splitlines() == ["the recipe has 4 mistakes:", *mistakes]
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), str(again)) == (RecipeError, str(caught.value))
     assert isinstance(again, rk.UsageError)
@@ -344,7 +344,7 @@ def changed(table, rng):
 
 def as_toml(value):
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(key)} = {as_toml(one)}" for key, one in value.items())
+        pairs = (f"{json.dumps(key)} = {as_toml(item)}" for key, item in value.items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(as_toml, value)) + "]"
@@ -359,7 +359,7 @@ def test_whatever_a_file_says_it_is_read_or_refused():
         other = table
         for _ in range(rng.choice([1, 1, 3])):
             other = changed(other, rng)
-        text = "\n".join(f"{json.dumps(key)} = {as_toml(one)}" for key, one in other.items())
+        text = "\n".join(f"{json.dumps(key)} = {as_toml(item)}" for key, item in other.items())
         try:
             recipe_of("x.toml", text)
         except RecipeError:
