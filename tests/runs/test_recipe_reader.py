@@ -328,7 +328,7 @@ def test_the_files_belong_to_the_package():
     patterns = project["tool"]["setuptools"]["package-data"]["rankinite"]
     package = root / "src" / "rankinite"
     files = {path for pattern in patterns for path in package.glob(pattern)}
-    assert {package / "experiments" / "recipes" / f"{name}.toml" for name in SHIPPED} <= files
+    assert {package / "runs" / "recipes" / f"{name}.toml" for name in SHIPPED} <= files
 
 
 def changed(table, rng):
