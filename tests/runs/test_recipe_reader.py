@@ -145,7 +145,7 @@ def mistakes_of(text):
     return list(caught.value.mistakes)
 
 
-# A file, the line of its one mistake, and what is said of it.
+# A file, the line of its only mistake, and a part of the message.
 MISTAKES = [
     ("", 1, "there are no models; give one, such as [models.M1]"),
     ("[models]\n", 1, "there are no models"),
@@ -175,7 +175,7 @@ MISTAKES = [
     ("[defaults.LambdaMat]\n" + MODEL, 1, "there is no ranker 'LambdaMat'; did you mean"),
     ("[defaults.MART]\nn_tres = 3\n" + MODEL, 2, "no key 'n_tres'; did you mean 'n_trees'?"),
     ("[defaults.MART]\nbags = 11\n" + MODEL, 2, "defaults.MART.bags is 11, but each bag has"),
-    ('[defaults.MART]\nranker = "MART"\n' + MODEL, 2, "cannot have 'ranker'; it is said of each"),
+    ('[defaults.MART]\nranker = "MART"\n' + MODEL, 2, "cannot have 'ranker'; set it for each"),
     ('[defaults.LambdaMART]\nmeasure = "NDGC"\n' + MODEL, 2, "there is no measure 'NDGC'"),
     ("defaults = 3\n" + MODEL, 1, "defaults must be a table"),
     ("[defaults]\nMART = 3\n" + MODEL, 2, "defaults.MART must be a table"),
@@ -192,8 +192,8 @@ MISTAKES = [
     (f'name = "{"a" * 51}"\n' + MODEL, 1, "has 51 letters; give one of at most 50"),
     (MODEL + '[models.m1]\nranker = "MART"\n', 3,
      "'m1' and 'M1' are to be the names of files, and some disks take"),
-    ('[models.Ensemble]\nranker = "MART"\n', 1, "'Ensemble' is what the average of models is"),
-    ('[models.ensemble]\nranker = "MART"\n', 1, "'ensemble' is what the average of models is"),
+    ('[models.Ensemble]\nranker = "MART"\n', 1, "'Ensemble' is the name of the average of all"),
+    ('[models.ensemble]\nranker = "MART"\n', 1, "'ensemble' is the name of the average of all"),
     (MODEL + "n_trees = 0\n", 3, "models.M1.n_trees must be a whole number of at least 1; got 0"),
     (MODEL + "num_leaves = 3\n", 3, "there is no key 'num_leaves'; it is called 'n_leaves' here"),
     (MODEL + "hidden = 3\n", 3, "LambdaMART has no hidden; LambdaRank can have it"),

@@ -178,7 +178,7 @@ class ModelTables:
                 if self._mistakes.check(place, value, known[key]):
                     values[key] = from_toml(value, known[key])
             elif key in ADVICE or key in OWN or key in FILES:
-                advice = ADVICE.get(key, "it is said of each model")
+                advice = ADVICE.get(key, "set it for each model")
                 self._mistakes.add(place, f"{spelled(path)} cannot have {key!r}; {advice}")
             else:
                 sentence = unknown_key(key, key, ranker, known)

@@ -201,7 +201,7 @@ class _Reader:
                     "take them for the same; give names that differ in more than capital letters"
                 )  # fmt: skip
             if name.casefold() == ENSEMBLE:
-                self._mistakes.add(path, f"{name!r} is what the average of models is called")
+                self._mistakes.add(path, f"{name!r} is the name of the average of all models")
 
     def _data(self) -> dict[str, Any]:
         data = self._mistakes.values(("data",), self._top.get("data", {}), DATA, PAPERS_DATA)
