@@ -382,9 +382,7 @@ def test_trees_and_nets_are_not_mistaken_for_each_other(content, net_content):
     for first, second in ((content, net_content), (net_content, content)):
         write_container(MODEL, Content(first.manifest, second.arrays))
         refused()
-    write_container(
-        MODEL, Content({**tree_content.manifest, "class": "LambdaRank"}, tree_content.arrays)
-    )
+    write_container(MODEL, Content({**content.manifest, "class": "LambdaRank"}, content.arrays))
     assert "LambdaRank: there is no parameter" in refused()
 
 

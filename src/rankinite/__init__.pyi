@@ -2,8 +2,10 @@ from . import data as data
 from . import ensembles as ensembles
 from . import measures as measures
 from . import objectives as objectives
+from . import report as report
 from . import runs as runs
 from . import stats as stats
+from . import sweeps as sweeps
 from .core.errors import DataError as DataError
 from .core.errors import ModelFileError as ModelFileError
 from .core.errors import RankiniteError as RankiniteError

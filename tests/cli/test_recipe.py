@@ -18,9 +18,9 @@ def test_list(call):
     listed = dict(line.split()[:2] for line in lines[2:])
     assert list(listed) == list(SHIPPED)
     assert listed == {name: str(n) for name, n in MODELS.items()}
-    found = json.loads(call("recipe", "list", "--json"))
-    assert {one["name"]: one["models"] for one in found} == MODELS
-    assert all(one["description"] for one in found)
+    printed = json.loads(call("recipe", "list", "--json"))
+    assert {recipe["name"]: recipe["models"] for recipe in printed} == MODELS
+    assert all(recipe["description"] for recipe in printed)
 
 
 def test_show_is_a_start(call):
@@ -41,8 +41,8 @@ def test_check(call):
         "winner is sound: 12 models, 16 trainings in the first stage and 88 in the second if all "
         "are chosen\n"
     )
-    found = json.loads(call("recipe", "check", "winner", "--json"))
-    assert (len(found["models"]), found["trainings"]) == (12, [16, 88])
+    printed = json.loads(call("recipe", "check", "winner", "--json"))
+    assert (len(printed["models"]), printed["trainings"]) == (12, [16, 88])
 
 
 def test_check_lists_all_mistakes(call):

@@ -110,7 +110,7 @@ def test_the_smallest_recipe():
     model = recipe.models["M1"]
     assert (model.bags, model.train, model.features) == (1, "original", None)
     signature = inspect.signature(rk.LambdaMART).parameters
-    defaults = {key: one.default for key, one in signature.items()}
+    defaults = {key: parameter.default for key, parameter in signature.items()}
     assert model.parameters == {k: v for k, v in defaults.items()
                                 if k not in ("base", "random_state")}  # fmt: skip
     assert n_trainings(recipe) == (1, 1)
@@ -124,12 +124,12 @@ def test_defaults_and_what_a_model_says_instead():
         '[models.M2]\nranker = "LambdaMART"\nbags = 1\n[data]\ntop_grade = 4\n[models.M3]\n'
         'ranker = "MART"\n',
     )  # fmt: skip
-    one, two, three = recipe.models.values()
-    assert (one.parameters["n_trees"], two.parameters["n_trees"]) == (9, 7)
-    assert (one.bags, two.bags, three.bags) == (3, 1, 1)
-    assert one.parameters["patience"] is None
-    assert isinstance(one.parameters["learning_rate"], float)
-    assert three.parameters["n_trees"] != 7
+    first, second, third = recipe.models.values()
+    assert (first.parameters["n_trees"], second.parameters["n_trees"]) == (9, 7)
+    assert (first.bags, second.bags, third.bags) == (3, 1, 1)
+    assert first.parameters["patience"] is None
+    assert isinstance(first.parameters["learning_rate"], float)
+    assert third.parameters["n_trees"] != 7
     assert recipe.top_grade == 4.0
     assert isinstance(recipe.top_grade, float)
 
@@ -145,7 +145,7 @@ def mistakes_of(text):
     return list(caught.value.mistakes)
 
 
-# A file, the line of its one mistake, and what is said of it.
+# A file, the line of its only mistake, and a part of the message.
 MISTAKES = [
     ("", 1, "there are no models; give one, such as [models.M1]"),
     ("[models]\n", 1, "there are no models"),
@@ -175,7 +175,7 @@ MISTAKES = [
     ("[defaults.LambdaMat]\n" + MODEL, 1, "there is no ranker 'LambdaMat'; did you mean"),
     ("[defaults.MART]\nn_tres = 3\n" + MODEL, 2, "no key 'n_tres'; did you mean 'n_trees'?"),
     ("[defaults.MART]\nbags = 11\n" + MODEL, 2, "defaults.MART.bags is 11, but each bag has"),
-    ('[defaults.MART]\nranker = "MART"\n' + MODEL, 2, "cannot have 'ranker'; it is said of each"),
+    ('[defaults.MART]\nranker = "MART"\n' + MODEL, 2, "cannot have 'ranker'; set it for each"),
     ('[defaults.LambdaMART]\nmeasure = "NDGC"\n' + MODEL, 2, "there is no measure 'NDGC'"),
     ("defaults = 3\n" + MODEL, 1, "defaults must be a table"),
     ("[defaults]\nMART = 3\n" + MODEL, 2, "defaults.MART must be a table"),
@@ -192,8 +192,8 @@ MISTAKES = [
     (f'name = "{"a" * 51}"\n' + MODEL, 1, "has 51 letters; give one of at most 50"),
     (MODEL + '[models.m1]\nranker = "MART"\n', 3,
      "'m1' and 'M1' are to be the names of files, and some disks take"),
-    ('[models.Ensemble]\nranker = "MART"\n', 1, "'Ensemble' is what the average of models is"),
-    ('[models.ensemble]\nranker = "MART"\n', 1, "'ensemble' is what the average of models is"),
+    ('[models.Ensemble]\nranker = "MART"\n', 1, "'Ensemble' is the name of the average of all"),
+    ('[models.ensemble]\nranker = "MART"\n', 1, "'ensemble' is the name of the average of all"),
     (MODEL + "n_trees = 0\n", 3, "models.M1.n_trees must be a whole number of at least 1; got 0"),
     (MODEL + "num_leaves = 3\n", 3, "there is no key 'num_leaves'; it is called 'n_leaves' here"),
     (MODEL + "hidden = 3\n", 3, "LambdaMART has no hidden; LambdaRank can have it"),
@@ -256,7 +256,7 @@ TRAINED = LOGISTIC + '[models.M2]\ntrained_as = "M1"\n'
     ],
 )  # fmt: skip
 def test_mistakes_of_models_that_are_trained_as_others(text, line, sentence):
-    assert any(one.startswith(f"x.toml:{line}: ") and sentence in one for one in mistakes_of(text))
+    assert any(m.startswith(f"x.toml:{line}: ") and sentence in m for m in mistakes_of(text))
 
 
 def test_every_needs_few_models():
@@ -267,11 +267,11 @@ def test_every_needs_few_models():
 
 def test_all_mistakes_are_told_at_once_in_order():
     text = "seed = -1\n" + MODEL + "n_trees = 0\nn_leaves = 0\n[subsets]\na = ['M2']\n"
-    found = mistakes_of(text)
-    assert [one.split(":")[1] for one in found] == ["1", "4", "5", "7"]
+    mistakes = mistakes_of(text)
+    assert [mistake.split(":")[1] for mistake in mistakes] == ["1", "4", "5", "7"]
     with pytest.raises(RecipeError) as caught:
         recipe_of("x.toml", text)
-    assert str(caught.value).splitlines() == ["the recipe has 4 mistakes:", *found]
+    assert str(caught.value).splitlines() == ["the recipe has 4 mistakes:", *mistakes]
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(again), str(again)) == (RecipeError, str(caught.value))
     assert isinstance(again, rk.UsageError)
@@ -328,7 +328,7 @@ def test_the_files_belong_to_the_package():
     patterns = project["tool"]["setuptools"]["package-data"]["rankinite"]
     package = root / "src" / "rankinite"
     files = {path for pattern in patterns for path in package.glob(pattern)}
-    assert {package / "experiments" / "recipes" / f"{name}.toml" for name in SHIPPED} <= files
+    assert {package / "runs" / "recipes" / f"{name}.toml" for name in SHIPPED} <= files
 
 
 def changed(table, rng):
@@ -344,7 +344,7 @@ def changed(table, rng):
 
 def as_toml(value):
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(key)} = {as_toml(one)}" for key, one in value.items())
+        pairs = (f"{json.dumps(key)} = {as_toml(item)}" for key, item in value.items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(as_toml, value)) + "]"
@@ -359,7 +359,7 @@ def test_whatever_a_file_says_it_is_read_or_refused():
         other = table
         for _ in range(rng.choice([1, 1, 3])):
             other = changed(other, rng)
-        text = "\n".join(f"{json.dumps(key)} = {as_toml(one)}" for key, one in other.items())
+        text = "\n".join(f"{json.dumps(key)} = {as_toml(item)}" for key, item in other.items())
         try:
             recipe_of("x.toml", text)
         except RecipeError:

@@ -99,14 +99,14 @@ def test_the_first_stage_never_sees_the_held_out_parts(recipe_of):
         assert np.array_equal(scores, second.results.selection.scores[name])
 
 
-def test_doing_it_again_does_nothing(recipe_of, tmp_path):
+def test_a_finished_run_executes_nothing_again(recipe_of, tmp_path):
     recipe = recipe_of()
     go(recipe)
     folder = tmp_path / "run"
-    before = {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")}
+    times = {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")}
     before = bytes_of(folder)
     go(recipe)
-    assert {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")} == before
+    assert {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")} == times
     assert bytes_of(folder) == before
 
 
@@ -156,7 +156,7 @@ def test_a_recipe_of_somebody_else_is_not_written_over(recipe_of, tmp_path):
     assert not list((tmp_path / "run" / "tasks").iterdir())
 
 
-def test_lost_units_are_made_again_to_the_same_bytes(recipe_of, tmp_path):
+def test_lost_tasks_are_executed_again_to_the_same_bytes(recipe_of, tmp_path):
     recipe = recipe_of()
     folder = tmp_path / "run"
     go(recipe)
@@ -311,7 +311,7 @@ def test_without_its_state_a_run_takes_the_data_that_are_given(recipe_of, tmp_pa
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "task", "spread"])
-def test_damaged_units_are_made_again(recipe_of, tmp_path, damage):
+def test_damaged_tasks_are_executed_again(recipe_of, tmp_path, damage):
     recipe = recipe_of()
     go(recipe)
     expected = bytes_of(tmp_path / "run")
@@ -353,7 +353,8 @@ def test_a_damaged_checkpoint_begins_a_training_anew(recipe_of, tmp_path):
     recipe = recipe_of()
     go(recipe)
     expected = bytes_of(tmp_path / "run")
-    task = Graph(recipe, fingerprint(TRAIN)).member("A", Graph(recipe, "").final).fits[0]
+    graph = Graph(recipe, fingerprint(TRAIN))
+    task = graph.model("A", graph.final).fits[0]
     shutil.rmtree(tmp_path / "run" / "tasks" / task.key)
     (tmp_path / "run" / "checkpoints" / task.key).write_bytes(b"nonsense")
     go(recipe)

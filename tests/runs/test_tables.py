@@ -74,10 +74,10 @@ def test_members_subsets_and_final_by_hand():
         (ENSEMBLE, "0.3000", "", "0.1500", "", ""),
     )
     # Holm: three pairs with p of 1, 0.0742 and 0.0742, of which the smaller are tripled.
-    assert [one.title.split()[2] for one in pairs] == ["NDCG@10", "ERR"]
-    for one in pairs:
-        assert one.columns == ("", "M1", "M2")
-        assert one.rows == (("M2", "1.000", ""), (ENSEMBLE, "0.223", "0.223"))
+    assert [sheet.title.split()[2] for sheet in pairs] == ["NDCG@10", "ERR"]
+    for sheet in pairs:
+        assert sheet.columns == ("", "M1", "M2")
+        assert sheet.rows == (("M2", "1.000", ""), (ENSEMBLE, "0.223", "0.223"))
     assert oracle.rows == (
         ("M2", "0.1000", "0.0500"),
         (ENSEMBLE, "0.3000", "0.1500"),
@@ -101,9 +101,9 @@ def test_p_values_are_scipys():
     values = tables_of(results).values["p_values"]
     members = results.outcomes["test"].members
     for name in ("M1", "M9"):
-        one, other = (members[n].per_query["ERR"] for n in (name, ENSEMBLE))
-        counted = ~np.isnan(one)
-        expected = ttest_rel(one[counted], other[counted]).pvalue
+        member, ensemble = (members[n].per_query["ERR"] for n in (name, ENSEMBLE))
+        counted = ~np.isnan(member)
+        expected = ttest_rel(member[counted], ensemble[counted]).pvalue
         assert values["final"]["test"][name]["ERR"] == pytest.approx(expected, rel=1e-9)
 
 
@@ -118,10 +118,10 @@ def test_intervals_are_scipys():
 def test_oracle_takes_the_best_member_of_every_query():
     results = fake_results()
     members = results.outcomes["test"].members
-    best = np.max([one.per_query["ERR"] for n, one in members.items() if n != ENSEMBLE], axis=0)
-    found = tables_of(results)
-    assert found.values["oracle"]["ERR"] == pytest.approx(np.nanmean(best))
-    assert found.sheets[-1].rows[-1][2] == f"{np.nanmean(best):.4f}"
+    best = np.max([e.per_query["ERR"] for n, e in members.items() if n != ENSEMBLE], axis=0)
+    tables = tables_of(results)
+    assert tables.values["oracle"]["ERR"] == pytest.approx(np.nanmean(best))
+    assert tables.sheets[-1].rows[-1][2] == f"{np.nanmean(best):.4f}"
 
 
 def test_only_the_tables_that_the_recipe_asks_for():
@@ -132,33 +132,33 @@ def test_only_the_tables_that_the_recipe_asks_for():
 
 def test_times_change_nothing():
     results = fake_results()
-    slow = {n: replace(one, seconds=one.seconds + 9) for n, one in results.facts.items()}
+    slow = {n: replace(f, seconds=f.seconds + 9) for n, f in results.facts.items()}
     later = replace(results, seconds={"training": 1e6}, facts=slow)
     assert tables_of(later) == tables_of(results)
 
 
 def test_without_labels_there_are_dashes_and_a_note():
-    found = tables_of(without_labels(fake_results(), "test"))
-    final = found.sheets[2]
+    tables = tables_of(without_labels(fake_results(), "test"))
+    final = tables.sheets[2]
     assert final.rows[0][5:9] == ("-", "", "-", "")
-    assert found.values["compared_on"] == "valid"
-    assert found.values["final"]["test"]["M1"]["ERR"] is None
-    assert any("dash for the test set" in note for note in found.notes)
+    assert tables.values["compared_on"] == "valid"
+    assert tables.values["final"]["test"]["M1"]["ERR"] is None
+    assert any("dash for the test set" in note for note in tables.notes)
 
 
 def test_without_further_sets_members_meet_all_models():
-    found = tables_of(fake_results(sets=()))
-    assert [sheet.title.split()[0] for sheet in found.sheets] == [
+    tables = tables_of(fake_results(sets=()))
+    assert [sheet.title.split()[0] for sheet in tables.sheets] == [
         "Members", "Averages", "p-values", "p-values", "The",
     ]  # fmt: skip
-    assert found.sheets[2].rows[-1][0] == "All"
-    assert found.values["compared_on"] == "held-out"
+    assert tables.sheets[2].rows[-1][0] == "All"
+    assert tables.values["compared_on"] == "held-out"
 
 
 def test_the_best_member_outside_the_ensemble_is_told():
     results = hand_made_results()
-    found = tables_of(replace(results, selection=replace(results.selection, chosen=("M1",))))
-    assert "M2, the best member, is not in the ensemble." in found.notes
+    tables = tables_of(replace(results, selection=replace(results.selection, chosen=("M1",))))
+    assert "M2, the best member, is not in the ensemble." in tables.notes
     assert not any("not in the ensemble" in note for note in tables_of(results).notes)
 
 
@@ -167,9 +167,9 @@ def test_subsets_are_tested_against_all_models_though_no_subset_is_that(name):
     recipe = fake_recipe({"M1": "MART", "M2": "MART", "M3": "MART"}, {name: ("M1", "M2")})
     results = fake_results(recipe)
     scores, data = results.selection.scores, results.selection.data
-    # Scores of task variance, added up; means do not change an order.
+    # Scores of unit variance, added up; means do not change an order.
     (whole,) = evaluate_all(
-        [sum(one / one.std() for one in scores.values())], data, MEASURES, drop_single_label=False
+        [sum(row / row.std() for row in scores.values())], data, MEASURES, drop_single_label=False
     )
     whole_name = {"Trees": "all models", "all models": "average of all models"}[name]
     values = tables_of(results).values
@@ -185,11 +185,11 @@ def test_subsets_are_tested_against_all_models_though_no_subset_is_that(name):
 
 def test_without_subsets_members_meet_all_models():
     results = fake_results(fake_recipe(subsets={}), sets=())
-    found = tables_of(results)
-    assert [sheet.title.split()[0] for sheet in found.sheets] == [
+    tables = tables_of(results)
+    assert [sheet.title.split()[0] for sheet in tables.sheets] == [
         "Members", "p-values", "p-values", "The",
     ]  # fmt: skip
-    assert found.sheets[1].rows[-1][0] == compare_ensemble(results).title == "all models"
+    assert tables.sheets[1].rows[-1][0] == compare_ensemble(results).title == "all models"
 
 
 def test_the_best_subset_of_a_search_is_listed_if_it_has_no_name():
@@ -199,26 +199,26 @@ def test_the_best_subset_of_a_search_is_listed_if_it_has_no_name():
         ("M2",), best, full, (best, full), 0.01, 0.02, 0.001, 0.03, "every subset", 0.05
     )
     selection = replace(results.selection, search=search, chosen=("M2",))
-    found = tables_of(replace(results, selection=selection))
-    subsets = found.sheets[1]
+    tables = tables_of(replace(results, selection=selection))
+    subsets = tables.sheets[1]
     # The p-value of this subset; that of the way to choose it is in the notes.
     assert subsets.rows[-1] == ("Best of search", "M2", "0.3100", "0.001", "-", "", "chosen")
     assert subsets.rows[0][-1] == ""
-    assert found.values["search"]["p"] == 0.01
+    assert tables.values["search"]["p"] == 0.01
     assert (
         "Of 2 subsets the best by NDCG@10 is M2: 0.3100 against 0.3000 of all models. The best of "
         "many flatters; chosen by one half of the queries and tested on the other, each in turn, "
         "subsets differ from all models by +0.0200 (p = 0.010). The ensemble takes that subset."
-    ) in found.notes
+    ) in tables.notes
 
 
 def test_one_model():
     results = fake_results(fake_recipe({"M1": "MART"}, {}))
-    found = tables_of(results)
+    tables = tables_of(results)
     assert compare_ensemble(results).best == "M1"
     # A pair alone needs no correction, and equal systems have a p-value of 1.
-    assert found.sheets[2].rows == ((ENSEMBLE, "1.000"),)
-    assert "Holm" not in found.sheets[2].title
+    assert tables.sheets[2].rows == ((ENSEMBLE, "1.000"),)
+    assert "Holm" not in tables.sheets[2].title
 
 
 @pytest.mark.parametrize(

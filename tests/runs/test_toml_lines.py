@@ -40,20 +40,20 @@ x = 3
 
 def test_by_hand():
     assert tomllib.loads(FILE)["points"] == [{"x": 1, "inner": {"y": 2}}, {"x": 3}]
-    found = key_lines(FILE)
-    assert found[("name",)] == 2
-    assert found[("a b", 'c"d')] == found[("a b",)] == 3
-    assert found[("text",)] == 6
-    assert found[("models",)] == found[("models", "M 1")] == 10
-    assert found[("models", "M 1", "n")] == 11
-    assert found[("models", "M 1", "list", 0)] == 13
-    assert found[("models", "M 1", "list", 1, "deep", 1, 1)] == 13
-    assert found[("models", "M 1", "list", 1, "more", "keys")] == 13
-    assert found[("models", "M 1", "list", 2)] == 15
-    assert found[("points", 0, "x")] == 18
-    assert found[("points", 0, "inner", "y")] == 20
-    assert found[("points", 1, "x")] == 22
-    assert found.keys() == set(paths(tomllib.loads(FILE)))
+    lines = key_lines(FILE)
+    assert lines[("name",)] == 2
+    assert lines[("a b", 'c"d')] == lines[("a b",)] == 3
+    assert lines[("text",)] == 6
+    assert lines[("models",)] == lines[("models", "M 1")] == 10
+    assert lines[("models", "M 1", "n")] == 11
+    assert lines[("models", "M 1", "list", 0)] == 13
+    assert lines[("models", "M 1", "list", 1, "deep", 1, 1)] == 13
+    assert lines[("models", "M 1", "list", 1, "more", "keys")] == 13
+    assert lines[("models", "M 1", "list", 2)] == 15
+    assert lines[("points", 0, "x")] == 18
+    assert lines[("points", 0, "inner", "y")] == 20
+    assert lines[("points", 1, "x")] == 22
+    assert lines.keys() == set(paths(tomllib.loads(FILE)))
 
 
 def paths(value, path=()):
@@ -64,9 +64,9 @@ def paths(value, path=()):
         inside = enumerate(value)
     else:
         return
-    for key, one in inside:
+    for key, item in inside:
         yield (*path, key)
-        yield from paths(one, (*path, key))
+        yield from paths(item, (*path, key))
 
 
 LETTERS = st.text(st.sampled_from("ab1-_ .#=[]{}\"'\\\n,\t"), max_size=6)
@@ -139,9 +139,9 @@ def test_the_line_of_a_key_is_where_it_stands(given_statements, newline):
     """Keys that stand once in a file are found by looking for their name."""
     numbers = itertools.count()
     text = NUMBERED.sub(lambda _: f"k{next(numbers)}k", newline.join(given_statements))
-    found = key_lines(text)
-    assert found.keys() == set(paths(tomllib.loads(text)))
-    for path, line in found.items():
+    lines = key_lines(text)
+    assert lines.keys() == set(paths(tomllib.loads(text)))
+    for path, line in lines.items():
         if isinstance(path[-1], str):
             name = re.search(r"k\d+k", path[-1])[0]
             assert line == text[: text.index(name)].count("\n") + 1

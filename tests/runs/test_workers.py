@@ -1,4 +1,4 @@
-"""Who does the tasks does not matter: one process, two, or a Dask cluster."""
+"""The workers do not matter: one process, two, or a Dask cluster."""
 
 import logging
 import os
@@ -16,17 +16,17 @@ from rankinite.runs.workers import InProcess, Processes, new_workers
 from tests.runs.cases import MICRO, bytes_of, micro_data
 
 
-def test_the_same_bytes_whoever_does_it(tmp_path):
+def test_the_same_bytes_on_any_workers(tmp_path):
     for name, data in (("train", micro_data(60)), ("test", micro_data(20, 2))):
         rk.save(data, tmp_path / f"{name}.parquet")
     Path("micro.toml").write_text(MICRO)
-    ways = {
+    options_of = {
         "one": ["--jobs", "1"],
         "two": ["--jobs", "2"],
         "cluster": ["--cluster", "local:2"],
     }
-    found = {}
-    for name, options in ways.items():
+    contents = {}
+    for name, options in options_of.items():
         command = ["recipe", "run", "micro.toml", "--train", "train.parquet", "--quiet"]
         done = subprocess.run(
             [sys.executable, "-m", "rankinite", *command, "--test", "test.parquet",
@@ -39,8 +39,8 @@ def test_the_same_bytes_whoever_does_it(tmp_path):
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
-        found[name] = bytes_of(tmp_path / name)
-    assert found["one"] == found["two"] == found["cluster"]
+        contents[name] = bytes_of(tmp_path / name)
+    assert contents["one"] == contents["two"] == contents["cluster"]
 
 
 SLEEPING = """\
@@ -49,8 +49,8 @@ from rankinite.runs.workers import Processes
 
 if __name__ == "__main__":
     workers = Processes(2, 1)
-    found = {workers.submit(os.getpid).result()}
-    print(*found, flush=True)
+    pids = {workers.submit(os.getpid).result()}
+    print(*pids, flush=True)
     workers.submit(time.sleep, 60)
     time.sleep(60)
 """

@@ -49,8 +49,8 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts(name):
-    given, expected = TEXTS[name]
-    assert with_parameters(recipe_of("r.toml", given), "M", NEW) == expected
+    text, expected = TEXTS[name]
+    assert with_parameters(recipe_of("r.toml", text), "M", NEW) == expected
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -58,9 +58,9 @@ def test_recipes_of_the_package_change_in_one_table_alone(name):
     recipe = recipe_of(name, shipped_text(name))
     for model in ("M1", "M5", "M11"):
         text = with_parameters(recipe, model, NEW)
-        found, before = tomllib.loads(text), tomllib.loads(recipe.text)
-        assert found["models"].pop(model) == {**before["models"].pop(model), **NEW}
-        assert found == before
+        after, before = tomllib.loads(text), tomllib.loads(recipe.text)
+        assert after["models"].pop(model) == {**before["models"].pop(model), **NEW}
+        assert after == before
         old = recipe.text.splitlines()
         assert [line for line in text.splitlines() if line in old] == old
 
@@ -75,9 +75,9 @@ def test_recipes_of_the_package_change_in_one_table_alone(name):
             "criterion": st.sampled_from(["mse", "newton"]),
         },
     ),
-    st.sampled_from([given for given, _ in TEXTS.values()]),
+    st.sampled_from([text for text, _ in TEXTS.values()]),
 )
 def test_any_values_are_read_back(parameters, text):
     recipe = recipe_of("r.toml", text)
-    found = recipe_of("r.toml", with_parameters(recipe, "M", parameters)).models["M"].parameters
-    assert found == {**recipe.models["M"].parameters, **parameters}
+    changed = recipe_of("r.toml", with_parameters(recipe, "M", parameters))
+    assert changed.models["M"].parameters == {**recipe.models["M"].parameters, **parameters}

@@ -22,7 +22,7 @@ from tests.sweeps.cases import micro_recipe
 MODELS = micro_recipe().models
 
 
-def one(text, name="learning_rate", model="S"):
+def domain_of(text, name="learning_rate", model="S"):
     return space_of(MODELS[model], {name: text})[name]
 
 
@@ -42,31 +42,31 @@ def test_the_papers_grids():
 
 
 def test_kinds_of_values():
-    assert one("0.1, 1,2e-3") == Choice((0.1, 1.0, 2e-3))
-    assert one([0.1, 1]) == Choice((0.1, 1.0))
-    assert one("0.1:0.5:0.1").values == (0.1, 0.2, 0.3, 0.4, 0.5)
-    assert one("1:3:1").values == (1.0, 2.0, 3.0)
-    assert one("none,2,3", "max_depth") == Choice((None, 2, 3))
-    assert one("mse,newton", "criterion") == Choice(("mse", "newton"))
-    assert one("NDCG@5,ERR", "measure") == Choice(("NDCG@5", "ERR"))
-    assert one("true,false", "per_query", "C") == Choice((True, False))
-    assert one("[3,2], 4,[ 5 ]", "hidden", "N") == Choice(([3, 2], 4, [5]))
-    assert one([(3, 2), 4], "hidden", "N") == Choice(([3, 2], 4))
-    assert one("MAP(relevant=2, empty=0),ERR", "measure") == Choice(
+    assert domain_of("0.1, 1,2e-3") == Choice((0.1, 1.0, 2e-3))
+    assert domain_of([0.1, 1]) == Choice((0.1, 1.0))
+    assert domain_of("0.1:0.5:0.1").values == (0.1, 0.2, 0.3, 0.4, 0.5)
+    assert domain_of("1:3:1").values == (1.0, 2.0, 3.0)
+    assert domain_of("none,2,3", "max_depth") == Choice((None, 2, 3))
+    assert domain_of("mse,newton", "criterion") == Choice(("mse", "newton"))
+    assert domain_of("NDCG@5,ERR", "measure") == Choice(("NDCG@5", "ERR"))
+    assert domain_of("true,false", "per_query", "C") == Choice((True, False))
+    assert domain_of("[3,2], 4,[ 5 ]", "hidden", "N") == Choice(([3, 2], 4, [5]))
+    assert domain_of([(3, 2), 4], "hidden", "N") == Choice(([3, 2], 4))
+    assert domain_of("MAP(relevant=2, empty=0),ERR", "measure") == Choice(
         ("MAP(relevant=2, empty=0)", "ERR")
     )
-    assert one("2..100", "n_leaves") == Range(2, 100, whole=True)
-    assert not one("2..100", "n_leaves").is_log
-    assert one("2..200", "n_leaves").is_log
-    assert not one("0..1", "min_gain").is_log
+    assert domain_of("2..100", "n_leaves") == Range(2, 100, whole=True)
+    assert not domain_of("2..100", "n_leaves").is_log
+    assert domain_of("2..200", "n_leaves").is_log
+    assert not domain_of("0..1", "min_gain").is_log
 
 
 @settings(max_examples=50)
 @given(st.integers(2, 500), st.integers(1, 300), st.integers(1, 50))
 def test_steps_are_those_of_range(low, more, step):
-    found = one(f"{low}:{low + more}:{step}", "n_leaves")
-    assert found.values == tuple(range(low, low + more + 1, step))
-    assert one(str(found), "n_leaves") == found
+    steps = domain_of(f"{low}:{low + more}:{step}", "n_leaves")
+    assert steps.values == tuple(range(low, low + more + 1, step))
+    assert domain_of(str(steps), "n_leaves") == steps
 
 
 @settings(max_examples=50)
@@ -74,8 +74,8 @@ def test_steps_are_those_of_range(low, more, step):
 def test_steps_of_hundredths_are_what_one_writes(low, more, step):
     text = f"{low / 100}:{(low + more) / 100}:{step / 100}"
     expected = tuple(k / 100 for k in range(low, low + more + 1, step))
-    assert one(text).values == expected
-    assert isinstance(one(text), Steps)
+    assert domain_of(text).values == expected
+    assert isinstance(domain_of(text), Steps)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_steps_of_hundredths_are_what_one_writes(low, more, step):
 )
 def test_wrong_values(name, text, words):
     with pytest.raises(UsageError) as problem:
-        one(text, name)
+        domain_of(text, name)
     assert words in str(problem.value)
     assert str(problem.value).startswith("sweep: ")
 
@@ -118,9 +118,9 @@ def test_values_that_do_not_go_together_are_told_before_anything_is_trained():
     both = {"loss": "logistic,squared", "per_query": "false,true"}
     with pytest.raises(UsageError) as problem:
         space_of(MODELS["C"], both)
-    told = str(problem.value)
-    assert told.startswith("sweep: loss=squared does not go with per_query=True: ")
-    assert told.endswith("; sweep one of them at a time")
+    sentence = str(problem.value)
+    assert sentence.startswith("sweep: loss=squared does not go with per_query=True: ")
+    assert sentence.endswith("; sweep one of them at a time")
     for name, values in both.items():
         assert len(space_of(MODELS["C"], {name: values})[name].values) == 2
 

@@ -1,4 +1,4 @@
-"""What is next_batch of Optuna, the file of its trials, and who is pruned."""
+"""Proposals of Optuna, the file of its trials, and pruning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def quiet():
 
 def a_trial(number, parameters, value=0.5, curve=(0.1, 0.2), *, is_pruned=False):
     values = (value,) if is_pruned else (value, value + 0.25)
-    folds = tuple(FoldResult(one, 1, len(curve), some_points(curve)) for one in values)
+    folds = tuple(FoldResult(v, 1, len(curve), some_points(curve)) for v in values)
     return Trial(number, parameters, folds, best_so_far(curve, [1, 2]), is_pruned)
 
 
@@ -76,10 +76,10 @@ def test_all_points_of_a_finite_space_once(search):
 
 @pytest.mark.parametrize("search", ["tpe", "random"])
 def test_equal_seeds_ask_the_same_and_stay_within_the_space(search):
-    one, two = (a_sweep(ENDLESS, search, 24) for _ in range(2))
-    assert one == two
-    assert one != a_sweep(ENDLESS, search, 24, seed=2)
-    for trial in one:
+    first, second = (a_sweep(ENDLESS, search, 24) for _ in range(2))
+    assert first == second
+    assert first != a_sweep(ENDLESS, search, 24, seed=2)
+    for trial in first:
         assert trial.parameters["a"] in (0.1, 0.3, 0.5, 0.7)
         assert trial.parameters["b"] in range(1, 10)
         assert 1e-4 <= trial.parameters["c"] <= 1e-1
@@ -118,10 +118,10 @@ def test_a_journal_cut_anywhere_goes_on(tmp_path):
         # What a process leaves that is killed while it writes.
         (tmp_path / f"{JOURNAL}.lock").symlink_to(path)
         again = Journal(tmp_path, FINITE)
-        found = again.trials()
-        assert found == trials[: len(found)]
-        assert len(found) == {len(whole): 3, last: 2, last + 1: 2, len(whole) - 1: 2}.get(end, 0)
-        for trial in trials[len(found) :]:
+        kept = again.trials()
+        assert kept == trials[: len(kept)]
+        assert len(kept) == {len(whole): 3, last: 2, last + 1: 2, len(whole) - 1: 2}.get(end, 0)
+        for trial in trials[len(kept) :]:
             again.add(trial)
         assert Journal(tmp_path, FINITE).trials() == trials
 
@@ -151,9 +151,9 @@ def test_lists_come_back_as_they_were(tmp_path):
 def test_importances():
     trials = [a_trial(k, {"a": 2 + 3 * (k % 4), "b": None}, k % 4) for k in range(12)]
     trials[5] = a_trial(5, {"a": 2, "b": "x"}, 0)
-    found = importances(FINITE, trials, 0)
-    assert list(found) == ["a", "b"]
-    assert found["a"] > 0.9
+    shares = importances(FINITE, trials, 0)
+    assert list(shares) == ["a", "b"]
+    assert shares["a"] > 0.9
     assert importances(FINITE, trials[:7], 0) is None
     assert importances({"a": FINITE["a"]}, trials, 0) is None
     assert importances(FINITE, [a_trial(k, {"a": 2, "b": None}) for k in range(9)], 0) is None
@@ -198,17 +198,17 @@ def test_pruned_after_the_first_round_behind(curve, floors):
 
 
 @given(st.integers(1, 5000))
-def test_looks_begin_after_a_third(most):
-    found = pruning_rounds(most)
-    assert len(found) <= 8
-    assert all(int(most / 3) <= r < most for r in found)
-    assert len(found) == 8 or most < 24
+def test_pruning_begins_after_a_third(most):
+    rounds = pruning_rounds(most)
+    assert len(rounds) <= 8
+    assert all(int(most / 3) <= r < most for r in rounds)
+    assert len(rounds) == 8 or most < 24
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=300))
 def test_some_points_of_a_curve(curve):
-    found = some_points(curve)
-    assert len(found) == min(len(curve), 60)
-    assert found[0] == (1, curve[0])
-    assert found[-1] == (len(curve), curve[-1])
-    assert all(curve[r - 1] == value for r, value in found)
+    points = some_points(curve)
+    assert len(points) == min(len(curve), 60)
+    assert points[0] == (1, curve[0])
+    assert points[-1] == (len(curve), curve[-1])
+    assert all(curve[r - 1] == value for r, value in points)

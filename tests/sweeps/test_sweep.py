@@ -165,7 +165,7 @@ def test_more_trials_are_added_and_nothing_is_trained_again(whole, tmp_path):
     assert {p: p.stat().st_mtime_ns for p in before} == before
 
 
-def test_trials_that_are_there_need_no_units(whole, tmp_path):
+def test_trials_that_are_there_need_no_tasks(whole, tmp_path):
     shutil.copytree(whole[1], tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy" / "tasks")
     again = micro_sweep("copy")

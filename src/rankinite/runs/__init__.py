@@ -1,4 +1,7 @@
-"""Runs: a recipe executed in a folder, task by task; finished tasks are not repeated."""
+"""Runs: a recipe is executed in a folder, task by task; finished tasks are not repeated.
+
+A run writes models, scores and tables; `rankinite.report.write_report` adds the report.
+"""
 
 import lazy_loader
 

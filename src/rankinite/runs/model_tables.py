@@ -1,4 +1,4 @@
-"""The tables of a recipe that say what its models are."""
+"""The tables of a recipe that describe its models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rankinite.runs.toml_lines import KeyPath, Mistakes, spelled
 SEED, BAGS, TRAINED_AS, PER_QUERY = "random_state", "bags", "trained_as", "per_query"
 LOSS = "loss"
 MODELS, DEFAULTS = "models", "defaults"
-# What a model is, besides the parameters of its ranker.
+# Keys of a model besides the parameters of its ranker.
 OWN: Mapping[str, Constraint] = {
     "description": Text(),
     "ranker": OneOf(list(RANKERS)),
@@ -33,7 +33,7 @@ OWN: Mapping[str, Constraint] = {
     BAGS: Whole(1),
     TRAINED_AS: Text(),
 }
-# What a model is if another's training is taken.
+# Keys of a model that takes the training of another.
 OF_TRAINED: Mapping[str, Constraint] = {
     "description": Text(),
     TRAINED_AS: Text(),
@@ -64,11 +64,11 @@ class ModelTables:
     Parameters
     ----------
     mistakes
-        Who notes what is wrong.
+        Collects the mistakes.
     training_sets, features
         Those of the recipe, by name.
     folds
-        How many folds there are, and so how many bags there can be.
+        Number of folds, and so of bags at most.
     defaults
         The tables of defaults, by ranker.
     """
@@ -86,26 +86,30 @@ class ModelTables:
         self._features = features
         self._folds = folds
         self._defaults = {
-            ranker: self._default(ranker, given) for ranker, given in defaults.items()
+            ranker: self._default(ranker, table) for ranker, table in defaults.items()
         }
 
-    def read(self, given: Mapping[str, Any]) -> dict[str, Model]:
+    def read(self, content: Mapping[str, Any]) -> dict[str, Model]:
         """Return the models that could be read, in the order of the file."""
-        for name, one in given.items():
-            self._mistakes.table((MODELS, name), one)
-        tables = {name: one for name, one in given.items() if isinstance(one, dict)}
-        own = {
-            name: self._model(name, one) for name, one in tables.items() if TRAINED_AS not in one
+        for name, value in content.items():
+            self._mistakes.table((MODELS, name), value)
+        tables = {name: table for name, table in content.items() if isinstance(table, dict)}
+        trained = {
+            name: self._model(name, table)
+            for name, table in tables.items()
+            if TRAINED_AS not in table
         }
-        found = {
-            name: self._trained_as(name, one, own, tables) if TRAINED_AS in one else own[name]
-            for name, one in tables.items()
+        models = {
+            name: self._trained_as(name, table, trained, tables)
+            if TRAINED_AS in table
+            else trained[name]
+            for name, table in tables.items()
         }
-        return {name: model for name, model in found.items() if model is not None}
+        return {name: model for name, model in models.items() if model is not None}
 
-    def _default(self, ranker: str, given: Any) -> dict[str, Any]:
+    def _default(self, ranker: str, value: Any) -> dict[str, Any]:
         path = (DEFAULTS, ranker)
-        table = self._mistakes.table(path, given)
+        table = self._mistakes.table(path, value)
         if ranker not in RANKERS:
             self._mistakes.unknown(path, "ranker", RANKERS)
             return {}
@@ -114,13 +118,13 @@ class ModelTables:
         values |= self._sound_measures(path, ranker, values)
         return values
 
-    def _model(self, name: str, given: Mapping[str, Any]) -> Model | None:
+    def _model(self, name: str, table: Mapping[str, Any]) -> Model | None:
         path = (MODELS, name)
-        ranker = self._ranker_of(path, given)
+        ranker = self._ranker_of(path, table)
         if ranker is None:
             return None
-        said = self._values(path, ranker, given, OWN)
-        values = {**self._defaults.get(ranker, {}), **said}
+        set_here = self._values(path, ranker, table, OWN)
+        values = {**self._defaults.get(ranker, {}), **set_here}
         train, features = values.get("train", ORIGINAL), values.get("features")
         if train not in {ORIGINAL, *self._training_sets}:
             known = [ORIGINAL, *self._training_sets]
@@ -128,27 +132,27 @@ class ModelTables:
         if features is not None and features not in self._features:
             known = list(self._features)
             self._mistakes.unknown((*path, "features"), "score features", known, features)
-        self._check_bags(path, said)
+        self._check_bags(path, set_here)
         parameters = {
             key: values.get(key, default)
             for key, default in defaults_of(ranker).items()
             if key != SEED
         }
         parameters |= self._sound_measures(path, ranker, parameters)
-        if not self._is_loss_wrong(name, ranker, given):
+        if not self._is_loss_wrong(name, ranker, table):
             self._try(path, lambda: RANKERS[ranker](**parameters).check_parameters())
         return self._described(
             Model(name, values.get("description", ""), ranker, parameters, train, features,
                   values.get(BAGS, 1))
         )  # fmt: skip
 
-    def _is_loss_wrong(self, name: str, ranker: str, given: Mapping[str, Any]) -> bool:
-        """Tell whether a mistake of the loss was noted: what follows from it is none."""
-        table = (MODELS, name) if LOSS in given else (DEFAULTS, ranker)
-        return self._mistakes.has((*table, LOSS))
+    def _is_loss_wrong(self, name: str, ranker: str, table: Mapping[str, Any]) -> bool:
+        """Tell whether the loss is a mistake, whose consequences are not reported as well."""
+        path = (MODELS, name) if LOSS in table else (DEFAULTS, ranker)
+        return self._mistakes.has((*path, LOSS))
 
-    def _ranker_of(self, path: KeyPath, given: Mapping[str, Any]) -> str | None:
-        ranker = given.get("ranker")
+    def _ranker_of(self, path: KeyPath, table: Mapping[str, Any]) -> str | None:
+        ranker = table.get("ranker")
         if ranker is None:
             self._mistakes.add(path, f"{spelled(path)} has no ranker: {OWN['ranker']}")
         elif not isinstance(ranker, str):
@@ -160,18 +164,18 @@ class ModelTables:
         return None
 
     def _values(
-        self, path: KeyPath, ranker: str, given: Mapping[str, Any], own: Mapping[str, Constraint]
+        self, path: KeyPath, ranker: str, table: Mapping[str, Any], others: Mapping[str, Constraint]
     ) -> dict[str, Any]:
-        """Return what a table says, of parameters and of the model itself."""
-        known = {**recipe_parameters(ranker), **own}
-        found = {}
-        for key, value in given.items():
+        """Return the valid values of a table: parameters of the ranker, and other keys."""
+        known = {**recipe_parameters(ranker), **others}
+        values = {}
+        for key, value in table.items():
             place = (*path, key)
             if key in known:
                 if self._mistakes.check(place, value, known[key]):
-                    found[key] = from_toml(value, known[key])
+                    values[key] = from_toml(value, known[key])
             elif key in ADVICE or key in OWN or key in FILES:
-                advice = ADVICE.get(key, "it is said of each model")
+                advice = ADVICE.get(key, "set it for each model")
                 self._mistakes.add(place, f"{spelled(path)} cannot have {key!r}; {advice}")
             else:
                 sentence = unknown_key(key, key, ranker, known)
@@ -179,7 +183,7 @@ class ModelTables:
                     self._mistakes.unknown(place, "key", known)
                 else:
                     self._mistakes.add(place, sentence)
-        return found
+        return values
 
     def _check_bags(self, path: KeyPath, values: Mapping[str, Any]) -> None:
         if values.get(BAGS, 1) > self._folds:
@@ -192,14 +196,14 @@ class ModelTables:
     def _sound_measures(
         self, path: KeyPath, ranker: str, values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Note texts that are no measures, and return others in their place."""
+        """Return defaults in place of texts that are not measures, which are mistakes."""
         defaults = defaults_of(ranker)
         sound: dict[str, Any] = {}
         for key in ("measure", "valid_measure"):
             if key in defaults and values.get(key, defaults[key]) != defaults[key]:
-                one = RANKERS[ranker](**{key: values[key]})
-                asked = one._objective if key == "measure" else one._measures
-                if not self._try((*path, key), asked):
+                candidate = RANKERS[ranker](**{key: values[key]})
+                parse = candidate._objective if key == "measure" else candidate._measures
+                if not self._try((*path, key), parse):
                     sound[key] = defaults[key]
         return sound
 
@@ -214,33 +218,33 @@ class ModelTables:
     def _trained_as(
         self,
         name: str,
-        given: Mapping[str, Any],
-        own: Mapping[str, Model | None],
+        table: Mapping[str, Any],
+        trained: Mapping[str, Model | None],
         tables: Mapping[str, Any],
     ) -> Model | None:
         """Return a model whose training is that of another."""
         path: KeyPath = (MODELS, name)
-        for key in given:
+        for key in table:
             if key not in OF_TRAINED:
                 self._mistakes.add(
                     (*path, key),
                     f"{spelled(path)} is trained as another model, so it cannot have {key!r}; "
                     f"only {PER_QUERY!r} and 'description' can be its own",
                 )
-        said = {key: value for key, value in given.items() if key in OF_TRAINED
+        values = {key: value for key, value in table.items() if key in OF_TRAINED
                 and self._mistakes.check((*path, key), value, OF_TRAINED[key])}  # fmt: skip
-        other = said.get(TRAINED_AS)
-        model = None if other is None else self._other(path, other, own, tables)
+        other = values.get(TRAINED_AS)
+        model = None if other is None else self._other(path, other, trained, tables)
         if model is None:
             return None
-        parameters = {**model.parameters, PER_QUERY: said.get(PER_QUERY, False)}
+        parameters = {**model.parameters, PER_QUERY: values.get(PER_QUERY, False)}
         if parameters == model.parameters:
             self._mistakes.add(
                 path, f"{spelled(path)} is the same as {other!r}; set {PER_QUERY} = "
                 f"{str(not parameters[PER_QUERY]).lower()}, or leave it out"
             )  # fmt: skip
         return self._described(
-            Model(name, said.get("description", ""), model.ranker, parameters, model.train,
+            Model(name, values.get("description", ""), model.ranker, parameters, model.train,
                   model.features, model.bags, other)
         )  # fmt: skip
 
@@ -248,22 +252,22 @@ class ModelTables:
         self,
         path: KeyPath,
         other: str,
-        own: Mapping[str, Model | None],
+        trained: Mapping[str, Model | None],
         tables: Mapping[str, Any],
     ) -> Model | None:
         """Return the model whose training another takes, if that can be."""
         place = (*path, TRAINED_AS)
         if other not in tables or other == path[-1]:
-            known = [one for one in own if one != path[-1]]
+            known = [name for name in trained if name != path[-1]]
             self._mistakes.unknown(place, "other model", known, other)
             return None
-        if other not in own:
+        if other not in trained:
             self._mistakes.add(
                 place, f"{spelled(path)} is trained as {other!r}, which is itself trained as "
                 "another; name that one"
             )  # fmt: skip
             return None
-        model = own[other]
+        model = trained[other]
         if model is None or self._is_loss_wrong(other, model.ranker, tables[other]):
             return None
         if model.parameters.get(LOSS) != "logistic":

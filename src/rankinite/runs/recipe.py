@@ -1,4 +1,4 @@
-"""A recipe as a value: data preparation, models, and how they are combined."""
+"""A recipe as a value: data preparation, models, and how they become an ensemble."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from rankinite.core.errors import UsageError
 from rankinite.core.format import some_of
 
-# The training set that every recipe has.
+# Name of the training set that every recipe has.
 ORIGINAL = "original"
 
-# What the average of the models is called.
+# Name of the average of the chosen models.
 ENSEMBLE = "ensemble"
 
-# How the subset of models is chosen by the first stage.
+# How the first stage chooses the members of the ensemble.
 NAMED, EVERY, GREEDY, ALL = "named", "every", "greedy", "all"
 CHOICES = (NAMED, EVERY, GREEDY, ALL)
-# Of so many models every subset can be measured: there are 32,767.
+# Largest number of models of which every subset is measured: there are 32,767 subsets.
 MOST_EXHAUSTIVE = 15
 
 MEMBERS_TABLE, SUBSETS_TABLE, FINAL_TABLE = "members", "subsets", "final"
@@ -38,15 +38,15 @@ class Samples:
 
 @dataclass(frozen=True)
 class ScoreFeatures:
-    """Features of a query that are made of another model's scores, see `score_features`.
+    """Features that are made of another model's scores, see `score_features`.
 
     Attributes
     ----------
     scores_of
-        The model.
+        Name of the other model.
     folds
-        Training documents get the scores of that model fitted to the other folds, never of one
-        that has seen them.
+        Number of folds. Training documents get scores of that model fitted to the other folds,
+        never of a model that has seen them.
     """
 
     scores_of: str
@@ -60,19 +60,19 @@ class Model:
     Attributes
     ----------
     name, description
-        What it is called, such as M1; and what it is.
+        Name, such as M1, and a short description.
     ranker, parameters
-        The name of the ranker's class, and all its parameters but base and random_state.
+        Name of the ranker's class, and all its parameters except base and random_state.
     train
-        The training set: ``"original"``, or the name of one of the recipe's.
+        Name of the training set: ``"original"``, or one of the recipe's.
     features
-        The name of score features that it sees besides, if any.
+        Name of additional score features, if any.
     bags
-        How many trainings there are in the second stage, each with another fold for validation;
-        their raw scores are averaged.
+        Number of trainings in the second stage, each with another fold for validation; their raw
+        scores are averaged.
     trained_as
-        The model whose training is taken, if it has none of its own: only what is said of the
-        scores differs.
+        Name of the model whose trainings it takes, if any: it differs in parameters that only
+        affect scores.
     """
 
     name: str
@@ -92,29 +92,30 @@ class Recipe:
     Attributes
     ----------
     name, description
-        What it is called, and what it is for.
+        Name, and a short description.
     seed
-        Of every random choice; the children of a model depend on its name alone.
+        Random seed. The seeds of a model's trainings depend on it and on the name of the model: to
+        add a model changes no other.
     measures
-        What tables show, as texts; the first decides.
+        Measures of the tables, as texts; the first decides.
     top_grade
-        The largest label there can be; None if the data tell.
+        The largest possible label; None to take it from the data.
     parts, train_parts
-        Training queries are cut into so many parts; the first stage trains on the first of them,
-        and compares models on the rest.
+        Number of parts of the training queries, and of those that the first stage trains on; it
+        compares models on the others.
     folds
-        Of what a stage trains on, one fold of so many is for validation.
+        Number of folds of the queries that a stage trains on; one of them is for validation.
     training_sets, features, models
-        By name.
+        Augmented training sets, score features and models, by name.
     subsets
         Subsets of models to measure, by name.
     choose, level
-        How the first stage chooses the models of the ensemble, one of `CHOICES`; and below which
-        p-value a subset is better than all models.
+        How the first stage chooses the members of the ensemble, one of `CHOICES`; and the p-value
+        below which a subset is better than all models.
     tables
-        Which tables to print, of `TABLES`.
+        The tables to print, of `TABLES`.
     text
-        The file.
+        Text of the TOML file.
     """
 
     name: str
@@ -135,32 +136,33 @@ class Recipe:
     text: str
 
 
+# The recipes of the package; each is a file in recipes/.
 SHIPPED = ("winner", "winner-small", "winner-tiny")
 
 
 def shipped_text(name: str) -> str:
-    """Return the file of a recipe that comes with the package."""
+    """Return the text of a recipe that comes with the package."""
     if name not in SHIPPED:
         raise UsageError(f"there is no recipe {name!r} in the package; it has {some_of(SHIPPED)}")
     return (resources.files(__package__) / "recipes" / f"{name}.toml").read_text("utf-8")
 
 
 def shipped_tables() -> dict[str, dict[str, Any]]:
-    """Return what the recipes of the package say, by name; nothing heavy is imported for it."""
+    """Return the tables of all recipes of the package, by name; nothing heavy is imported."""
     return {name: tomllib.loads(shipped_text(name)) for name in SHIPPED}
 
 
-def own_trainings(recipe: Recipe) -> list[Model]:
-    """Return the models that are trained, and do not take the training of another."""
+def trained_models(recipe: Recipe) -> list[Model]:
+    """Return the models that are trained, and do not take the trainings of another."""
     return [model for model in recipe.models.values() if model.trained_as is None]
 
 
 def n_trainings(recipe: Recipe) -> tuple[int, int]:
-    """Return how many trainings the two stages have, if the second is of all models.
+    """Return the numbers of trainings of both stages, if the second trains all models.
 
-    Those are counted that give training documents their out-of-fold scores.
+    Trainings for out-of-fold scores of training documents are included.
     """
-    models = own_trainings(recipe)
+    models = trained_models(recipe)
     used = {model.features for model in models}
-    folds = sum(one.folds for name, one in recipe.features.items() if name in used)
+    folds = sum(spec.folds for name, spec in recipe.features.items() if name in used)
     return len(models) + folds, sum(model.bags for model in models) + folds

@@ -35,14 +35,15 @@ from rankinite.runs.recipe import (
 )
 from rankinite.runs.toml_lines import KeyPath, Mistakes, spelled
 
-# Of a name: with an ending it is that of a file, which has 255 bytes at most, a letter up to four.
+# Longest name of a model. With a suffix it names a file, and many file systems allow 255 bytes, of
+# which a letter can take four.
 MOST_LETTERS = 50
 PLACE = re.compile(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class AnyTable:
-    """A table; what is in it is checked by itself."""
+    """A table, whose content is checked separately."""
 
     def allows(self, value: Any) -> bool:
         """Tell whether the value is a table."""
@@ -75,28 +76,28 @@ SCORES: Mapping[str, Constraint] = {"scores_of": Text(), "folds": Whole(2)}
 COMBINATION: Mapping[str, Constraint] = {"choose": OneOf(CHOICES), "level": Real(0, 1)}
 
 
-def read_recipe(given: str | Path) -> Recipe:
+def read_recipe(source: str | Path) -> Recipe:
     """Read a recipe and check all of it.
 
     Parameters
     ----------
-    given
-        The name of a recipe that comes with the package, or a TOML file.
+    source
+        Name of a recipe that comes with the package, or a TOML file.
 
     Raises
     ------
     RecipeError
         Lists every mistake, with the file and the line.
     """
-    if str(given) in SHIPPED:
-        return recipe_of(f"{given}.toml", shipped_text(str(given)))
-    path = Path(given)
-    if not path.exists() and path.suffix != ".toml" and path.name == str(given):
+    if str(source) in SHIPPED:
+        return recipe_of(f"{source}.toml", shipped_text(str(source)))
+    path = Path(source)
+    if not path.exists() and path.suffix != ".toml" and path.name == str(source):
         raise UsageError(
-            f"there is no recipe {str(given)!r}; give one of {some_of(SHIPPED)}, or a TOML file"
+            f"there is no recipe {str(source)!r}; give one of {some_of(SHIPPED)}, or a TOML file"
         )
     try:
-        return recipe_of(str(given), path.read_text("utf-8-sig"))
+        return recipe_of(str(source), path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise FileFormatError(path, "there is no such file") from None
     except UnicodeDecodeError as problem:
@@ -104,40 +105,41 @@ def read_recipe(given: str | Path) -> Recipe:
 
 
 def recipe_of(owner: str, text: str) -> Recipe:
-    """Return the recipe that a file holds.
+    """Return the recipe of a TOML text.
 
     Parameters
     ----------
     owner
-        What the file is called, for error messages; and the recipe, if it does not say.
+        Name of the file, for error messages; without a suffix it is the name of a recipe that does
+        not have one.
     text
-        What is in it.
+        Its content.
     """
-    given = _parsed(owner, text)
-    return _Reader(Mistakes(owner, text), given).recipe(Path(owner).stem, text)
+    tables = _parsed(owner, text)
+    return _Reader(Mistakes(owner, text), tables).recipe(Path(owner).stem, text)
 
 
 def _parsed(owner: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        found = PLACE.fullmatch(str(problem))
-        what, line, column = found.groups() if found else (str(problem), None, None)
+        match = PLACE.fullmatch(str(problem))
+        what, line, column = match.groups() if match else (str(problem), None, None)
         last = len(text.splitlines()) or 1
         place = f"{line}:{column}" if line else str(last)
         raise RecipeError(f"{owner}:{place}: is no TOML: {what}") from None
 
 
 class _Reader:
-    """Reads the tables of a recipe one by one, and notes what is wrong with them."""
+    """Reads the tables of a recipe one by one, and collects their mistakes."""
 
-    def __init__(self, mistakes: Mistakes, given: Mapping[str, Any]) -> None:
+    def __init__(self, mistakes: Mistakes, tables: Mapping[str, Any]) -> None:
         self._mistakes = mistakes
-        self._given = mistakes.values((), given, TOP, {})
+        self._top = mistakes.values((), tables, TOP, {})
 
     def recipe(self, name: str, text: str) -> Recipe:
-        """Return the recipe, if nothing is wrong with it."""
-        top = self._given
+        """Return the recipe; raise an error that lists all mistakes, if there are any."""
+        top = self._top
         self._check_name(("name",), top.get("name", name))
         data = self._data()
         training_sets = self._training_sets()
@@ -173,7 +175,7 @@ class _Reader:
         )
 
     def _check_name(self, path: KeyPath, name: str) -> None:
-        """Note a name that no file or folder can have everywhere."""
+        """Refuse a name that a file or folder cannot have on every system."""
         fits = name.strip(" .") == name != "" and name.isprintable()
         if not fits or set(name) & set('/\\:*?"<>|'):
             self._mistakes.add(
@@ -187,7 +189,7 @@ class _Reader:
             )  # fmt: skip
 
     def _check_models(self, names: Sequence[str]) -> None:
-        """Note names of models that are none of files, or of another's."""
+        """Refuse names of models that cannot be names of files, or that another model has."""
         known: dict[str, str] = {}
         for name in names:
             path = (MODELS, name)
@@ -199,51 +201,53 @@ class _Reader:
                     "take them for the same; give names that differ in more than capital letters"
                 )  # fmt: skip
             if name.casefold() == ENSEMBLE:
-                self._mistakes.add(path, f"{name!r} is what the average of models is called")
+                self._mistakes.add(path, f"{name!r} is the name of the average of all models")
 
     def _data(self) -> dict[str, Any]:
-        found = self._mistakes.values(("data",), self._given.get("data", {}), DATA, PAPERS_DATA)
-        if found["train_parts"] >= found["parts"]:
+        data = self._mistakes.values(("data",), self._top.get("data", {}), DATA, PAPERS_DATA)
+        if data["train_parts"] >= data["parts"]:
             self._mistakes.add(
                 ("data", "train_parts"),
-                f"data.train_parts is {found['train_parts']} of {found['parts']} parts; leave at "
+                f"data.train_parts is {data['train_parts']} of {data['parts']} parts; leave at "
                 "least one to compare models on",
             )
-        if found["top_grade"] is not None:
-            found["top_grade"] = float(found["top_grade"])
-        return found
+        if data["top_grade"] is not None:
+            data["top_grade"] = float(data["top_grade"])
+        return data
 
     def _training_sets(self) -> dict[str, Samples]:
-        found = {}
-        for name, given in self._given.get(TRAINING_SETS, {}).items():
+        training_sets = {}
+        for name, table in self._top.get(TRAINING_SETS, {}).items():
             path = (TRAINING_SETS, name)
             self._check_name(path, name)
             if name == ORIGINAL:
                 self._mistakes.add(path, f"{name!r} is the training set that is always there")
-            values = self._table(path, given, SAMPLES)
-            found[name] = Samples(float(values.get("fraction", 0.5)), values.get("times", 1))
-        return found
+            values = self._table(path, table, SAMPLES)
+            # The defaults only stand in for values with mistakes, which are refused in the end.
+            fraction, times = values.get("fraction", 0.5), values.get("times", 1)
+            training_sets[name] = Samples(float(fraction), times)
+        return training_sets
 
     def _features(self) -> dict[str, ScoreFeatures]:
-        found = {}
-        for name, given in self._given.get(FEATURES, {}).items():
+        features = {}
+        for name, table in self._top.get(FEATURES, {}).items():
             path = (FEATURES, name)
             self._check_name(path, name)
-            values = self._table(path, given, SCORES, optional={"folds": 5})
-            found[name] = ScoreFeatures(values.get("scores_of", ""), values["folds"])
-        return found
+            values = self._table(path, table, SCORES, optional={"folds": 5})
+            features[name] = ScoreFeatures(values.get("scores_of", ""), values["folds"])
+        return features
 
     def _table(
         self,
         path: KeyPath,
-        given: Any,
+        value: Any,
         known: Mapping[str, Constraint],
         optional: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return a table that must have every key, but for the optional ones."""
-        table = self._mistakes.table(path, given)
+        """Return a table that must have every key except the optional ones."""
+        table = self._mistakes.table(path, value)
         missing = [key for key in known if key not in table and key not in (optional or {})]
-        if missing and isinstance(given, dict):
+        if missing and isinstance(value, dict):
             self._mistakes.add(path, f"{spelled(path)} lacks {some_of(missing)}")
         return self._mistakes.values(path, table, known, optional or {})
 
@@ -253,61 +257,61 @@ class _Reader:
         models: Mapping[str, Model],
         tables: Mapping[str, Any],
     ) -> None:
-        """Note score features of models that are not there, or have such features themselves."""
-        for name, one in features.items():
+        """Refuse score features of unknown models, and of models with score features."""
+        for name, spec in features.items():
             path = (FEATURES, name, "scores_of")
-            if one.scores_of and one.scores_of not in tables:
-                self._mistakes.unknown(path, "model", tables, one.scores_of)
-            elif one.scores_of in models:
-                scorer = models[one.scores_of]
+            if spec.scores_of and spec.scores_of not in tables:
+                self._mistakes.unknown(path, "model", tables, spec.scores_of)
+            elif spec.scores_of in models:
+                scorer = models[spec.scores_of]
                 if scorer.features is not None or scorer.trained_as is not None:
                     other = (
                         "has score features itself" if scorer.features is not None
                         else f"is trained as {scorer.trained_as!r}"
                     )  # fmt: skip
                     self._mistakes.add(
-                        path, f"{spelled(path)} is {one.scores_of!r}, which {other}; name a model "
+                        path, f"{spelled(path)} is {spec.scores_of!r}, which {other}; name a model "
                         "that sees only the features of the data, and has a training of its own"
                     )  # fmt: skip
 
     def _subsets(self, models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-        found = {}
-        for name, given in self._given.get(SUBSETS, {}).items():
+        subsets = {}
+        for name, members in self._top.get(SUBSETS, {}).items():
             path = (SUBSETS, name)
             if not name.strip() or not name.isprintable():
                 self._mistakes.add(path, f"{spelled(path)} has no name that a table could show")
-            if not self._mistakes.check(path, given, Texts()):
+            if not self._mistakes.check(path, members, Texts()):
                 continue
-            if not given:
+            if not members:
                 self._mistakes.add(path, f"{spelled(path)} is empty; name at least one model")
-            for k, model in enumerate(given):
+            for k, model in enumerate(members):
                 if model not in models:
                     self._mistakes.unknown((*path, k), "model", models, model)
-                elif model in given[:k]:
+                elif model in members[:k]:
                     self._mistakes.add((*path, k), f"{spelled(path)} has {model!r} twice")
-            found[name] = tuple(given)
-        return found
+            subsets[name] = tuple(members)
+        return subsets
 
     def _combination(self, subsets: Mapping[str, Any], n_models: int) -> tuple[str, float]:
         defaults = {"choose": NAMED if subsets else ALL, "level": 0.05}
-        given = self._given.get("combination", {})
-        found = self._mistakes.values(("combination",), given, COMBINATION, defaults)
-        choose = found["choose"]
+        table = self._top.get("combination", {})
+        values = self._mistakes.values(("combination",), table, COMBINATION, defaults)
+        choose = values["choose"]
         path = ("combination", "choose")
-        if choose == NAMED and not subsets and not self._given.get(SUBSETS):
+        if choose == NAMED and not subsets and not self._top.get(SUBSETS):
             self._mistakes.add(path, "combination.choose is 'named', but [subsets] names none")
         if choose == EVERY and n_models > MOST_EXHAUSTIVE:
             self._mistakes.add(
                 path, f"combination.choose is 'every', and {n_models} models have too many subsets "
                 f"(up to {MOST_EXHAUSTIVE} models it can be); choose 'greedy' or 'named'"
             )  # fmt: skip
-        return choose, float(found["level"])
+        return choose, float(values["level"])
 
     def _measures(self) -> tuple[str, ...]:
-        texts = self._given.get("measures", ["NDCG@10", "ERR"])
+        texts = self._top.get("measures", ["NDCG@10", "ERR"])
         if not texts:
             self._mistakes.add(("measures",), "measures is empty; give one, such as 'NDCG@10'")
-        found: list[str] = []
+        measures: list[str] = []
         for k, text in enumerate(texts):
             path = ("measures", k)
             try:
@@ -317,14 +321,14 @@ class _Reader:
                 continue
             if isinstance(measure, TieredMeasure):
                 self._mistakes.add(path, f"{text!r} is several measures; give each by itself")
-            if str(measure) in found:
+            if str(measure) in measures:
                 self._mistakes.add(path, f"measures has {str(measure)!r} twice")
-            found.append(str(measure))
-        return tuple(found)
+            measures.append(str(measure))
+        return tuple(measures)
 
     def _tables(self) -> tuple[str, ...]:
-        found = self._given.get("tables", list(TABLES))
-        for k, table in enumerate(found):
+        names = self._top.get("tables", list(TABLES))
+        for k, table in enumerate(names):
             if table not in TABLES:
                 self._mistakes.unknown(("tables", k), "table", TABLES, table)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(names))

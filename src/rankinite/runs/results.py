@@ -206,11 +206,12 @@ def averages_of(
 
 
 def _means(evaluations: Mapping[str, Evaluation]) -> dict[str, dict[str, float | None]]:
-    return {
-        # JSON has no NaN.
-        name: {m: None if value != value else value for m, value in evaluation.mean.items()}
-        for name, evaluation in evaluations.items()
-    }
+    return {name: without_nan(evaluation.mean) for name, evaluation in evaluations.items()}
+
+
+def without_nan(means: Mapping[str, float]) -> dict[str, float | None]:
+    """Return means with None for NaN, which JSON does not have."""
+    return {measure: None if value != value else value for measure, value in means.items()}
 
 
 def facts_of(

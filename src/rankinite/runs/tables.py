@@ -30,7 +30,7 @@ from rankinite.runs.recipe import (
     P_VALUES_TABLE,
     SUBSETS_TABLE,
 )
-from rankinite.runs.results import Results
+from rankinite.runs.results import Results, without_nan
 
 
 def means_of(evaluation: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
@@ -328,13 +328,8 @@ def _tests(
         },
         "search": None if selection.search is None else _search(selection.search),
         "compared_on": comparison.name,
-        "oracle": _without_nan(oracle_of(comparison, measures)),
+        "oracle": without_nan(oracle_of(comparison, measures)),
     }
-
-
-def _without_nan(oracle: Mapping[str, float]) -> dict[str, float | None]:
-    """Return means as JSON can hold them."""
-    return {measure: None if value != value else value for measure, value in oracle.items()}
 
 
 def _all_p_values(

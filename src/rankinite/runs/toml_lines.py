@@ -1,4 +1,7 @@
-"""Lines of the keys of a TOML file, and all errors of a recipe with the line of each."""
+"""Lines of the keys of a TOML file, and the mistakes of a recipe with the line of each.
+
+tomllib reads values without their lines, so a file that it accepts is scanned once more for them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 @dataclass(frozen=True)
 class Span:
-    """Where a key stands in a text: where it begins, and where its value begins and ends."""
+    """Positions in a text: the start of a key, and the start and end of its value."""
 
     key: int
     value: int
@@ -57,7 +60,7 @@ class Span:
 
 
 def key_spans(text: str) -> dict[KeyPath, Span]:
-    r"""Return where every key with a value stands in a TOML file that is sound.
+    r"""Return the positions of every key with a value in a valid TOML file.
 
     Examples
     --------
@@ -68,7 +71,7 @@ def key_spans(text: str) -> dict[KeyPath, Span]:
 
 
 class _Scanner:
-    """Goes through a file that is known to be sound."""
+    """Scans a file that is known to be valid."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -76,7 +79,7 @@ class _Scanner:
         self.ends = [k for k, letter in enumerate(text) if letter == "\n"]
         self.lines: dict[KeyPath, int] = {}
         self.spans: dict[KeyPath, Span] = {}
-        # How many tables each array of tables has by now.
+        # Number of tables so far of each array of tables.
         self.n_tables: dict[KeyPath, int] = {}
         self._scan()
 
@@ -91,11 +94,11 @@ class _Scanner:
             self._skip(BLANK)
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             return ""
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
     def _note(self, path: KeyPath, line: int) -> None:
         for length in range(1, len(path) + 1):
@@ -120,7 +123,7 @@ class _Scanner:
         return path
 
     def _key(self) -> list[str]:
-        """Read a key, and what stands between it and what follows."""
+        """Read a dotted key and the spaces around it."""
         keys = []
         while True:
             self._skip(SPACES)
@@ -156,7 +159,7 @@ class _Scanner:
         self._value(path)
 
     def _several(self, closing: str, read: Callable[[int], None]) -> None:
-        """Read what stands in brackets, with commas between."""
+        """Read items in brackets, separated by commas."""
         self.at += 1
         self._skip(BLANK)
         number = 0
@@ -171,48 +174,49 @@ class _Scanner:
 
 
 class Mistakes:
-    """Notes what is wrong with a file.
+    """The mistakes of a file, all of which are reported at once.
 
     Parameters
     ----------
     owner
-        The file, as it was named.
+        Name of the file.
     text
-        What is in it.
+        Its content.
     """
 
     def __init__(self, owner: str, text: str) -> None:
         self._owner = owner
         self._lines = key_lines(text)
-        self._found: list[tuple[int, str]] = []
+        self._sentences: list[tuple[int, str]] = []
         self._paths: set[KeyPath] = set()
 
     def add(self, path: KeyPath, sentence: str) -> None:
-        """Note a mistake of a key, or of what it should have stood in."""
+        """Add a mistake of a key."""
         self._paths.add(path)
+        # A missing key has no line; the table around it has.
         while path and path not in self._lines:
             path = path[:-1]
-        self._found.append((self._lines.get(path, 1), sentence))
+        self._sentences.append((self._lines.get(path, 1), sentence))
 
     def has(self, path: KeyPath) -> bool:
-        """Tell whether a mistake of a key was noted."""
+        """Tell whether a key has a mistake."""
         return path in self._paths
 
     def refuse(self) -> None:
         """Raise an error if there was a mistake; it lists all in the order of their lines."""
-        if self._found:
-            ordered = sorted(self._found, key=lambda one: one[0])
+        if self._sentences:
+            ordered = sorted(self._sentences, key=lambda mistake: mistake[0])
             raise RecipeError(*(f"{self._owner}:{line}: {sentence}" for line, sentence in ordered))
 
     def check(self, path: KeyPath, value: Any, constraint: Constraint) -> bool:
-        """Note a value that a constraint does not allow; tell whether it is allowed."""
+        """Tell whether a constraint allows a value; add a mistake if not."""
         allowed = constraint.allows(value)
         if not allowed:
             self.add(path, f"{spelled(path)} must be {constraint}; got {value!r}")
         return allowed
 
     def table(self, path: KeyPath, value: Any) -> Mapping[str, Any]:
-        """Return a table; an empty one if the value is something else, which is noted."""
+        """Return a table; an empty one, and a mistake, if the value is something else."""
         if isinstance(value, dict):
             return value
         self.add(path, f"{spelled(path)} must be a table; got {value!r}")
@@ -221,21 +225,21 @@ class Mistakes:
     def values(
         self,
         path: KeyPath,
-        given: Mapping[str, Any],
+        table: Mapping[str, Any],
         known: Mapping[str, Constraint],
         defaults: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Return the values of a table with defaults; wrong ones are noted, and not taken."""
-        found = dict(defaults)
-        for key, value in given.items():
+        """Return the values of a table with defaults, without values that are mistakes."""
+        values = dict(defaults)
+        for key, value in table.items():
             if key not in known:
                 self.unknown((*path, key), "key", known)
             elif self.check((*path, key), value, known[key]):
-                found[key] = value
-        return found
+                values[key] = value
+        return values
 
     def unknown(self, path: KeyPath, word: str, known: Collection[str], name: str = "") -> None:
-        """Note a name that is none of those known; a key's, unless another is given."""
+        """Add a mistake for an unknown name, which is the last key of the path by default."""
         name = name or str(path[-1])
         near = difflib.get_close_matches(name, known, 1)
         there = (
@@ -248,7 +252,7 @@ class Mistakes:
 
 
 def spelled(path: KeyPath) -> str:
-    """Return keys as a file spells them.
+    """Return keys as they are written in a file.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The diagnostics of a training as files: a table of all curves, and figures of them."""
+"""A single training: ``rankinite train`` without the command line, and files of its diagnostics."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PANELS_A_ROW = 2
 def write_diagnostics(
     diagnostics: Diagnostics, ranker: TrainedRanker, table: Path, figure: Path
 ) -> None:
-    """Write what diagnostics tell of a fit.
+    """Write the diagnostics of a fit.
 
     Parameters
     ----------
     diagnostics
-        What was given to the fit.
+        The diagnostics that were passed to the fit.
     ranker
         The fitted ranker, whose history has the curves of the validation sets.
     table, figure
@@ -44,17 +44,17 @@ def write_diagnostics(
 
 
 def _curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
-    """Return all curves: of the training data, and of the validation sets."""
+    """Return all curves of the training data and of the validation sets."""
     return {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
 
 
 def _validation_curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
-    """Return the curves of the validation sets, at the rounds that were looked at."""
+    """Return the curves of the validation sets, at the rounds with diagnostics."""
     return {
         f"{measure} of {name}": [curve[number - 1] for number in diagnostics.rounds]
         for name, measured in ranker.history_.items()
         for measure, curve in measured.items()
-        # A net that watches its training set calls it so; diagnostics do that by themselves.
+        # The history of a net may hold its training set, of which diagnostics have curves anyway.
         if not (isinstance(ranker, LambdaRank) and name == TRAIN)
     }
 
@@ -74,37 +74,45 @@ def _cell(value: float) -> str:
 
 
 def diagnosed(diagnostics: Diagnostics, ranker: TrainedRanker) -> list[Panel]:
-    """Return a panel for each kind of curves that there are; the last shows two kinds.
+    """Return a panel for each kind of curves; the last shows two kinds.
 
     Parameters
     ----------
     diagnostics, ranker
-        What was given to a fit, and the fitted ranker.
+        The diagnostics that were passed to a fit, and the fitted ranker.
     """
     curves, top = _curves(diagnostics, ranker), diagnostics.top
     measure = str(ranker.validation_measures()[0])
     measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
-    changes = {f"{CHANGES} {name}": curve for name, curve in _behind(CHANGES, curves).items()}
+    changes = {f"{CHANGES} {name}": curve for name, curve in _starting(CHANGES, curves).items()}
     drawn = [
-        ("Lambdas that agree with the first", "share of documents", _behind(AGREEMENT, curves)),
-        ("Who moves highly relevant documents", "signed share of lambda", _behind(SHARE, curves)),
-        (f"Grades in the top {top}", "share of ranks", _behind(TOP.format(top), curves)),
+        (
+            "Lambdas that agree with the first",
+            "share of documents",
+            _starting(AGREEMENT, curves),
+        ),
+        (
+            "Who moves highly relevant documents",
+            "signed share of lambda",
+            _starting(SHARE, curves),
+        ),
+        (f"Grades in the top {top}", "share of ranks", _starting(TOP.format(top), curves)),
         (f"Rank changes and {measure}", "mean over queries", {**measured, **changes}),
     ]
     unit = ranker.rounds.removesuffix("s")
     return [
-        Panel(title, unit, y_label, _lines(diagnostics.rounds, own), legend_beside=True)
-        for title, y_label, own in drawn
-        if own
+        Panel(title, unit, y_label, _lines(diagnostics.rounds, shown), legend_beside=True)
+        for title, y_label, shown in drawn
+        if shown
     ]
 
 
-def _behind(words: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
-    """Return the curves whose names begin with these words, by what stands behind them."""
+def _starting(prefix: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Return the curves whose names begin with a prefix, by the rest of their names."""
     return {
-        name.removeprefix(f"{words} "): curve
+        name.removeprefix(f"{prefix} "): curve
         for name, curve in curves.items()
-        if name.startswith(f"{words} ")
+        if name.startswith(f"{prefix} ")
     }
 
 
@@ -114,7 +122,7 @@ def _lines(rounds: Sequence[int], curves: Mapping[str, Curve]) -> tuple[Line, ..
 
 @dataclass(frozen=True)
 class Training:
-    """What a training came to.
+    """The result of a training.
 
     Attributes
     ----------
@@ -123,8 +131,8 @@ class Training:
     written
         The files that were written.
     values
-        The measures of the validation sets at what was kept, in the order of both; of the training
-        set too where the ranker watched it.
+        Measures of the validation sets after the best round, by set and measure; also of the
+        training set if the ranker measured it.
     """
 
     ranker: TrainedRanker
@@ -143,23 +151,23 @@ def run_training(
     progress: Progress,
     diagnose: bool = False,
 ) -> Training:
-    """Fit a ranker, and write its model and configuration; or go on with what was begun.
+    """Fit a ranker, or resume from its checkpoint, and write its model and configuration.
 
     Parameters
     ----------
     configuration
-        What to fit, with which parameters.
+        The ranker and its parameters.
     train, valid, base
-        The data sets and the base, loaded.
+        The data sets and the base.
     out
-        The model file. The configuration stands beside it, with ``.toml`` behind the name; so
-        does the checkpoint, with ``.checkpoint``, until all else is written.
+        The model file. Beside it are the configuration, with the suffix ``.toml``, and until all
+        else is written the checkpoint, with the suffix ``.checkpoint``.
     should_stop
-        Asked after every round; True leaves the checkpoint, and counts as Ctrl-C.
+        Called after every round; True ends the training like Ctrl-C, and leaves the checkpoint.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     diagnose
-        Whether to write diagnostics, too: ``.diagnostics.csv`` and ``.diagnostics.png``.
+        Whether to write diagnostics as well: ``.diagnostics.csv`` and ``.diagnostics.png``.
     """
     checkpoint = checkpoint_of(out)
     diagnostics = Diagnostics() if diagnose else None
@@ -179,23 +187,26 @@ def run_training(
         file.write(configuration.to_toml().encode())
     written = [out, _beside(out, ".toml")]
     if diagnostics is not None:
-        told = [_beside(out, f".diagnostics.{ending}") for ending in ("csv", "png")]
-        write_diagnostics(diagnostics, ranker, *told)
-        written += told
+        table, figure = (_beside(out, f".diagnostics.{suffix}") for suffix in ("csv", "png"))
+        write_diagnostics(diagnostics, ranker, table, figure)
+        written += [table, figure]
     checkpoint.unlink(missing_ok=True)
     values = {name: _kept_values(ranker, name) for name in ranker.history_}
     return Training(ranker, tuple(written), values)
 
 
 def _kept_values(ranker: TrainedRanker, set_name: str) -> dict[str, float]:
-    """Return the measures of a validation set; a checkpoint keeps them, but not their order."""
+    """Return the measures of a set after the best round, in the order of the ranker's measures.
+
+    The history of a ranker that resumed from a checkpoint may have them in another order.
+    """
     curves = ranker.history_[set_name]
     last = ranker.kept_rounds_ - 1
     return {str(measure): curves[str(measure)][last] for measure in ranker.validation_measures()}
 
 
 def checkpoint_of(out: Path) -> Path:
-    """Return the file that keeps what was learned of a model until it is written."""
+    """Return the checkpoint file of a model."""
     return _beside(out, ".checkpoint")
 
 

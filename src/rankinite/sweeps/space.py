@@ -1,4 +1,4 @@
-"""What a sweep tries: for every parameter a list of values, evenly spaced ones, or a range."""
+"""The space of a sweep: for every parameter a list of values, evenly spaced ones, or a range."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TREES = {"n_leaves": "50:400:30", "learning_rate": "0.01,0.05,0.1,0.3,0.5"}
 NETS = {"hidden": "10:30:5", "learning_rate": "1e-4..1e-2"}
 NETS_GRID = {**NETS, "learning_rate": "1e-4,3e-4,1e-3,3e-3,1e-2"}
 
-# From this ratio of its ends on, a range is searched on a log scale.
+# A range whose ends have at least this ratio is searched on a log scale.
 LOG_FROM = 100.0
 MOST_VALUES = 10_000
 SYNTAX = "expected values a,b,c, or low:high:step, or a range low..high"
@@ -56,7 +56,7 @@ class Steps:
     @property
     def values(self) -> tuple[Any, ...]:
         """All of them."""
-        low, high, step = (Decimal(repr(one)) for one in (self.low, self.high, self.step))
+        low, high, step = (Decimal(repr(number)) for number in (self.low, self.high, self.step))
         return tuple(self._number(low + k * step) for k in range(int((high - low) / step) + 1))
 
     def _number(self, value: Decimal) -> int | float:
@@ -76,12 +76,12 @@ class Range:
 
     @property
     def values(self) -> None:
-        """There are too many to list."""
+        """None: there are too many to list."""
         return
 
     @property
     def is_log(self) -> bool:
-        """Whether it is searched on a log scale: from a ratio of 100 of its ends on."""
+        """Whether it is searched on a log scale: if its ends are a factor of 100 or more apart."""
         return self.low > 0 and self.high / self.low >= LOG_FROM * (1 - 1e-9)
 
     def __str__(self) -> str:
@@ -100,58 +100,58 @@ Space = Mapping[str, Domain]
 
 
 def papers_space(ranker: str, search: str) -> dict[str, str]:
-    """Return what the paper tried for trees and for nets (Ensemble, Sec. 4.2), as texts.
+    """Return the space of the paper for trees or nets (Ensemble, Sec. 4.2), as texts.
 
-    Of the nets' learning rates it gives the ends alone: a grid has five between them.
+    It gives only the ends of the nets' learning rates: a grid has five values.
     """
     if issubclass(RANKERS[ranker], TreeRanker):
         return dict(TREES)
     return dict(NETS_GRID if search == "grid" else NETS)
 
 
-def space_of(model: Model, given: Mapping[str, Any]) -> dict[str, Domain]:
-    """Return what is to be tried, all of it checked.
+def space_of(model: Model, values: Mapping[str, Any]) -> dict[str, Domain]:
+    """Return the space of a sweep, all of it checked.
 
     Parameters
     ----------
     model
-        The model, whose ranker says what its parameters can be.
-    given
+        The model, whose ranker constrains its parameters.
+    values
         By parameter: a text such as ``"50:400:30"``, or a list of values.
 
     Raises
     ------
     UsageError
-        Names all that is wrong.
+        Lists all mistakes.
     """
     known = recipe_parameters(model.ranker)
     mistakes: list[str] = []
-    found: dict[str, Domain] = {}
-    for name, one in given.items():
+    space: dict[str, Domain] = {}
+    for name, choice in values.items():
         try:
             if name not in known:
                 raise UsageError(_unknown(name, model.ranker, known))
-            found[name] = _domain(name, one, known[name])
-            _try_alone(model, name, found[name])
+            space[name] = _domain(name, choice, known[name])
+            _try_alone(model, name, space[name])
         except UsageError as problem:
             mistakes.append(str(problem))
     if not mistakes:
-        mistakes += _clashes(model, found)
-    if not given:
+        mistakes += _clashes(model, space)
+    if not values:
         mistakes.append("there is nothing to try; name a parameter, as in learning_rate=0.05,0.1")
     if mistakes:
         head = "sweep: " if len(mistakes) == 1 else f"sweep: {len(mistakes)} mistakes:\n"
         raise UsageError(head + "\n".join(mistakes))
-    return found
+    return space
 
 
 def read_over(texts: Sequence[str]) -> dict[str, str]:
-    """Return what flags such as ``n_leaves=50:400:30`` say, by parameter.
+    """Return the texts of flags such as ``n_leaves=50:400:30``, by parameter.
 
     >>> read_over(["n_leaves=10,20", "learning-rate = 0.1..0.5"])
     {'n_leaves': '10,20', 'learning_rate': '0.1..0.5'}
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, sign, rest = text.partition("=")
         name = name.strip().replace("-", "_")
@@ -160,10 +160,10 @@ def read_over(texts: Sequence[str]) -> dict[str, str]:
                 f"sweep: --over {text!r} has no values; write it as n_leaves=50:400:30 or "
                 "learning_rate=0.05,0.1"
             )
-        if name in found:
+        if name in values:
             raise UsageError(f"sweep: --over names {name!r} twice; give all its values at once")
-        found[name] = rest.strip()
-    return found
+        values[name] = rest.strip()
+    return values
 
 
 def points_of(space: Space) -> Iterator[dict[str, Any]]:
@@ -173,12 +173,13 @@ def points_of(space: Space) -> Iterator[dict[str, Any]]:
 
 
 def n_points(space: Space) -> float:
-    """Return how many points there are; infinitely many where there is a range."""
-    return math.prod(math.inf if one.values is None else len(one.values) for one in space.values())
+    """Return the number of points; infinity if there is a range."""
+    sizes = (math.inf if d.values is None else len(d.values) for d in space.values())
+    return math.prod(sizes)
 
 
 def refuse_ranges(space: Space) -> None:
-    """Refuse ranges, which no grid can have."""
+    """Refuse ranges, of which there is no grid."""
     for name, domain in space.items():
         if isinstance(domain, Range):
             raise UsageError(
@@ -196,24 +197,24 @@ def _unknown(name: str, ranker: str, known: Mapping[str, Constraint]) -> str:
     return f"{ranker} has no parameter {name!r}; expected one of {some_of(list(known), 20)}"
 
 
-def _domain(name: str, given: Any, constraint: Constraint) -> Domain:
-    if not isinstance(given, str):
-        return _choice(name, _listed(name, given), constraint)
-    if ".." in given:
-        return _range(name, given, constraint)
-    if given.count(":") == 2:
-        return _steps(name, given, constraint)
-    return _choice(name, _items(name, given), constraint)
+def _domain(name: str, choice: Any, constraint: Constraint) -> Domain:
+    if not isinstance(choice, str):
+        return _choice(name, _listed(name, choice), constraint)
+    if ".." in choice:
+        return _range(name, choice, constraint)
+    if choice.count(":") == 2:
+        return _steps(name, choice, constraint)
+    return _choice(name, _items(name, choice), constraint)
 
 
-def _listed(name: str, given: Any) -> list[Any]:
-    if not isinstance(given, Sequence):
-        raise UsageError(f"{name} is {given!r}; {SYNTAX}")
-    return list(given)
+def _listed(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, Sequence):
+        raise UsageError(f"{name} is {values!r}; {SYNTAX}")
+    return list(values)
 
 
 def _items(name: str, text: str) -> list[Any]:
-    """Return the values of a text with commas, as TOML reads them; or else as texts."""
+    """Return the values of a text with commas, as TOML reads them, or as texts if it cannot."""
     parts = [part.strip() for part in _apart(text)]
     if not all(parts):
         raise UsageError(f"{name}={text} has an empty value; {SYNTAX}")
@@ -221,7 +222,7 @@ def _items(name: str, text: str) -> list[Any]:
 
 
 def _apart(text: str) -> list[str]:
-    """Cut a text at its commas, but for those within brackets."""
+    """Split a text at its commas, except within brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter in "[(") - (letter in "])")
@@ -254,11 +255,11 @@ def _steps(name: str, text: str, constraint: Constraint) -> Steps:
         raise UsageError(f"{name}={text}: the first number must be below the second, the third > 0")
     if (high - low) / step >= MOST_VALUES:
         raise UsageError(f"{name}={text} are more than {MOST_VALUES:,} values; give a larger step")
-    whole = all(isinstance(one, int) for one in (low, high, step))
-    found = Steps(low, high, step, whole and _is_whole(constraint, low))
-    for value in found.values:
+    whole = all(isinstance(number, int) for number in (low, high, step))
+    steps = Steps(low, high, step, whole and _is_whole(constraint, low))
+    for value in steps.values:
         _checked(name, value, constraint)
-    return found
+    return steps
 
 
 def _range(name: str, text: str, constraint: Constraint) -> Range:
@@ -270,7 +271,7 @@ def _range(name: str, text: str, constraint: Constraint) -> Range:
 
 
 def _numbers(name: str, text: str, parts: Sequence[str]) -> list[Any]:
-    found = []
+    numbers: list[Any] = []
     for part in parts:
         try:
             number = Decimal(part.strip())
@@ -279,22 +280,22 @@ def _numbers(name: str, text: str, parts: Sequence[str]) -> list[Any]:
         if not number.is_finite():
             raise UsageError(f"{name}={text}: {part.strip()!r} is not finite; {SYNTAX}")
         plain = part.strip().lstrip("+-").isdigit()
-        found.append(int(number) if plain else float(number))
+        numbers.append(int(number) if plain else float(number))
     wanted = 2 if ".." in text else 3
-    if len(found) != wanted:
+    if len(numbers) != wanted:
         raise UsageError(f"{name}={text}: {SYNTAX}")
-    return found
+    return numbers
 
 
 def _is_whole(constraint: Constraint, low: float) -> bool:
-    """Tell whether a parameter cannot be a number between two whole ones."""
+    """Tell whether a parameter allows whole numbers only."""
     return not constraint.allows(low + 0.5)
 
 
 def _checked(name: str, value: Any, constraint: Constraint) -> Any:
     if not constraint.allows(value):
         raise UsageError(f"{name} must be {constraint}; got {value!r}")
-    # As files of trials give it back.
+    # A list, as the file of trials returns it.
     return list(value) if isinstance(value, tuple) else from_toml(value, constraint)
 
 
@@ -306,20 +307,20 @@ def extremes_of(domain: Domain) -> tuple[Any, ...]:
 
 
 def _try_alone(model: Model, name: str, domain: Domain) -> None:
-    """Refuse values that do not go with the model's other parameters."""
+    """Refuse values that are not compatible with the model's other parameters."""
     for value in extremes_of(domain):
         _try(model, {name: value})
 
 
 def _clashes(model: Model, space: Space) -> Iterator[str]:
-    """Say which values of two parameters do not go together."""
-    for one, other in itertools.combinations(space, 2):
-        for pair in itertools.product(extremes_of(space[one]), extremes_of(space[other])):
+    """Go through sentences on values of two parameters that are not compatible."""
+    for name, other in itertools.combinations(space, 2):
+        for pair in itertools.product(extremes_of(space[name]), extremes_of(space[other])):
             try:
-                _try(model, dict(zip((one, other), pair, strict=True)))
+                _try(model, dict(zip((name, other), pair, strict=True)))
             except UsageError as problem:
                 yield (
-                    f"{one}={pair[0]} does not go with {other}={pair[1]}: {problem}; sweep one of "
+                    f"{name}={pair[0]} does not go with {other}={pair[1]}: {problem}; sweep one of "
                     "them at a time"
                 )
                 break
