@@ -125,16 +125,16 @@ def test_json_has_everything_and_no_nan(named):
     def refuse(word):
         raise AssertionError(word)
 
-    found = json.loads(named.to_json(), parse_constant=refuse)
-    assert found["systems"] == ["bm25 | x", "tree_2 & 50%"]
-    assert found["queries"] == {"MRR": 7, "P@1": 8}
-    assert found["per_query"]["MRR"]["bm25 | x"] == [None] + [0.5] * 7
-    assert found["qids"] == list(range(1, 9))
-    assert (found["test"], found["correction"], found["level"]) == ("t", "holm", 0.05)
-    assert found["oracle"] == {"MRR": 1.0, "P@1": 0.875}
-    assert found["kendall_tau"] == [[1.0, 1.0], [1.0, 1.0]]
-    assert found["intervals"]["MRR"]["tree_2 & 50%"] == [1.0, 1.0]
-    (first, _) = found["pairs"]
+    values = json.loads(named.to_json(), parse_constant=refuse)
+    assert values["systems"] == ["bm25 | x", "tree_2 & 50%"]
+    assert values["queries"] == {"MRR": 7, "P@1": 8}
+    assert values["per_query"]["MRR"]["bm25 | x"] == [None] + [0.5] * 7
+    assert values["qids"] == list(range(1, 9))
+    assert (values["test"], values["correction"], values["level"]) == ("t", "holm", 0.05)
+    assert values["oracle"] == {"MRR": 1.0, "P@1": 0.875}
+    assert values["kendall_tau"] == [[1.0, 1.0], [1.0, 1.0]]
+    assert values["intervals"]["MRR"]["tree_2 & 50%"] == [1.0, 1.0]
+    (first, _) = values["pairs"]
     assert first["better"] == "tree_2 & 50%"
     assert first["corrected_p"] == SMALLEST_P
 
@@ -170,31 +170,31 @@ def test_letters_leave_out_q_and_double_when_they_run_out():
     assert len(set(letters_for(700))) == 700
     marks = {f"s{k:02}": "1" * k + "0" * (MANY - k) for k in range(MANY)}
     scores, data = pairs_of_documents(**marks)
-    found = rk.compare(scores, data, "MRR", correction="none", resamples=1)
-    table = found.table()
+    comparison = rk.compare(scores, data, "MRR", correction="none", resamples=1)
+    table = comparison.table()
     assert table.rows[-2][0] == letters_for(MANY)[-1]
-    beaten = found.better_than("MRR", "s29")
+    beaten = comparison.better_than("MRR", "s29")
     assert table.rows[-2][2].letters.count(",") == len(beaten) - 1
-    assert "ᵃᵃ,ᵃᵇ," in str(found)
+    assert "ᵃᵃ,ᵃᵇ," in str(comparison)
 
 
 def test_figures_repeat(tmp_path):
     names = {"_hidden": "1100", "cost in $": "0110", "$": "1010"}
     scores, data = pairs_of_documents(**names)
-    found = rk.compare(scores, data, ["MRR", "P(relevant=1)@1", "NDCG(empty=0, gain=linear)"])
-    first = found.draw_differences(tmp_path / "a")
-    second = found.draw_differences(tmp_path / "b")
+    comparison = rk.compare(scores, data, ["MRR", "P(relevant=1)@1", "NDCG(empty=0, gain=linear)"])
+    first = comparison.draw_differences(tmp_path / "a")
+    second = comparison.draw_differences(tmp_path / "b")
     assert [path.name for path in first] == [
         "differences-MRR.png",
         "differences-P@1.png",
         "differences-NDCG(empty=0,%20gain=linear).png",
     ]
-    other = found.draw_differences(tmp_path / "c", baseline="$")
-    for one, again, changed in zip(first, second, other, strict=True):
-        assert one.read_bytes()[:8] == PNG
-        assert one.read_bytes() == again.read_bytes() != changed.read_bytes()
+    other = comparison.draw_differences(tmp_path / "c", baseline="$")
+    for figure, again, changed in zip(first, second, other, strict=True):
+        assert figure.read_bytes()[:8] == PNG
+        assert figure.read_bytes() == again.read_bytes() != changed.read_bytes()
     with pytest.raises(rk.UsageError, match="there is no system 'x'"):
-        found.draw_differences(tmp_path, baseline="x")
+        comparison.draw_differences(tmp_path, baseline="x")
 
 
 @pytest.mark.parametrize("n_systems", [2, 12, 60])

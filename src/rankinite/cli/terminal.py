@@ -1,4 +1,4 @@
-"""What a command shows: tables, JSON, notes and progress bars."""
+"""Output of commands: tables, JSON, notes and progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECONDS_OF_SILENCE = 60.0
 BAR_WIDTH = 20
 NARROWEST_LABEL = 12  # of labels that are folded on a terminal
 CONTINUED = ", continued"
-# The bar, 4,000/10,000 and 0:00:00, with spaces between; notes get the rest of the line.
+# The bar, 4,000/10,000 and 0:00:00, with spaces between; the note gets the rest of the line.
 BAR_ROOM = BAR_WIDTH + 25
 
 
@@ -51,16 +51,16 @@ class Terminal:
         log.addHandler(_NoteHandler())
 
     def progress(self, *, lines: bool = False) -> Progress:
-        """Return who draws progress bars, if somebody is there to look at them.
+        """Return a progress reporter: bars on a terminal, otherwise silent.
 
-        Work of hours says in a pipe, too, how far it is: in lines.
+        With `lines`, for commands that run for hours, there are lines where there is no terminal.
         """
         if self._is_watched():
             return Bars()
         return Lines() if lines and not self.quiet else Silent()
 
     def expect_compiling(self) -> None:
-        """Explain the wait for kernels that are compiled, if somebody waits."""
+        """Let a note explain the wait for kernels to be compiled, on a terminal."""
         if self._is_watched():
             from rankinite.core.jit import tell_of_compiling
 
@@ -191,28 +191,28 @@ class Bars:
         return _Bar(name, total, unit)
 
 
-class _Seen(ProgressBar):
-    """Work that shows itself if it takes over a second, whether or not it gets on meanwhile."""
+class _DelayedBar(ProgressBar):
+    """Progress that appears after a second, even if nothing has advanced by then."""
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name = name
         self.total = total
         self.unit = unit
         self.done = 0
-        self.words = ""
+        self.note_text = ""
         self.has_ended = False
         self.lock = threading.Lock()
-        self.timer = threading.Timer(SECONDS_BEFORE_BAR, self._a_second_later)
+        self.timer = threading.Timer(SECONDS_BEFORE_BAR, self._appear)
         self.timer.daemon = True
         self.timer.start()
 
-    def _a_second_later(self) -> None:
+    def _appear(self) -> None:
         with self.lock:
             if not self.has_ended:
                 self._show()
 
     def _show(self) -> None:
-        """Show how far it is, for the first time."""
+        """Show the progress for the first time."""
 
     def end(self) -> None:
         with self.lock:
@@ -220,7 +220,7 @@ class _Seen(ProgressBar):
         self.timer.cancel()
 
 
-class _Bar(_Seen):
+class _Bar(_DelayedBar):
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.drawn: rich.progress.Progress | None = None
         super().__init__(name, total, unit)
@@ -230,14 +230,14 @@ class _Bar(_Seen):
         self._update()
 
     def note(self, text: str) -> None:
-        self.words = text
+        self.note_text = text
         self._update()
 
     def _update(self) -> None:
         if self.drawn is not None:
             room = self.drawn.console.width - len(self.name) - BAR_ROOM
-            fits = len(self.words) <= room
-            note = self.words if fits else self.words[: max(0, room - 1)] + "…"
+            fits = len(self.note_text) <= room
+            note = self.note_text if fits else self.note_text[: max(0, room - 1)] + "…"
             self.drawn.update(self.drawn.task_ids[0], completed=self.done, note=note)
 
     def _show(self) -> None:
@@ -276,62 +276,62 @@ class Lines:
         return _Lines(name, total, unit)
 
 
-class _Lines(_Seen):
+class _Lines(_DelayedBar):
     def __init__(self, name: str, total: int | None, unit: str) -> None:
-        self.begun = self.said = time.monotonic()
-        self.before: int | None = None
+        self.started = self.last_line = time.monotonic()
+        self.resumed: int | None = None
         super().__init__(name, total, unit)
 
     def advance(self, amount: int) -> None:
-        # What is done at the very beginning was there already.
-        if self.before is None:
-            self.before = amount if time.monotonic() - self.begun < SECONDS_BEFORE_BAR else 0
+        # What is reported at once was done by an earlier run: it says nothing of the speed.
+        if self.resumed is None:
+            self.resumed = amount if time.monotonic() - self.started < SECONDS_BEFORE_BAR else 0
         self.done += amount
-        if time.monotonic() - self.said > SECONDS_BETWEEN_LINES:
-            self._say()
+        if time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
+            self._print()
 
     def note(self, text: str) -> None:
-        self.words = text
-        if time.monotonic() - self.said > SECONDS_OF_SILENCE:
-            self._say()
+        self.note_text = text
+        if time.monotonic() - self.last_line > SECONDS_OF_SILENCE:
+            self._print()
 
     def _show(self) -> None:
-        if self.words:
-            self._say()
+        if self.note_text:
+            self._print()
 
     def end(self) -> None:
         super().end()
-        if time.monotonic() - self.begun > SECONDS_BEFORE_BAR:
-            self._say()
+        if time.monotonic() - self.started > SECONDS_BEFORE_BAR:
+            self._print()
 
-    def _say(self) -> None:
-        self.said = time.monotonic()
+    def _print(self) -> None:
+        self.last_line = time.monotonic()
         of = "" if self.total is None else f" of {self.total:,}"
-        parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._left()]
-        parts += [self.words] if self.words else []
+        parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._time_left()]
+        parts += [self.note_text] if self.note_text else []
         print(", ".join(parts), file=sys.stderr, flush=True)
 
-    def _left(self) -> list[str]:
-        new = self.done - (self.before or 0)
+    def _time_left(self) -> list[str]:
+        new = self.done - (self.resumed or 0)
         if self.total is None or new <= 0 or self.done >= self.total:
             return []
-        seconds = (self.said - self.begun) / new * (self.total - self.done)
+        seconds = (self.last_line - self.started) / new * (self.total - self.done)
         minutes, rest = divmod(round(seconds), 60)
         return [f"{minutes}:{rest:02} left"]
 
 
 class _NoteHandler(logging.Handler):
-    """Prints log records as notes for people, each sentence once."""
+    """Prints log records as notes, each sentence once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: set[str] = set()
+        self.printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        word = "warning" if record.levelno >= logging.WARNING else "note"
-        sentence = f"{word}: {record.getMessage()}"
-        if sentence not in self.said:
-            self.said.add(sentence)
+        kind = "warning" if record.levelno >= logging.WARNING else "note"
+        sentence = f"{kind}: {record.getMessage()}"
+        if sentence not in self.printed:
+            self.printed.add(sentence)
             print(sentence, file=sys.stderr)
 
 
