@@ -82,11 +82,11 @@ def subset_intervals(results: Results) -> IntervalChart | None:
     return _interval_chart(averages, results.whole, results.recipe.measures[0], details, emphasised)
 
 
-def member_intervals(results: Results, contest: Contest) -> IntervalChart | None:
+def member_intervals(results: Results, comparison: Contest) -> IntervalChart | None:
     """Return the chart of members against the ensemble; None if there is nothing to compare."""
-    details = {contest.best: "best member"}
+    details = {comparison.best: "best member"}
     first = results.recipe.measures[0]
-    return _interval_chart(contest.systems, contest.title, first, details, {contest.title})
+    return _interval_chart(comparison.systems, comparison.title, first, details, {comparison.title})
 
 
 def _interval_chart(
@@ -178,12 +178,12 @@ class QueryDifferences:
         return self.wins + self.ties + self.losses
 
 
-def query_differences(contest: Contest, measure: str) -> QueryDifferences | None:
+def query_differences(comparison: Contest, measure: str) -> QueryDifferences | None:
     """Compare the ensemble with the best member query by query; None if no query counts."""
-    if measure not in contest.ensemble.per_query:
+    if measure not in comparison.ensemble.per_query:
         return None
-    whole = contest.ensemble.per_query[measure]
-    single = contest.members[contest.best].per_query[measure]
+    whole = comparison.ensemble.per_query[measure]
+    single = comparison.members[comparison.best].per_query[measure]
     difference = whole - single
     counted = np.flatnonzero(~np.isnan(difference))
     if len(counted) == 0:
@@ -203,22 +203,22 @@ def query_differences(contest: Contest, measure: str) -> QueryDifferences | None
         zero=round(100 - scale.place(0.0), 2),
         mean_win=_mean(values[values > 0]),
         mean_loss=_mean(values[values < 0]),
-        worst=_worst(contest, whole, single, counted, values),
+        worst=_worst(comparison, whole, single, counted, values),
     )
 
 
 def _worst(
-    contest: Contest,
+    comparison: Contest,
     whole: Floats,
     single: Floats,
     counted: NDArray[np.intp],
     values: Floats,
 ) -> tuple[LostQuery, ...]:
     order = np.argsort(values, kind="stable")[:MOST_LISTED]
-    sizes = contest.data.sizes
+    sizes = comparison.data.sizes
     return tuple(
         LostQuery(
-            str(contest.data.qids[query]),
+            str(comparison.data.qids[query]),
             f"{sizes[query]:,}",
             number_text(float(whole[query])),
             number_text(float(single[query])),

@@ -75,11 +75,11 @@ def _environment() -> Environment:
 
 
 def _content(results: Results) -> dict[str, Any]:
-    contest = contest_of(results)
+    comparison = contest_of(results)
     content = {
         **_data_content(results),
-        **_model_content(results, contest),
-        **_comparison_content(results, contest),
+        **_model_content(results, comparison),
+        **_comparison_content(results, comparison),
         "tasks": sections.task_bars(results.seconds),
         "trainings": sections.training_bars(results.facts),
     }
@@ -112,9 +112,9 @@ def _data_content(results: Results) -> dict[str, Any]:
     }
 
 
-def _model_content(results: Results, contest: Contest) -> dict[str, Any]:
+def _model_content(results: Results, comparison: Contest) -> dict[str, Any]:
     models = results.recipe.models
-    correlation = rank_correlation(contest.scores, contest.data.offsets)
+    correlation = rank_correlation(comparison.scores, comparison.data.offsets)
     return {
         "members": members_sheet(results),
         "best": results.selection.best_member,
@@ -127,18 +127,18 @@ def _model_content(results: Results, contest: Contest) -> dict[str, Any]:
     }
 
 
-def _comparison_content(results: Results, contest: Contest) -> dict[str, Any]:
+def _comparison_content(results: Results, comparison: Contest) -> dict[str, Any]:
     first, search = results.recipe.measures[0], results.selection.search
     return {
-        "comparison": contest,
-        "headline": sections.headline_of(results, contest),
+        "comparison": comparison,
+        "headline": sections.headline_of(results, comparison),
         "subsets": subsets_sheet(results),
         "search": None if search is None else search_in_words(search, first),
         "subset_intervals": comparisons.subset_intervals(results),
         "final": final_sheet(results),
-        "member_intervals": comparisons.member_intervals(results, contest),
-        "differences": comparisons.query_differences(contest, first),
+        "member_intervals": comparisons.member_intervals(results, comparison),
+        "differences": comparisons.query_differences(comparison, first),
         "p_matrices": comparisons.p_matrices(
-            comparison_of(contest.systems, results.recipe.measures)
+            comparison_of(comparison.systems, results.recipe.measures)
         ),
     }

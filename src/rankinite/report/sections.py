@@ -71,23 +71,23 @@ class Headline:
     best: str
 
 
-def headline_of(results: Results, contest: Contest) -> Headline:
+def headline_of(results: Results, comparison: Contest) -> Headline:
     """Return the result by every measure that counts."""
     measures = results.recipe.measures
-    best, ensemble = contest.members[contest.best], contest.ensemble
+    best, ensemble = comparison.members[comparison.best], comparison.ensemble
     differences = {measure: gain_over(ensemble, best, measure) for measure in measures}
     gains = {measure: gain for measure, gain in differences.items() if gain is not None}
     if measures[0] not in gains:
-        absent = f"No ensemble could be compared with a member on {contest.place}."
-        return Headline((absent,), (), contest.title, contest.best)
-    oracle = oracle_of(contest, measures)
+        absent = f"No ensemble could be compared with a member on {comparison.place}."
+        return Headline((absent,), (), comparison.title, comparison.best)
+    oracle = oracle_of(comparison, measures)
     cards = tuple(_card(ensemble, best, measure, gain, oracle) for measure, gain in gains.items())
     sentences = (
-        _means_sentence(results, contest, ensemble, best),
+        _means_sentence(results, comparison, ensemble, best),
         _difference_sentence(gains[measures[0]]),
     )
-    title = f"the {ENSEMBLE}" if contest.title == ENSEMBLE else contest.title
-    return Headline(sentences, cards, title, contest.best)
+    title = f"the {ENSEMBLE}" if comparison.title == ENSEMBLE else comparison.title
+    return Headline(sentences, cards, title, comparison.best)
 
 
 def _card(
@@ -109,16 +109,16 @@ def _card(
 
 
 def _means_sentence(
-    results: Results, contest: Contest, ensemble: Evaluation, best: Evaluation
+    results: Results, comparison: Contest, ensemble: Evaluation, best: Evaluation
 ) -> str:
     first = results.recipe.measures[0]
     # The held-out parts chose the models, so there the ensemble is the average of all of them.
-    models = contest.members if contest.name == HELD_OUT else results.selection.chosen
+    models = comparison.members if comparison.name == HELD_OUT else results.selection.chosen
     n_models = counted(len(models), "model")
     n_queries = counted(ensemble.n_queries[first], "query", "queries")
     return (
-        f"On {n_queries} of {contest.place} the ensemble of {n_models} reaches "
-        f"{first} {number_text(ensemble.mean[first])}; the best member, {contest.best}, reaches "
+        f"On {n_queries} of {comparison.place} the ensemble of {n_models} reaches "
+        f"{first} {number_text(ensemble.mean[first])}; the best member, {comparison.best}, reaches "
         f"{number_text(best.mean[first])}."
     )
 
