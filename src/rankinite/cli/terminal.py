@@ -136,8 +136,12 @@ def _widths(table: Table) -> list[int]:
     """Return the widths of columns in cells of the terminal, of which some signs take two."""
     from rich.cells import cell_len
 
-    columns = (table.padded(k, star="") for k in range(len(table.columns)))
-    return [max(cell_len(text.strip()) + cell_len(marks) for text, marks in c) for c in columns]
+    widths = []
+    for k, heading in enumerate(table.columns):
+        texts = [heading, *(str(row[k]) for row in table.rows)]
+        marks = table.padded(k, star="")[0][1]  # of the heading: as wide as all others
+        widths.append(max(map(cell_len, texts)) + len(marks))
+    return widths
 
 
 def _drawn(table: Table, label_width: int, *, unicode: bool) -> rich.table.Table:
@@ -145,27 +149,28 @@ def _drawn(table: Table, label_width: int, *, unicode: bool) -> rich.table.Table
     import rich.table
     from rich.text import Text
 
-    title = Text(table.title, style="bold")
-    drawn = rich.table.Table(title=title, title_justify="left")
-    texts: list[list[Text]] = [[] for _ in table.rows]
+    drawn = rich.table.Table(title=Text(table.title, style="bold"), title_justify="left")
+    rows: list[list[Text]] = [[] for _ in table.rows]
     for k, heading in enumerate(table.columns):
-        is_text = table.is_text(k)
-        folded = k == table.n_labels - 1
+        cells = [row[k] for row in table.rows]
+        has_marks = any(isinstance(cell, Cell) for cell in cells)
+        padded = table.padded(k, unicode=unicode, star="")
+        is_folded = k == table.n_labels - 1
         drawn.add_column(
-            Text(heading),
-            justify="left" if is_text else "right",
-            no_wrap=not folded,
+            Text("".join(padded[0]) if has_marks else heading),
+            # To the right, rich would drop the spaces after marks, by which numbers are aligned.
+            justify="left" if has_marks or table.is_text(k) else "right",
+            no_wrap=not is_folded,
             overflow="fold",
-            max_width=label_width if folded else None,
+            max_width=label_width if is_folded else None,
         )
-        # Marks are padded, so that numbers end at one place whatever follows them.
-        padded = table.padded(k, unicode=unicode, star="")[1:]
-        for line, row, (text, marks) in zip(texts, table.rows, padded, strict=True):
-            cell = row[k]
-            style = "bold" if isinstance(cell, Cell) and cell.best else ""
-            line.append(Text.assemble((text.strip(), style), marks))
-    for k, line in enumerate(texts):
-        drawn.add_row(*line, end_section=table.last_apart and k == len(texts) - 2)
+        for row, cell, (text, marks) in zip(rows, cells, padded[1:], strict=True):
+            if isinstance(cell, Cell):
+                row.append(Text.assemble((text, "bold" if cell.best else ""), marks))
+            else:
+                row.append(Text(cell))
+    for k, row in enumerate(rows):
+        drawn.add_row(*row, end_section=table.last_apart and k == len(rows) - 2)
     return drawn
 
 
