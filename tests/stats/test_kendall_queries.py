@@ -1,4 +1,4 @@
-"""Rank correlation of rankers within queries."""
+"""Rank correlation of systems within queries: scipy, blocks of documents, samples of queries."""
 
 from __future__ import annotations
 
