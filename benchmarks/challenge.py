@@ -56,7 +56,7 @@ def _simulate(part: str, chosen: argparse.Namespace) -> rk.RankingData:
 def boosted(train: rk.RankingData, chosen: argparse.Namespace) -> rk.MART:
     """Fit the regression of R that the challenge's organisers call GBDT."""
     targets = (2.0**train.y - 1) / 2**train.top_grade
-    data = rk.RankingData(train.base, targets, qid=train.qid, top_grade=1)
+    data = rk.RankingData(train.matrix, targets, qid=train.qid, top_grade=1)
     mart = rk.MART("squared", n_trees=chosen.trees, n_leaves=20, learning_rate=chosen.rate)
     return mart.fit(data)
 
@@ -74,8 +74,8 @@ def rank_svm(train: rk.RankingData, test: rk.RankingData) -> Floats:
         return float(np.mean(hinge**2) + PENALTY * weights @ weights), slope.astype(np.float64)
 
     start = np.zeros(int(used.sum()))
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100})
-    scores: Floats = ((test.X[:, used] - centre[used]) / scale[used]) @ found.x
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100})
+    scores: Floats = ((test.X[:, used] - centre[used]) / scale[used]) @ optimum.x
     return scores
 
 
@@ -83,13 +83,13 @@ def _pairs(data: rk.RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw pairs of documents of one query with different grades, the better one first."""
     rng = np.random.default_rng(0)
     query = rng.integers(0, data.n_queries, 3 * PAIRS)
-    one, other = (
+    first, second = (
         data.offsets[query] + (rng.random(len(query)) * data.sizes[query]).astype(np.int64)
         for _ in range(2)
     )
-    better = np.where(data.y[one] > data.y[other], one, other)
-    worse = np.where(data.y[one] > data.y[other], other, one)
-    differ = np.flatnonzero(data.y[one] != data.y[other])[:PAIRS]
+    better = np.where(data.y[first] > data.y[second], first, second)
+    worse = np.where(data.y[first] > data.y[second], second, first)
+    differ = np.flatnonzero(data.y[first] != data.y[second])[:PAIRS]
     return better[differ], worse[differ]
 
 

@@ -24,9 +24,9 @@ PART = 10
 SMALL = (1000, 10_000)
 
 
-def simple_test(one: np.ndarray, other: np.ndarray, permutations: int) -> float:
+def simple_test(values: np.ndarray, other: np.ndarray, permutations: int) -> float:
     rng = np.random.default_rng(0)
-    differences = one - other
+    differences = values - other
     seen = abs(differences.sum())
     count = 0
     for _ in range(permutations // ROWS):
@@ -35,16 +35,16 @@ def simple_test(one: np.ndarray, other: np.ndarray, permutations: int) -> float:
     return (count + 1) / (permutations + 1)
 
 
-def scipy_test(one: np.ndarray, other: np.ndarray, permutations: int) -> float:
-    found = scipy.stats.permutation_test(
-        (one, other),
+def scipy_test(values: np.ndarray, other: np.ndarray, permutations: int) -> float:
+    test = scipy.stats.permutation_test(
+        (values, other),
         lambda a, b, axis: np.mean(a - b, axis=axis),
         permutation_type="samples",
         vectorized=True,
         n_resamples=permutations,
         batch=ROWS,
     )
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 def systems(n_systems: int, n_queries: int) -> np.ndarray:

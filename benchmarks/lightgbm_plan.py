@@ -1,4 +1,4 @@
-"""The plan of a recipe with LightGBM for its models of trees: the same units, another engine."""
+"""The graph of a recipe with LightGBM for its models of trees: the same tasks, another engine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from rankinite.core.files import save_array
 from rankinite.core.progress import Silent
 from rankinite.ensembles.ensemble import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
-from rankinite.runs.folds import Stage
-from rankinite.runs.graph import Member, Plan
-from rankinite.runs.inputs import ADDED, MODEL, SCORES, Bench
+from rankinite.runs.graph import Graph, StageModel
 from rankinite.runs.prepare import share
 from rankinite.runs.recipe import Recipe
-from rankinite.runs.scheduler import carry_out
-from rankinite.runs.store import RunFolder
-from rankinite.runs.tasks import Fit, GatherScores, HowWell, Unit
+from rankinite.runs.scheduler import execute
+from rankinite.runs.store import ADDED, MODEL, SCORES, Store, TaskInputs
+from rankinite.runs.tasks import Fit, GatherScores, Stage, Task, TaskSummary
 from rankinite.runs.workers import new_workers
 
 Floats = NDArray[np.float64]
@@ -33,7 +31,7 @@ Floats = NDArray[np.float64]
 BOOSTER, BINNED = "booster.txt", "lightgbm.bin"
 
 
-def carry_out_with_lightgbm(
+def run_with_lightgbm(
     recipe: Recipe,
     train: rk.RankingData,
     valid: rk.RankingData,
@@ -52,29 +50,29 @@ def carry_out_with_lightgbm(
     chosen
         The models that are trained on all parts; a run chooses them itself.
     out, jobs
-        The folder, and how many units are done at once.
+        The folder, and how many tasks are done at once.
     """
-    folder = RunFolder(out)
-    folder.make()
+    store = Store(out)
+    store.make()
     sets = {"train": train, "valid": valid, "test": test}
-    share(sets, [], folder, Silent())
+    share(sets, [], store, Silent())
     lgb.Dataset(train.X, train.y, params={"max_bin": BINS, "verbosity": -1}).save_binary(
-        folder.path / BINNED
+        store.path / BINNED
     )
-    plan = Plan(recipe, folder.digests["train"])
+    graph = Graph(recipe, store.digests["train"])
     workers = new_workers(jobs, None)
     translated = _Translation()
-    first = [translated.score(plan.member(name, plan.first), "train", plan.first)
+    first = [translated.score(graph.model(name, graph.first), "train", graph.first)
              for name in recipe.models]  # fmt: skip
-    carry_out(first, folder, workers, Silent(), "first stage")
-    units = {
-        (name, data): translated.score(plan.member(name, plan.final), data, None)
+    execute(first, store, workers, Silent(), "first stage")
+    tasks = {
+        (name, data): translated.score(graph.model(name, graph.final), data, None)
         for name in chosen
         for data in ("valid", "test")
     }
-    carry_out(units.values(), folder, workers, Silent(), "final training")
+    execute(tasks.values(), store, workers, Silent(), "final training")
     workers.close(kill=False)
-    rows = np.stack([np.load(folder.unit(units[name, "test"].key) / SCORES) for name in chosen])
+    rows = np.stack([np.load(store.task(tasks[name, "test"].key) / SCORES) for name in chosen])
     scaled = Scaling.fit(rows).apply("LightGBM", list(chosen), rows)
     return rk.evaluate(scaled.sum(axis=0), test, recipe.measures).mean
 
@@ -83,36 +81,36 @@ def carry_out_with_lightgbm(
 class LightGBMFit:
     """A training of trees as in `Fit`, by LightGBM."""
 
-    work: Fit
+    function: Fit
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
         """Train, and score the queries that were put aside."""
-        work = self.work
-        train, valid = work.cut.pair(bench.train)
-        if work.samples is not None:
-            train = rk.augment(train, work.samples.fraction, work.samples.times)
-        parameters = _parameters(work)
-        own, other = _datasets(bench, train, valid, work, parameters)
+        function = self.function
+        train, valid = function.split.train_and_valid(inputs.train)
+        if function.samples is not None:
+            train = rk.augment(train, function.samples.fraction, function.samples.times)
+        parameters = _parameters(function)
+        dataset, other = _datasets(inputs, train, valid, function, parameters)
         model = lgb.train(
             parameters,
-            own,
-            work.parameters["n_trees"],
+            dataset,
+            function.parameters["n_trees"],
             [other],
-            callbacks=[lgb.early_stopping(work.parameters["n_trees"], verbose=False)],
+            callbacks=[lgb.early_stopping(function.parameters["n_trees"], verbose=False)],
         )
-        model.save_model(into / BOOSTER)
-        if work.cut.left_out is not None:
-            aside = work.cut.put_aside(bench.train)
-            save_array(into / SCORES, model.predict(aside.X, num_threads=_threads()))
-        return HowWell(f"{model.best_iteration} trees")
+        model.save_model(folder / BOOSTER)
+        if function.split.left_out is not None:
+            aside = function.split.left_out_queries(inputs.train)
+            save_array(folder / SCORES, model.predict(aside.X, num_threads=_threads()))
+        return TaskSummary(f"{model.best_iteration} trees")
 
 
 def _threads() -> int:
     return int(os.environ.get("NUMBA_NUM_THREADS", "2"))
 
 
-def _parameters(work: Fit) -> dict[str, Any]:
-    ours = work.parameters
+def _parameters(function: Fit) -> dict[str, Any]:
+    ours = function.parameters
     shares = {
         "bagging_fraction": ours["queries_per_tree"] * ours["docs_per_tree"],
         "bagging_freq": 1,
@@ -121,10 +119,10 @@ def _parameters(work: Fit) -> dict[str, Any]:
     }
     if shares["bagging_fraction"] == 1.0:
         del shares["bagging_freq"], shares["bagging_by_query"]
-    if work.ranker == "LambdaMART":
+    if function.ranker == "LambdaMART":
         objective, metric = "lambdarank", "ndcg"
     else:
-        objective = metric = "cross_entropy" if _is_logistic(work) else "l2"
+        objective = metric = "cross_entropy" if _is_logistic(function) else "l2"
     return {
         "objective": objective,
         "metric": metric,
@@ -142,10 +140,10 @@ def _parameters(work: Fit) -> dict[str, Any]:
 
 
 def _datasets(
-    bench: Bench,
+    inputs: TaskInputs,
     train: rk.RankingData,
     valid: rk.RankingData,
-    work: Fit,
+    function: Fit,
     parameters: Mapping[str, Any],
 ) -> tuple[lgb.Dataset, lgb.Dataset]:
     """Return both sets in the way that costs LightGBM least.
@@ -154,28 +152,30 @@ def _datasets(
     twice, which it cannot take: they are binned anew, by the same bins. With score features bins
     are found anew.
     """
-    if work.features is not None:
-        added = np.load(bench.folder.unit(work.features) / ADDED)
-        own = _of_matrix(train, np.hstack([train.X, added[train.rows]]), work, parameters, None)
+    if function.features is not None:
+        added = np.load(inputs.store.task(function.features) / ADDED)
+        dataset = _of_matrix(
+            train, np.hstack([train.X, added[train.rows]]), function, parameters, None
+        )
         wide = np.hstack([valid.X, added[valid.rows]])
-        return own, _of_matrix(valid, wide, work, parameters, own)
-    shared = lgb.Dataset(str(bench.folder.path / BINNED), params=dict(parameters)).construct()
-    if work.samples is None:
-        own = _of_rows(shared, train, work, parameters)
+        return dataset, _of_matrix(valid, wide, function, parameters, dataset)
+    shared = lgb.Dataset(str(inputs.store.path / BINNED), params=dict(parameters)).construct()
+    if function.samples is None:
+        dataset = _of_rows(shared, train, function, parameters)
     else:
-        own = _of_matrix(train, train.X, work, parameters, shared)
-    return own, _of_rows(shared, valid, work, parameters)
+        dataset = _of_matrix(train, train.X, function, parameters, shared)
+    return dataset, _of_rows(shared, valid, function, parameters)
 
 
 def _of_rows(
-    shared: lgb.Dataset, data: rk.RankingData, work: Fit, parameters: Mapping[str, Any]
+    shared: lgb.Dataset, data: rk.RankingData, function: Fit, parameters: Mapping[str, Any]
 ) -> lgb.Dataset:
     """Return rows of the shared set; it wants them in order, and queries with them."""
     queries = np.argsort(data.rows[data.offsets[:-1]], kind="stable")
     ordered = data[queries]
     chosen = shared.subset(ordered.rows, params=dict(parameters))
     chosen.construct()
-    chosen.set_label(_labels(ordered, work))
+    chosen.set_label(_labels(ordered, function))
     chosen.set_group(ordered.sizes)
     return chosen
 
@@ -183,40 +183,40 @@ def _of_rows(
 def _of_matrix(
     data: rk.RankingData,
     X: NDArray[np.float32],
-    work: Fit,
+    function: Fit,
     parameters: Mapping[str, Any],
     reference: lgb.Dataset | None,
 ) -> lgb.Dataset:
-    labels = _labels(data, work)
+    labels = _labels(data, function)
     return lgb.Dataset(X, labels, group=data.sizes, reference=reference, params=dict(parameters))
 
 
-def _labels(data: rk.RankingData, work: Fit) -> Floats:
-    return (2.0**data.y - 1) / 2**data.top_grade if _is_logistic(work) else data.y
+def _labels(data: rk.RankingData, function: Fit) -> Floats:
+    return (2.0**data.y - 1) / 2**data.top_grade if _is_logistic(function) else data.y
 
 
-def _is_logistic(work: Fit) -> bool:
-    return work.ranker == "MART" and work.parameters["loss"] == "logistic"
+def _is_logistic(function: Fit) -> bool:
+    return function.ranker == "MART" and function.parameters["loss"] == "logistic"
 
 
 @dataclass(frozen=True)
 class LightGBMFeatures:
     """Score features of left-out folds, as `GatherScores` makes them, without the wide matrix."""
 
-    work: GatherScores
+    function: GatherScores
     folds: tuple[str, ...]
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
         """Write the four columns."""
-        data = bench.train
+        data = inputs.train
         scores = np.full(data.n_docs, np.nan)
-        for fold, cut in zip(self.folds, self.work.cuts, strict=True):
-            scores[cut.put_aside(data).rows] = bench.scores(fold)
-        inside = self.work.cuts[0].stage.inside(data)
+        for fold, split in zip(self.folds, self.function.splits, strict=True):
+            scores[split.left_out_queries(data).rows] = inputs.scores(fold)
+        inside = self.function.splits[0].stage.inside(data)
         added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
         added[inside.rows] = score_features(scores[inside.rows], inside.offsets)
-        save_array(into / ADDED, added)
-        return HowWell("done")
+        save_array(folder / ADDED, added)
+        return TaskSummary("done")
 
 
 @dataclass(frozen=True)
@@ -228,60 +228,62 @@ class LightGBMScore:
     data: str
     outside: Stage | None
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
         """Score documents."""
-        data = bench.data(self.data)
+        data = inputs.data(self.data)
         if self.outside is not None:
             data = self.outside.outside(data)
         X = data.X
         if self.scorer is not None:
-            scores = self._predict(bench, self.scorer, X)
+            scores = self._predict(inputs, self.scorer, X)
             X = np.hstack([X, score_features(scores, data.offsets)])
-        total = sum(self._predict(bench, fit, X, data) for fit in self.fits)
-        save_array(into / SCORES, np.asarray(total) / len(self.fits))
-        return HowWell("done")
+        total = sum(self._predict(inputs, fit, X, data) for fit in self.fits)
+        save_array(folder / SCORES, np.asarray(total) / len(self.fits))
+        return TaskSummary("done")
 
     def _predict(
-        self, bench: Bench, key: str, X: Any, data: rk.RankingData | None = None
+        self, inputs: TaskInputs, key: str, X: Any, data: rk.RankingData | None = None
     ) -> Floats:
-        folder = bench.folder.unit(key)
+        folder = inputs.store.task(key)
         if not (folder / BOOSTER).exists():
             return rk.load_model(folder / MODEL).predict(data)
         booster = lgb.Booster(model_file=folder / BOOSTER)
-        found: Floats = booster.predict(X, num_threads=_threads())
-        return found
+        scores: Floats = booster.predict(X, num_threads=_threads())
+        return scores
 
 
 class _Translation:
-    """Units of a plan as units with LightGBM; each once."""
+    """Tasks of a graph as tasks with LightGBM; each once."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Unit] = {}
+        self.known: dict[str, Task] = {}
 
-    def unit(self, unit: Unit) -> Unit:
-        """Return the unit that stands for one of ours."""
-        if unit.key not in self.known:
-            self.known[unit.key] = self._translated(unit)
-        return self.known[unit.key]
+    def task(self, task: Task) -> Task:
+        """Return the task that stands for one of ours."""
+        if task.key not in self.known:
+            self.known[task.key] = self._translated(task)
+        return self.known[task.key]
 
-    def _translated(self, unit: Unit) -> Unit:
-        needs = tuple(self.unit(need) for need in unit.needs)
-        work: Any = unit.work
-        if isinstance(work, GatherScores):
-            work = LightGBMFeatures(work, tuple(need.key for need in needs))
-        elif work.ranker == "LambdaRank":
-            return unit
+    def _translated(self, task: Task) -> Task:
+        dependencies = tuple(self.task(dependency) for dependency in task.dependencies)
+        function: Any = task.function
+        if isinstance(function, GatherScores):
+            function = LightGBMFeatures(
+                function, tuple(dependency.key for dependency in dependencies)
+            )
+        elif function.ranker == "LambdaRank":
+            return task
         else:
-            features = needs[0].key if needs else None
-            work = LightGBMFit(Fit(**{**vars(work), "features": features}))
-        return Unit(unit.name, work, needs, unit.cost)
+            features = dependencies[0].key if dependencies else None
+            function = LightGBMFit(Fit(**{**vars(function), "features": features}))
+        return Task(task.name, function, dependencies, task.cost)
 
-    def score(self, member: Member, data: str, outside: Stage | None) -> Unit:
-        """Return the unit that scores a data set."""
-        fits = tuple(self.unit(fit) for fit in member.fits)
-        scorer = None if member.scorer is None else self.unit(member.scorer)
-        work = LightGBMScore(
+    def score(self, model: StageModel, data: str, outside: Stage | None) -> Task:
+        """Return the task that scores a data set."""
+        fits = tuple(self.task(fit) for fit in model.fits)
+        scorer = None if model.scorer is None else self.task(model.scorer)
+        function = LightGBMScore(
             tuple(fit.key for fit in fits), None if scorer is None else scorer.key, data, outside
         )
-        needs = fits if scorer is None else (*fits, scorer)
-        return Unit(f"scores of {member.model.name}", work, needs, 1.0)
+        dependencies = fits if scorer is None else (*fits, scorer)
+        return Task(f"scores of {model.model.name}", function, dependencies, 1.0)

@@ -51,19 +51,19 @@ def main() -> int:
     times |= {f"PyTorch, {n} threads": [] for n in theirs}
     for _ in range(chosen.turns):
         times["rankinite"].append(_timed(ours, order))
-        for n, one in theirs.items():
-            times[f"PyTorch, {n} threads"].append(_timed(one, order))
+        for n, peer in theirs.items():
+            times[f"PyTorch, {n} threads"].append(_timed(peer, order))
     for name, seconds in times.items():
-        shown = ", ".join(f"{one:.2f}" for one in seconds)
+        shown = ", ".join(f"{second:.2f}" for second in seconds)
         print(f"{name:20} {min(seconds):7.2f} s an epoch ({shown})")
     best = min(min(seconds) for name, seconds in times.items() if name != "rankinite")
     print(f"ratio: {min(times['rankinite']) / best:.3f} (must 0.5, goal 0.2)")
     return 0
 
 
-def _timed(one: Any, order: np.ndarray) -> float:
+def _timed(peer: Any, order: np.ndarray) -> float:
     begin = time.perf_counter()
-    one.epoch(order)
+    peer.epoch(order)
     return time.perf_counter() - begin
 
 
@@ -72,27 +72,27 @@ class Ours:
 
     def __init__(self, data: Any, chosen: argparse.Namespace) -> None:
         from rankinite.core.random import generator
-        from rankinite.nets.epochs import Moments, Teacher
+        from rankinite.nets.epochs import AdamState, EpochRunner
         from rankinite.nets.net import Net, Standardiser
         from rankinite.objectives.objective import Targets
         from rankinite.objectives.pairwise import Lambdas
 
-        inputs = Standardiser.fit(data.base, None, data.n_docs)
+        inputs = Standardiser.fit(data.matrix, None, data.n_docs)
         self.net = Net.draw(inputs, [chosen.hidden], generator(0, "weights"))
         self.plan = Lambdas("NDCG").prepare(
             Targets({None: data.y}, data.offsets, data.top_grade, seed=0)
         )
-        self.teacher = Teacher(
-            self.net, data.base, None, data.offsets, self.plan, np.zeros(data.n_docs), 1
+        self.runner = EpochRunner(
+            self.net, data.matrix, None, data.offsets, self.plan, np.zeros(data.n_docs), 1
         )
         self.weights = self.net.packed()
         adam = chosen.optimiser == "adam"
-        self.moments = Moments.begin(len(self.weights)) if adam else Moments.none()
+        self.adam = AdamState.zeros(len(self.weights)) if adam else AdamState.empty()
         self.rate = chosen.rate
 
     def epoch(self, order: np.ndarray) -> None:
         """Go through the queries once."""
-        self.moments = self.teacher.epoch(order, 0, self.weights, self.moments, self.rate)
+        self.adam = self.runner.run(order, 0, self.weights, self.adam, self.rate)
 
 
 class Theirs:

@@ -92,9 +92,9 @@ class Ours:
 def lightgbm_sets(train: Arrays, valid: Arrays, threads: int) -> tuple[lgb.Dataset, lgb.Dataset]:
     """Return constructed data sets, which all modes can share."""
     binning = lightgbm_binning(threads)
-    own = lgb.Dataset(train.X, train.y, group=train.sizes, params=binning)
-    other = lgb.Dataset(valid.X, valid.y, group=valid.sizes, reference=own, params=binning)
-    return own.construct(), other.construct()
+    dataset = lgb.Dataset(train.X, train.y, group=train.sizes, params=binning)
+    other = lgb.Dataset(valid.X, valid.y, group=valid.sizes, reference=dataset, params=binning)
+    return dataset.construct(), other.construct()
 
 
 def lightgbm_binning(threads: int) -> dict[str, Any]:

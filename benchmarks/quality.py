@@ -84,8 +84,8 @@ def _keep(outcome: Outcome, models: list[Any], data: Any) -> None:
     """Evaluate models on a data set; a query's value is the mean over seeds."""
     import rankinite as rk
 
-    found = [rk.evaluate(model.score(data), data, MEASURES).per_query for model in models]
-    outcome.keep({m: np.mean([one[m] for one in found], axis=0) for m in MEASURES})
+    evaluations = [rk.evaluate(model.score(data), data, MEASURES).per_query for model in models]
+    outcome.keep({m: np.mean([values[m] for values in evaluations], axis=0) for m in MEASURES})
 
 
 def means_table(outcomes: dict[str, Outcome]) -> str:
@@ -113,9 +113,9 @@ def tests_table(outcomes: dict[str, Outcome], ours: str) -> str:
         for measure in MEASURES:
             both = np.stack([outcome.pooled(measure), outcomes[ours].pooled(measure)])
             counted = both[:, ~np.isnan(both[0])]
-            theirs, own = counted.mean(axis=1)
+            theirs, ours = counted.mean(axis=1)
             lines.append(
-                f"| {name} | {measure} | {theirs - own:+.4f} | {t_test(counted)[0, 1]:.3g} "
+                f"| {name} | {measure} | {theirs - ours:+.4f} | {t_test(counted)[0, 1]:.3g} "
                 f"| {randomisation_test(counted)[0, 1]:.3g} | {counted.shape[1]} |"
             )
     return "\n".join(lines)

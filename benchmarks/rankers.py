@@ -80,14 +80,16 @@ def _lightgbm(objective: str) -> System:
             "seed": seed,
             "verbosity": -1,
         }
-        own = lgb.Dataset(train.X, train.y, group=train.sizes, params=parameters)
+        dataset = lgb.Dataset(train.X, train.y, group=train.sizes, params=parameters)
         judged: dict[str, Any] = {}
         if valid is not None:
             judged["valid_sets"] = [
-                lgb.Dataset(valid.X, valid.y, group=valid.sizes, reference=own, params=parameters)
+                lgb.Dataset(
+                    valid.X, valid.y, group=valid.sizes, reference=dataset, params=parameters
+                )
             ]
             judged["callbacks"] = [lgb.early_stopping(plan.patience, verbose=False)]
-        model = lgb.train(parameters, own, plan.n_trees, **judged)
+        model = lgb.train(parameters, dataset, plan.n_trees, **judged)
         best = model.best_iteration if valid is not None else plan.n_trees
         return Fitted(lambda data: model.predict(data.X, num_iteration=best), best)
 
@@ -103,14 +105,14 @@ def _xgboost(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitt
     }
     # Quality is measured with its own default; see there why speed is not.
     del parameters["min_child_weight"]
-    own, *others = (
+    ours, *others = (
         xgb.DMatrix(part.X, part.y, qid=np.repeat(np.arange(part.n_queries), part.sizes))
         for part in (train, valid)
         if part is not None
     )
     model = xgb.train(
         parameters,
-        own,
+        ours,
         plan.n_trees,
         evals=[(other, "valid") for other in others],
         early_stopping_rounds=plan.patience if others else None,
@@ -141,12 +143,12 @@ def _catboost(loss: str) -> System:
                 "logging_level": "Silent",
             }
         )
-        own, *others = (
+        ours, *others = (
             catboost.Pool(part.X, part.y, group_id=np.repeat(np.arange(part.n_queries), part.sizes))
             for part in (train, valid)
             if part is not None
         )
-        model.fit(own, eval_set=others or None)
+        model.fit(ours, eval_set=others or None)
         return Fitted(lambda data: model.predict(data.X), model.tree_count_)
 
     return System(fit, by_chance=True)

@@ -63,7 +63,7 @@ load(small)
 Path("/proc/self/clear_refs").write_text("5")  # forget the peak of compiling
 start = memory("VmRSS")
 data = load(sys.argv[1])
-print((memory("VmHWM") - start) / data.base.nbytes)
+print((memory("VmHWM") - start) / data.matrix.nbytes)
 """
 
 

@@ -92,9 +92,11 @@ def _hidden(latent: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
     """Add terms of one feature, steps, and products of two, over a few dozen features."""
     n_features = latent.shape[1]
     rng = np.random.default_rng([seed, n_features])
-    one, two = (latent[:, rng.integers(0, n_features, 30)].astype(np.float64) for _ in range(2))
+    first, second = (
+        latent[:, rng.integers(0, n_features, 30)].astype(np.float64) for _ in range(2)
+    )
     decay = 0.9 ** np.arange(30)
-    return (0.5 * one + (one > 0.5) + 0.7 * one * two + np.tanh(two) ** 2) @ decay
+    return (0.5 * first + (first > 0.5) + 0.7 * first * second + np.tanh(second) ** 2) @ decay
 
 
 def _features(

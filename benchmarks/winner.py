@@ -77,7 +77,9 @@ def _measure_quality(chosen: argparse.Namespace, folder: Path) -> None:
         for name, parts in cases:
             _run_recipe(chosen, parts, folder / name, outcomes)
             _run_rivals(chosen, parts, outcomes)
-            reached = ", ".join(f"{k} {one.last(MEASURES[0]):.4f}" for k, one in outcomes.items())
+            reached = ", ".join(
+                f"{k} {outcome.last(MEASURES[0]):.4f}" for k, outcome in outcomes.items()
+            )
             print(f"{title}, {name}: {MEASURES[0]}: {reached}", flush=True)
         print(f"\n{title}; recipe {chosen.recipe}, seed {chosen.seed}\n")
         print(table(outcomes) + "\n", flush=True)
@@ -122,13 +124,15 @@ def _run_recipe(
     done = run_recipe(_recipe(chosen), train, test=parts["test"], out=out, jobs=chosen.jobs)
     seconds = time.perf_counter() - begun
     shutil.rmtree(out)
-    found = done.results.outcomes["test"].members
+    evaluations = done.results.outcomes["test"].members
     best = done.results.selection.best_member
-    for name, one in ((ENSEMBLE, found["ensemble"]), (BEST, found[best])):
-        outcomes[name].keep(one.per_query)
+    for name, evaluation in ((ENSEMBLE, evaluations["ensemble"]), (BEST, evaluations[best])):
+        outcomes[name].keep(evaluation.per_query)
     outcomes[ENSEMBLE].seconds += seconds
     print(f"  chosen: {', '.join(done.results.selection.chosen)}; best member {best}")
-    alone = (f"{name} {one.mean[MEASURES[0]]:.4f}" for name, one in found.items())
+    alone = (
+        f"{name} {evaluation.mean[MEASURES[0]]:.4f}" for name, evaluation in evaluations.items()
+    )
     print(f"  test, {MEASURES[0]}: {', '.join(alone)}", flush=True)
 
 
@@ -151,15 +155,15 @@ def _run_rivals(
         fit = SYSTEMS[name].fit
         begun = time.perf_counter()
         fitted = [(plan, fit(plan, train, valid, chosen.seed)) for plan in (alike, small)]
-        plan, model = max(fitted, key=lambda one: _worth(one[1], valid)[MEASURES[0]])
+        plan, model = max(fitted, key=lambda rival: _worth(rival[1], valid)[MEASURES[0]])
         outcomes[name].seconds += time.perf_counter() - begun
         print(f"  {name}: {plan.n_leaves} leaves, {model.n_trees} trees", flush=True)
         again = fit(
             replace(plan, n_trees=model.n_trees), rk.concat([train, valid]), None, chosen.seed
         )
         outcomes[name + ON_ALL].seconds += time.perf_counter() - begun
-        for title, one in ((name, model), (name + ON_ALL, again)):
-            outcomes[title].keep(rk.evaluate(one.score(test), test, MEASURES).per_query)
+        for title, rival in ((name, model), (name + ON_ALL, again)):
+            outcomes[title].keep(rk.evaluate(rival.score(test), test, MEASURES).per_query)
 
 
 def _worth(model: Any, data: Any) -> dict[str, float]:
@@ -186,7 +190,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 
 def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
-    from lightgbm_plan import carry_out_with_lightgbm
+    from lightgbm_plan import run_with_lightgbm
     from verdicts import Results
 
     parts = _warmed_up(chosen, folder, chosen.jobs)
@@ -196,7 +200,7 @@ def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
         ours.append(seconds)
         out = folder / f"{turn}-lightgbm"
         begun = time.perf_counter()
-        other = carry_out_with_lightgbm(
+        other = run_with_lightgbm(
             _recipe(chosen), *parts.values(), done.results.selection.chosen, out, jobs=chosen.jobs
         )
         theirs.append(time.perf_counter() - begun)
@@ -216,13 +220,13 @@ def _measure_jobs(chosen: argparse.Namespace, folder: Path) -> None:
     from verdicts import Results
 
     parts = _warmed_up(chosen, folder, chosen.jobs, 1)
-    several, one = [], []
+    several, single = [], []
     for turn in range(chosen.turns):
-        for jobs, times in ((chosen.jobs, several), (1, one)):
+        for jobs, times in ((chosen.jobs, several), (1, single)):
             times.append(_timed_run(chosen, parts, folder / f"{turn}-{jobs}", jobs)[1])
             print(f"turn {turn + 1}, {jobs} at once: {times[-1]:.0f} s", flush=True)
     results = Results()
-    results.ratio(f"{chosen.jobs} units at once, against one", several, one)
+    results.ratio(f"{chosen.jobs} units at once, against one", several, single)
     print(results.markdown())
 
 

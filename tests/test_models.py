@@ -16,7 +16,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.models import RANKERS
-from rankinite.rankers.manifest import plain
+from rankinite.rankers.model_file import plain
 from tests.rankers.cases import (
     SMALL,
     SMALL_NET,
@@ -376,11 +376,13 @@ def test_a_net_has_the_layers_that_its_parameters_say(net_content):
         assert "other layers" in refused() or "hidden must be" in refused()
 
 
-def test_trees_and_nets_are_not_mistaken_for_each_other(content, net_content):
-    for one, other in ((content, net_content), (net_content, content)):
-        write_container(MODEL, Content(one.manifest, other.arrays))
+def test_trees_and_nets_are_not_mistaken_for_each_other(tree_content, net_content):
+    for content, other in ((tree_content, net_content), (net_content, tree_content)):
+        write_container(MODEL, Content(content.manifest, other.arrays))
         refused()
-    write_container(MODEL, Content({**content.manifest, "class": "LambdaRank"}, content.arrays))
+    write_container(
+        MODEL, Content({**tree_content.manifest, "class": "LambdaRank"}, tree_content.arrays)
+    )
     assert "LambdaRank: there is no parameter" in refused()
 
 
@@ -393,12 +395,12 @@ def test_more_trees_than_rounds(content):
 
 def test_a_base_within_mcrank_is_refused(content):
     rk.McRank(**SMALL | {"n_trees": 1}).fit(TRAIN).save(MODEL)
-    own = read_container(MODEL)
+    content = read_container(MODEL)
     inner = {k: v for k, v in content.arrays.items() if k.startswith("base.")}
-    manifest = {**own.manifest, "base": content.manifest["base"]}
-    write_container(MODEL, Content(manifest, {**own.arrays, **inner}))
+    manifest = {**content.manifest, "base": content.manifest["base"]}
+    write_container(MODEL, Content(manifest, {**content.arrays, **inner}))
     assert "the base in the file does not fit the ranker that contains it" in refused()
-    write_container(MODEL, Content({**own.manifest, "based_on_scores": True}, own.arrays))
+    write_container(MODEL, Content({**content.manifest, "based_on_scores": True}, content.arrays))
     assert "the base in the file does not fit the ranker that contains it" in refused()
 
 

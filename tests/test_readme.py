@@ -43,9 +43,9 @@ def assert_alike(seen, shown):
     Which features matter, and how many splits they have, may then differ as well.
     """
     assert words_of(seen) == words_of(shown)
-    for one, other in zip(NUMBER.findall(seen), NUMBER.findall(shown), strict=True):
-        if "0." in one:
-            assert abs(float(one) - float(other)) < TOLERANCE
+    for actual, expected in zip(NUMBER.findall(seen), NUMBER.findall(shown), strict=True):
+        if "0." in actual:
+            assert abs(float(actual) - float(expected)) < TOLERANCE
 
 
 def test_transcripts_and_the_python_example():
@@ -90,8 +90,8 @@ def test_demo_output_is_the_one_shown():
         line.split()[:1] for line in shown.splitlines()
     ]
     means = re.compile(r"0\.\d{4}")
-    for one, other in zip(means.findall(seen), means.findall(shown), strict=True):
-        assert abs(float(one) - float(other)) < TOLERANCE
+    for actual, expected in zip(means.findall(seen), means.findall(shown), strict=True):
+        assert abs(float(actual) - float(expected)) < TOLERANCE
     for line in seen.splitlines():
         if line.startswith("wrote "):
             assert Path(line.removeprefix("wrote ")).stat().st_size > 0

@@ -21,7 +21,7 @@ def run(settings: Settings, results: Results) -> None:
     """Compare iterations, and what growing the tree takes of them."""
     for shape in settings.shapes:
         train, valid = (part.data() for part in settings.simulate(shape))
-        binned = rk.BinnedData.make(train.base, train.feature_names)
+        binned = rk.BinnedData.make(train.matrix, train.feature_names)
         more = rk.augment(train, fraction=0.5, times=10)
         for n_leaves, docs in itertools.product(settings.leaves, ("default", "all")):
             what = f"Aug50 over the original, {settings.fitted(shape)}, {n_leaves} leaves"
@@ -77,9 +77,9 @@ def _clocked(owner: Any, name: str) -> Iterator[list[float]]:
 
     def timed(*args: Any, **options: Any) -> Any:
         start = time.perf_counter()
-        found = original(*args, **options)
+        result = original(*args, **options)
         times.append(time.perf_counter() - start)
-        return found
+        return result
 
     setattr(owner, name, timed)
     try:

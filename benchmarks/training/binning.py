@@ -36,7 +36,7 @@ def run(settings: Settings, results: Results) -> None:
 
 
 def _make(data: rk.RankingData) -> rk.BinnedData:
-    return rk.BinnedData.make(data.base, data.feature_names)
+    return rk.BinnedData.make(data.matrix, data.feature_names)
 
 
 def _construct(train: Arrays, threads: int) -> Any:

@@ -43,7 +43,7 @@ def run(_settings: Settings, results: Results) -> None:
 def _child(folder: str, what: str) -> tuple[float, float]:
     """Return the seconds of the whole process, and those of import and first tree."""
     start = time.perf_counter()
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CHILD],
         env={**os.environ, "RANKINITE_CACHE_DIR": folder},
         stdout=subprocess.PIPE,
@@ -51,7 +51,7 @@ def _child(folder: str, what: str) -> tuple[float, float]:
         check=True,
     )
     whole = time.perf_counter() - start
-    imported, fitted, scored = (float(word) for word in found.stdout.split())
+    imported, fitted, scored = (float(word) for word in process.stdout.split())
     print(
         f"  {what}: import {imported:.2f} s, fit of one tree {fitted:.2f} s, "
         f"predict {scored:.2f} s, whole process {whole:.2f} s",

@@ -19,7 +19,7 @@ def run(settings: Settings, results: Results) -> None:
         task = settings.task(n_leaves, rk.LambdaMART().truncation)
         for shape in (FEW, MANY):
             train, valid = (part.data() for part in settings.simulate(shape))
-            binned = rk.BinnedData.make(train.base, train.feature_names)
+            binned = rk.BinnedData.make(train.matrix, train.feature_names)
             name = f"{train.n_docs:,} documents"
             rivals[name] = Ours(train, valid, binned, task)
             n_docs[name] = train.n_docs

@@ -27,7 +27,7 @@ def run(settings: Settings, results: Results) -> None:
         train, valid = settings.simulate(shape)
         sets = lightgbm_sets(train, valid, settings.threads)
         ours = (train.data(), valid.data())
-        binned = rk.BinnedData.make(ours[0].base, ours[0].feature_names)
+        binned = rk.BinnedData.make(ours[0].matrix, ours[0].feature_names)
         for n_leaves in settings.leaves:
             rivals = _rivals(settings, n_leaves, ours, binned, sets)
             rivals |= _other_peers(settings, n_leaves, train, valid)
@@ -81,10 +81,10 @@ def _keep(what: str, measured: Seconds, shape: Shape, results: Results) -> None:
     for truncation in (TRUNCATION, None):
         pairs = _pairs(truncation)
         for ours in (DEFAULT, EVERY_QUERY):
-            found = _best_peers(measured, pairs, shape)
+            peers = _best_peers(measured, pairs, shape)
             if truncation is not None:
-                found |= {name: name for name in ("XGBoost", "CatBoost") if name in measured}
-            for label, peer in found.items():
+                peers |= {name: name for name in ("XGBoost", "CatBoost") if name in measured}
+            for label, peer in peers.items():
                 aside = "" if ours == DEFAULT else ", all queries in every tree"
                 results.ratio(
                     f"{what}, {pairs}, against {label}{aside}",
@@ -97,8 +97,8 @@ def _keep(what: str, measured: Seconds, shape: Shape, results: Results) -> None:
 def _best_peers(measured: Seconds, pairs: str, shape: Shape) -> dict[str, str]:
     """Return LightGBM's fastest mode without quantisation, and of all."""
     # Where no query has more documents than the truncation, these are all pairs.
-    own = _pairs(TRUNCATION) if shape.n_docs <= TRUNCATION else pairs
-    names = {mode: f"LightGBM {mode}, {own}" for mode in LIGHTGBM_MODES}
+    own_pairs = _pairs(TRUNCATION) if shape.n_docs <= TRUNCATION else pairs
+    names = {mode: f"LightGBM {mode}, {own_pairs}" for mode in LIGHTGBM_MODES}
     if not all(name in measured for name in names.values()):
         return {}
     return {

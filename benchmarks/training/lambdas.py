@@ -18,8 +18,8 @@ REPEATS = 5
 
 def run(settings: Settings, results: Results) -> None:
     """Use scores and labels of every shape; features do not matter."""
-    for given in settings.shapes:
-        shape = settings.fitted(given)
+    for shape in settings.shapes:
+        shape = settings.fitted(shape)
         what = f"all-pairs lambda gradient, {shape.n_queries:,} x {shape.n_docs}"
         print(f"{what}:", flush=True)
         rivals = {name: per_call(_gradients(name, shape), REPEATS) for name in MEASURES}

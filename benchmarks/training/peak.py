@@ -70,9 +70,9 @@ def peak() -> float:
 
 
 if __name__ == "__main__":
-    who, given, leaves, n_threads = sys.argv[1:]
+    who, data_file, leaves, n_threads = sys.argv[1:]
     if who == "ours":
-        train_ours(Path(given), int(leaves))
+        train_ours(Path(data_file), int(leaves))
     else:
-        train_lightgbm(Path(given), int(leaves), int(n_threads), who)
+        train_lightgbm(Path(data_file), int(leaves), int(n_threads), who)
     print(peak())

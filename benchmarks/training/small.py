@@ -24,13 +24,13 @@ def run(settings: Settings, results: Results) -> None:
     train, valid = parts["train"], parts["valid"]
     sets = lightgbm_sets(Arrays.of(train), Arrays.of(valid), settings.threads)
     dense = Arrays.of(train)
-    own = rk.RankingData(dense.X, dense.y, group_sizes=dense.sizes, top_grade=2)
-    binned = rk.BinnedData.make(own.base, own.feature_names)
+    data = rk.RankingData(dense.X, dense.y, group_sizes=dense.sizes, top_grade=2)
+    binned = rk.BinnedData.make(data.matrix, data.feature_names)
     task = replace(settings.task(15, TRUNCATION, LONGER), learning_rate=0.05)
     rivals: dict[str, Any] = {
-        "ours": Ours(own, valid, binned, task),
-        "ours, all queries in every tree": Ours(own, valid, binned, task, queries_per_tree=1.0),
-        "ours, all pairs": Ours(own, valid, binned, replace(task, truncation=None)),
+        "ours": Ours(data, valid, binned, task),
+        "ours, all queries in every tree": Ours(data, valid, binned, task, queries_per_tree=1.0),
+        "ours, all pairs": Ours(data, valid, binned, replace(task, truncation=None)),
     }
     ours = list(rivals)
     for mode, options in LIGHTGBM_MODES.items():

@@ -1,4 +1,4 @@
-"""Model files of all rankers: a closed table of class names, no code from the file."""
+"""The registry of rankers, and how model files are loaded: no class but these, no code."""
 
 from __future__ import annotations
 
@@ -9,30 +9,21 @@ from typing import Any
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
-from rankinite.ensembles.average import Average
-from rankinite.ensembles.best_mix import BestMix
-from rankinite.ensembles.ensemble import INNER, MEMBERS, Ensemble
-from rankinite.ensembles.interpolation import Interpolation
-from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.ensembles.stacked import Stacked
+from rankinite.ensembles.ensemble import INNER, MEMBERS
+from rankinite.ensembles.registry import COMPOSED
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.learner import Learner
 from rankinite.rankers.mart import MART
 from rankinite.rankers.mcrank import McRank
 from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.tree_ranker import TreeRanker
 
-RANKERS: Mapping[str, type[Learner]] = {
+# Rankers that a Trainer fits in rounds.
+TrainedRanker = TreeRanker | LambdaRank
+
+RANKERS: Mapping[str, type[TrainedRanker]] = {
     ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank, LambdaRank)
-}
-COMBINATIONS: Mapping[str, type[Ensemble]] = {
-    combination.__name__: combination for combination in (Average, BestMix, Interpolation, Stacked)
-}
-# Rankers that are made of others, which stand in the same file.
-COMPOSED: Mapping[str, type[Ensemble] | type[WithScoreFeatures]] = {
-    **COMBINATIONS,
-    WithScoreFeatures.__name__: WithScoreFeatures,
 }
 BASE = "base"
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
@@ -59,7 +50,7 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
     kind = str(content.manifest.get("class"))
     if kind == CHECKPOINT:
         raise ModelFileError(
-            "is a checkpoint, no model; the same training with the same checkpoint goes on from it"
+            "is a checkpoint, no model; the same training with the same checkpoint resumes from it"
         )
     if kind == NORMALISER:
         raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
@@ -75,12 +66,12 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         base = _ranker_of(_inner(content, BASE, content.manifest[BASE]), depth + 1)
     if kind in COMPOSED:
         own = _without(content, (f"{MEMBERS}.", f"{INNER}."))
-        return COMPOSED[kind]._from_content(own, base, _parts(content, depth))
-    return RANKERS[kind]._from_content(_without(content, (f"{BASE}.",)), base)
+        return COMPOSED[kind].from_content(own, base, _members(content, depth))
+    return RANKERS[kind].from_content(_without(content, (f"{BASE}.",)), base)
 
 
-def _parts(content: Content, depth: int) -> dict[str, Ranker]:
-    """Return the rankers within another, by the prefix of their arrays."""
+def _members(content: Content, depth: int) -> dict[str, Ranker]:
+    """Return the rankers inside another, by the prefix of their arrays."""
     members = content.manifest.get(MEMBERS)
     if not isinstance(members, list):
         raise ModelFileError("the manifest of the file is not understood: it lists no members")
@@ -108,5 +99,5 @@ def _inner(content: Content, part: str, manifest: Any) -> Content:
 
 def _without(content: Content, prefixes: tuple[str, ...]) -> Content:
     """Return the content without the arrays of rankers inside."""
-    own = {name: a for name, a in content.arrays.items() if not name.startswith(prefixes)}
-    return Content(content.manifest, own)
+    arrays = {name: a for name, a in content.arrays.items() if not name.startswith(prefixes)}
+    return Content(content.manifest, arrays)

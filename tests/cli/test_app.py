@@ -30,16 +30,16 @@ def data(tmp_path):
 
 
 def test_describe_counts_by_hand(call, data):
-    found = json.loads(call("data", "describe", "data.parquet", "--json", "--figures", "f"))
-    (one,) = found["sets"]
-    assert one["file"] == "data.parquet"
-    assert (one["queries"], one["documents"], one["features"]) == (2, 5, 2)
-    assert one["grades"] == {"0": 3, "1": 1, "2": 1}
-    assert one["distinct_values_per_feature"] == [5, 3]
-    assert one["missing"] == pytest.approx(1 / 10)
-    assert one["documents_per_query"]["queries_by_documents"] == {"2": 1, "3": 1}
-    assert one["queries_without_relevant"] == one["queries_with_one_label"] == 1
-    for path in found["figures"]:
+    description = json.loads(call("data", "describe", "data.parquet", "--json", "--figures", "f"))
+    (described,) = description["sets"]
+    assert described["file"] == "data.parquet"
+    assert (described["queries"], described["documents"], described["features"]) == (2, 5, 2)
+    assert described["grades"] == {"0": 3, "1": 1, "2": 1}
+    assert described["distinct_values_per_feature"] == [5, 3]
+    assert described["missing"] == pytest.approx(1 / 10)
+    assert described["documents_per_query"]["queries_by_documents"] == {"2": 1, "3": 1}
+    assert described["queries_without_relevant"] == described["queries_with_one_label"] == 1
+    for path in description["figures"]:
         assert Path(path).read_bytes()[:8] == PNG
 
 
@@ -111,24 +111,28 @@ def test_evaluate_writes_queries_and_prints_a_table(call, data):
 def test_missing_documents_of_a_run(call, data):
     Path("run").write_text("7 Q0 3 1 9.0 x\n8 Q0 1 1 2.0 x\n")
     assert "lacks 3 of 5 documents" in call("evaluate", "data.parquet", "run", code=1)
-    found = json.loads(
+    output = json.loads(
         call("evaluate", "data.parquet", "run", "--missing", "last", "-m", "MRR", "--json")
     )
-    assert found["mean"]["MRR"] == 1.0
+    assert output["mean"]["MRR"] == 1.0
 
 
 def test_loading_options_reach_the_reader(call):
     Path("apart.txt").write_text("1 qid:1 1:1 #c = 0.5\n0 qid:2 1:2 #c = 0\n0 qid:1 1:3 #c = 1\n")
     assert "apart.txt:3: query 1 comes again" in call("data", "describe", "apart.txt", code=1)
     arguments = ["--group", "--labels", "c", "--top-grade", 4, "--n-features", 3, "--json"]
-    (one,) = json.loads(call("data", "describe", "apart.txt", *arguments))["sets"]
-    assert (one["features"], one["top_grade"], one["label_sources"]) == (3, 4, {"c": 3})
+    (described,) = json.loads(call("data", "describe", "apart.txt", *arguments))["sets"]
+    assert (described["features"], described["top_grade"], described["label_sources"]) == (
+        3,
+        4,
+        {"c": 3},
+    )
     Path("sized.txt").write_text("1 1:1\n0 1:2\n")
     Path("sizes").write_text("2\n")
-    (one,) = json.loads(call("data", "describe", "sized.txt", "--query-file", "sizes", "--json"))[
-        "sets"
-    ]
-    assert one["queries"] == 1
+    (described,) = json.loads(
+        call("data", "describe", "sized.txt", "--query-file", "sizes", "--json")
+    )["sets"]
+    assert described["queries"] == 1
     Path("latin.txt").write_bytes(b"1 qid:1 1:1 #\xe9\n")
     assert "--no-comments" in call("data", "describe", "latin.txt", code=1)
     assert "Queries" in call("data", "describe", "latin.txt", "--no-comments")
@@ -136,10 +140,10 @@ def test_loading_options_reach_the_reader(call):
 
 def test_demo_names_what_it_wrote(call, monkeypatch):
     monkeypatch.setattr(demo, "QUERIES", {"train": 80, "valid": 20, "test": 20})
-    found = json.loads(call("demo", "--out", "here", "--jobs", 1, "--json"))
-    assert list(found["final"]["test"]) == [*(f"M{k}" for k in range(1, 13)), "ensemble"]
-    assert all(Path(path).read_bytes()[:1] for path in found["wrote"])
-    assert Path("here/run/report.html") in map(Path, found["wrote"])
+    output = json.loads(call("demo", "--out", "here", "--jobs", 1, "--json"))
+    assert list(output["final"]["test"]) == [*(f"M{k}" for k in range(1, 13)), "ensemble"]
+    assert all(Path(path).read_bytes()[:1] for path in output["wrote"])
+    assert Path("here/run/report.html") in map(Path, output["wrote"])
 
 
 def test_scores_stand_in_the_order_of_the_file_even_if_grouped(call):
@@ -169,9 +173,9 @@ def test_columns_of_foreign_parquet_files_can_be_named(call):
     assert "--doc-id-column" in call("data", "describe", "foreign.parquet", *columns, code=1)
     columns += ["--doc-id-column", "url"]
     call("data", "convert", "foreign.parquet", "own.parquet", *columns)
-    own = rk.load("own.parquet")
-    assert own.feature_names == ("bm25",)
-    assert own.doc_ids.tolist() == ["a", "b"]
+    original = rk.load("own.parquet")
+    assert original.feature_names == ("bm25",)
+    assert original.doc_ids.tolist() == ["a", "b"]
     call("data", "convert", "own.parquet", "labels.qrels.gz")
     assert gzip.decompress(Path("labels.qrels.gz").read_bytes()) == b"1 0 a 0\n1 0 b 2\n"
     Path("own.parquet").rename("own.txt")
@@ -184,7 +188,10 @@ def test_columns_of_foreign_parquet_files_can_be_named(call):
         (["data", "simulate", "polynomials", "--out", "o", "--size", "inf"], "--size must be"),
         (["data", "simulate", "polynomials", "--out", "o", "--size", "0"], "--size must be"),
         (["data", "describe", "data.parquet", "--labels", ""], "has an empty name"),
-        (["data", "describe", "x.txt", "--qid-column", "q"], "names a column of Parquet files"),
+        (
+            ["data", "describe", "x.txt", "--qid-column", "q"],
+            "qid is an option of Parquet files, and x.txt is text",
+        ),
         (["evaluate", "data.parquet", "--feature", "x"], "the features are 'bm25', 'clicks'"),
         (["evaluate", "data.parquet", "--feature", "bm25", "-m", "ERR[c]"], "--labels c"),
     ],

@@ -79,8 +79,8 @@ def test_wrong_files(call, data):
         "data", "augment", "none.txt", "--out", "more.txt", code=1
     )
     call("data", "augment", "train.txt", "--out", "more.txt")
-    sentence = call("data", "augment", "more.txt", "--out", "again.txt", code=2)
-    assert "the data hold samples already, such as '1~1'" in sentence
+    sentence = call("data", "augment", "more.txt", "--out", "again.txt", code=1)
+    assert "the data hold samples, such as '1~1'" in sentence
 
 
 def test_folds_keep_samples_with_their_query(call, data):

@@ -133,9 +133,9 @@ def test_models_become_one_that_predict_uses(call, models, method):
     found = json.loads(
         call("combine", *MODELS, "--method", method, "--test", "test.parquet", "--json")
     )
-    assert "combined/combination.rk" in found["wrote"]
+    assert "combined/ensemble.rk" in found["wrote"]
     for part in ("valid", "test"):
-        call("predict", "combined/combination.rk", f"{part}.parquet", "--out", f"{part}.txt")
+        call("predict", "combined/ensemble.rk", f"{part}.parquet", "--out", f"{part}.txt")
     written = [Path(f"combined/{name}").read_bytes() for name in ("scores.txt", "test-scores.txt")]
     assert [Path("valid.txt").read_bytes(), Path("test.txt").read_bytes()] == written
     scores = rk.load_scores("combined/test-scores.txt", TEST)
@@ -154,7 +154,7 @@ def test_models_and_their_scores_are_the_same(call, models):
     )
     assert again["search"] == found["search"]
     assert Path("combined/scores.txt").read_bytes() == Path("o/scores.txt").read_bytes()
-    assert not Path("o/combination.rk").exists()
+    assert not Path("o/ensemble.rk").exists()
 
 
 def test_a_tree_of_best_mixes(call, models):
@@ -242,14 +242,14 @@ def test_a_larger_label_in_the_test_set(call, models):
 
 def test_inspect_shows_members_and_the_ranker_on_top(call, models):
     call("combine", *MODELS, "--method", "two-layer")
-    out = call("inspect", "combined/combination.rk")
+    out = call("inspect", "combined/ensemble.rk")
     lines = [line.split() for line in out.splitlines()]
     assert "Members, each as (score - mean) / scale" in out
     assert ["2", "LambdaMART", "4", "trees"] in [line[:4] for line in lines]
-    assert "The ranker on top of combined/combination.rk, whose features are members" in out
+    assert "The ranker on top of combined/ensemble.rk, whose features are members" in out
     assert ["Layers", "3", "inputs,", "10", "units,", "score"] in lines
     call("combine", *MODELS, "--subsets", "none")
-    out = call("inspect", "combined/combination.rk")
+    out = call("inspect", "combined/ensemble.rk")
     assert "Members, each as weight * (score - mean) / scale" in out
     assert "scaled" in out
     assert "Base" not in out

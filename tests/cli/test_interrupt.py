@@ -68,11 +68,11 @@ def stop(number, arguments=ARGUMENTS):
 def test_ctrl_c_keeps_the_trees_and_says_how_to_go_on(undisturbed):
     code, errors = stop(signal.SIGINT)
     assert code == 130
-    assert "m.rk.checkpoint keeps the trees, and the same command goes on from there" in errors
+    assert "m.rk.checkpoint keeps the trees, and the same command resumes from there" in errors
     assert "Traceback" not in errors
     assert not Path("m.rk").exists()
     done = run(*ARGUMENTS, "--out", "m.rk")
-    assert "goes on from m.rk.checkpoint" in done.stderr
+    assert "resumes from m.rk.checkpoint" in done.stderr
     assert Path("m.rk").read_bytes() == undisturbed
     assert not CHECKPOINT.exists()
 
@@ -81,9 +81,9 @@ def test_ctrl_c_keeps_the_epochs_of_a_net(undisturbed):
     arguments = [*RUN, "--ranker", "LambdaRank", "--n-epochs", "300", "--patience", "none"]
     code, errors = stop(signal.SIGINT, arguments)
     assert code == 130
-    assert "m.rk.checkpoint keeps the epochs, and the same command goes on from there" in errors
+    assert "m.rk.checkpoint keeps the epochs, and the same command resumes from there" in errors
     done = run(*arguments, "--out", "m.rk")
-    assert "goes on from m.rk.checkpoint" in done.stderr
+    assert "resumes from m.rk.checkpoint" in done.stderr
     assert "of 300 epochs" in done.stdout
     train, valid = (rk.load(f"{part}.parquet") for part in ("train", "valid"))
     rk.LambdaRank(n_epochs=300, patience=None).fit(train, valid={"valid": valid}).save("own.rk")

@@ -35,7 +35,7 @@ def test_a_table_in_a_pipe(call):
         "a              0  0.7500\n"
         "b              1  0.7500\n"
         "best mix  0.5833  1.0000\n"
-        "All alphas between 0.5 and 0.6667 are worth the same.\n"
+        "All alphas between 0.5 and 0.6667 give the same value.\n"
         "The best mix gains +0.2500 over a (paired t-test: p = 0.5), on the queries that alpha was "
         "chosen by; on others expect less.\n"
     )

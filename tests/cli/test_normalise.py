@@ -114,7 +114,7 @@ def test_wrong_use(call, sets, arguments, code, words):
 
 def test_samples_come_afterwards(call, sets):
     call("data", "augment", "train.txt", "--out", "more.parquet")
-    sentence = run(call, "more.parquet", "--out", "n", code=2)
+    sentence = run(call, "more.parquet", "--out", "n", code=1)
     assert "normalise first, then augment" in sentence
 
 

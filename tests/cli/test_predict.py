@@ -37,8 +37,8 @@ def test_scores_are_those_of_the_library(call, data, model):
     said = call("predict", "m.rk", "data.txt", "--out", "s.txt.gz")
     assert said == "wrote s.txt.gz (20 queries, 1,000 documents)\n"
     assert (rk.load_scores("s.txt.gz", data) == model.predict(data)).all()
-    found = json.loads(call("predict", "m.rk", "data.txt", "--out", "s.txt", "--json"))
-    assert found == {"wrote": "s.txt", "queries": 20, "documents": 1000}
+    output = json.loads(call("predict", "m.rk", "data.txt", "--out", "s.txt", "--json"))
+    assert output == {"wrote": "s.txt", "queries": 20, "documents": 1000}
 
 
 def test_a_run_is_told_by_its_suffix(call, data, model):
@@ -59,8 +59,8 @@ def test_scores_stand_in_the_order_of_the_file_even_if_grouped(call, data, model
     assert [float(line) for line in printed.splitlines()] == expected.tolist()
     call("predict", "m.rk", "mixed.txt", "--group", "--out", "s.txt")
     mixed = json.loads(call("evaluate", "mixed.txt", "s.txt", "--group", "--json"))
-    own = rk.evaluate(model.predict(data), data, ["NDCG@10", "ERR", "MAP"])
-    assert mixed["mean"] == pytest.approx(dict(own.mean))
+    evaluation = rk.evaluate(model.predict(data), data, ["NDCG@10", "ERR", "MAP"])
+    assert mixed["mean"] == pytest.approx(dict(evaluation.mean))
 
 
 def test_features_that_do_not_fit_are_named(call, model):
@@ -108,14 +108,14 @@ def test_inspect_shows_parameters_curves_features_and_the_base(call, model):
 
 
 def test_inspect_gives_json_with_the_base_inside(call, model):
-    found = json.loads(call("inspect", "m.rk", "--json", "--top", 3))
-    assert (found["class"], found["base"]["class"]) == ("LambdaMART", "MART")
-    assert (found["trees_grown"], found["base"]["trees"]) == (8, 3)
-    assert found["base"]["leaves"] == sum(tree.n_leaves for tree in model.base.forest_.trees)
-    assert found["features"] == ["1", "2", "3", "4", "5"]
-    assert found["parameters"]["n_leaves"] == 5
-    assert [one["feature"] for one in found["importances"]] == list(model.importances())[:3]
-    assert {(one["set"], len(one["values"])) for one in found["history"]} == {
+    output = json.loads(call("inspect", "m.rk", "--json", "--top", 3))
+    assert (output["class"], output["base"]["class"]) == ("LambdaMART", "MART")
+    assert (output["trees_grown"], output["base"]["trees"]) == (8, 3)
+    assert output["base"]["leaves"] == sum(tree.n_leaves for tree in model.base.forest_.trees)
+    assert output["features"] == ["1", "2", "3", "4", "5"]
+    assert output["parameters"]["n_leaves"] == 5
+    assert [entry["feature"] for entry in output["importances"]] == list(model.importances())[:3]
+    assert {(entry["set"], len(entry["values"])) for entry in output["history"]} == {
         ("valid", 8),
         ("other", 8),
     }
@@ -167,13 +167,13 @@ def test_inspect_shows_the_layers_of_a_net_and_its_base(call, net):
 
 
 def test_inspect_gives_json_of_a_net(call, net):
-    found = json.loads(call("inspect", "net.rk", "--json"))
-    assert (found["class"], found["base"]["class"]) == ("LambdaRank", "LambdaMART")
-    assert (found["epochs"], found["epochs_done"]) == (net.best_epoch_, 5)
-    assert (found["layers"], found["weights"]) == ([5, 4, 3, 1], 43)
-    assert [one["feature"] for one in found["importances"]] == list(net.importances())
-    assert sum(one["share"] for one in found["importances"]) == pytest.approx(1.0)
-    assert [(one["set"], len(one["values"])) for one in found["history"]] == [("train", 5)]
+    output = json.loads(call("inspect", "net.rk", "--json"))
+    assert (output["class"], output["base"]["class"]) == ("LambdaRank", "LambdaMART")
+    assert (output["epochs"], output["epochs_done"]) == (net.best_epoch_, 5)
+    assert (output["layers"], output["weights"]) == ([5, 4, 3, 1], 43)
+    assert [entry["feature"] for entry in output["importances"]] == list(net.importances())
+    assert sum(entry["share"] for entry in output["importances"]) == pytest.approx(1.0)
+    assert [(entry["set"], len(entry["values"])) for entry in output["history"]] == [("train", 5)]
 
 
 def test_inspect_shows_the_weights_of_a_linear_net(call, data):
@@ -186,9 +186,9 @@ def test_inspect_shows_the_weights_of_a_linear_net(call, data):
     assert ["that", "vary", "5"] in lines
     assert ["Feature", "Share", "of", "slope", "Weight"] in lines
     importances = json.loads(call("inspect", "linear.rk", "--json"))["importances"]
-    weights = {one["feature"]: one["weight"] for one in importances}
+    weights = {entry["feature"]: entry["weight"] for entry in importances}
     assert [weights[name] for name in "12345"] == fitted.net_.weights[:5].tolist()
-    assert all(abs(one["weight"]) == pytest.approx(one["slope"]) for one in importances)
+    assert all(abs(entry["weight"]) == pytest.approx(entry["slope"]) for entry in importances)
 
 
 def test_inspect_draws_a_net(call, net, monkeypatch):

@@ -34,10 +34,10 @@ def test_tables_and_files(call):
 
 
 def test_json(call):
-    found = json.loads(call(*RUN, "--test", "test.txt", "--out", "run", "--json"))
-    assert found["chosen"] == ["A", "B", "N", "C", "D"]
-    assert set(found["final"]["test"]) == {"A", "B", "N", "C", "D", "ensemble"}
-    assert "run/report.html" in found["wrote"]
+    printed = json.loads(call(*RUN, "--test", "test.txt", "--out", "run", "--json"))
+    assert printed["chosen"] == ["A", "B", "N", "C", "D"]
+    assert set(printed["final"]["test"]) == {"A", "B", "N", "C", "D", "ensemble"}
+    assert "run/report.html" in printed["wrote"]
 
 
 def test_all_mistakes_of_a_recipe_with_their_lines_and_nothing_is_begun(call):
@@ -90,17 +90,44 @@ def test_data_that_changed_under_a_run(call):
 
 
 def test_a_cluster_that_cannot_be_is_told_before_data_are_loaded(call):
-    given = ["recipe", "run", "micro.toml", "--train", "none.txt", "--cluster", "local:x"]
-    assert "expected a number of workers, as in local:4" in call(*given, code=2)
+    command = ["recipe", "run", "micro.toml", "--train", "none.txt", "--cluster", "local:x"]
+    assert "expected a number of workers, as in local:4" in call(*command, code=2)
 
 
 def test_lines_in_a_pipe_say_what_runs_before_anything_is_done(monkeypatch, capfd):
     monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", 0.05)
-    with terminal.Lines().start("first stage", 3, "units") as task:
+    with terminal.Lines().start("first stage", 3, "tasks") as task:
         task.note("now M1")
         deadline = time.monotonic() + 20
         said = ""
         while not said and time.monotonic() < deadline:
             time.sleep(0.01)
             said += capfd.readouterr().err
-    assert said == "first stage: 0 of 3 units, now M1\n"
+    assert said == "first stage: 0 of 3 tasks, now M1\n"
+
+
+def test_a_report_is_rendered_again_without_training(call):
+    printed = call(*RUN, "--test", "test.txt")
+    names = ("report.html", "tables.md", "tables.json")
+    before = {name: Path("micro", name).read_bytes() for name in names}
+    tasks = {path: path.stat().st_mtime_ns for path in Path("micro/tasks").rglob("*")}
+    for name in names:
+        Path("micro", name).unlink()
+    Path("train.txt").unlink()
+    again = call("recipe", "report", "micro")
+    assert again == printed.replace("wrote micro/ensemble.rk\n", "")
+    assert {name: Path("micro", name).read_bytes() for name in names} == before
+    assert {path: path.stat().st_mtime_ns for path in Path("micro/tasks").rglob("*")} == tasks
+    assert "micro/report.html" in json.loads(call("recipe", "report", "micro", "--json"))["wrote"]
+
+
+def test_a_report_of_what_is_no_finished_run_is_a_sentence(call):
+    assert "none: there is no such folder" in call("recipe", "report", "none", code=1)
+    Path("empty").mkdir()
+    assert "empty: is not the folder of a run; name one" in call(
+        "recipe", "report", "empty", code=2
+    )
+    Path("empty/run.json").write_text('{"data": {}, "files": []}')
+    assert "empty: the run is not finished; run the recipe again" in call(
+        "recipe", "report", "empty", code=1
+    )

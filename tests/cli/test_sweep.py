@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from rankinite.cli.searching import Searching
+from rankinite.cli.sweep import SweepOptions
 from rankinite.runs.recipe_reader import read_recipe
 from rankinite.sweeps.sweep import DEFAULT_BATCH, DEFAULT_FOLDS, DEFAULT_TRIALS
 
@@ -48,29 +48,33 @@ def test_a_sweep(call):
         f"wrote {Path('s', name)}"
         for name in ("recipe.toml", "trials.csv", "sweep.json", "sweep.html")
     ]
-    found = json.loads(call(*arguments, "--json"))
-    assert found["wrote"][0] == str(Path("s", "recipe.toml"))
-    assert len(found["trials"]) == 6
-    best = found["best_parameters"]
+    printed = json.loads(call(*arguments, "--json"))
+    assert printed["wrote"][0] == str(Path("s", "recipe.toml"))
+    assert len(printed["trials"]) == 6
+    best = printed["best_parameters"]
     assert read_recipe("s/recipe.toml").models["M"].parameters.items() >= best.items()
     assert "n_trees = 4  # few" in Path("s/recipe.toml").read_text()
+    page = Path("s/sweep.html").read_bytes()
+    Path("s/sweep.html").unlink()
+    assert call("recipe", "report", "s").splitlines() == lines
+    assert Path("s/sweep.html").read_bytes() == page
 
 
 def test_defaults_of_the_command_are_those_of_the_function():
-    assert (Searching().folds, Searching().batch) == (DEFAULT_FOLDS, DEFAULT_BATCH)
-    assert f"(Default: {DEFAULT_TRIALS};" in Searching.__annotations__["trials"]
+    assert (SweepOptions().folds, SweepOptions().batch) == (DEFAULT_FOLDS, DEFAULT_BATCH)
+    assert f"(Default: {DEFAULT_TRIALS};" in SweepOptions.__annotations__["trials"]
 
 
 @pytest.mark.usefixtures("files")
 def test_wrong_use_is_told_before_data_are_loaded(call):
     def wrong(*arguments):
-        told = call("sweep", "r.toml", "--train", "no.txt", "--out", "s", *arguments, code=2)
+        said = call("sweep", "r.toml", "--train", "no.txt", "--out", "s", *arguments, code=2)
         assert not Path("s").exists()
-        return told
+        return said
 
     assert "small has no model 'N'; it has 'M'" in wrong("--model", "N")
-    told = wrong("--model", "M", "--over", "n_leaves=1", "--over", "eta=1")
-    assert told.splitlines() == [
+    said = wrong("--model", "M", "--over", "n_leaves=1", "--over", "eta=1")
+    assert said.splitlines() == [
         "Error: sweep: 2 mistakes:",
         "n_leaves must be a whole number from 2 to 65536; got 1",
         "there is no key 'eta'; it is called 'learning_rate' here",

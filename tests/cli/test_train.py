@@ -1,6 +1,5 @@
 """``rankinite train``: what it writes, what its configuration repeats, and what it refuses."""
 
-import inspect
 import json
 import shlex
 import shutil
@@ -9,12 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-import typer
 
 import rankinite as rk
 from rankinite.cli.options import Loading
-from rankinite.cli.parameters import Parameters
-from rankinite.core.params import OneOf
 from rankinite.models import RANKERS
 from rankinite.runs.configuration import LOADING
 
@@ -37,25 +33,8 @@ def train(call):
     return run
 
 
-def constraints_of_texts():
-    for name, ranker in RANKERS.items():
-        for key, constraint in ranker.constraints.items():
-            if isinstance(constraint, OneOf) and isinstance(constraint.values[0], str):
-                yield pytest.param(key, constraint.values, id=f"{name}-{key}")
-
-
-def test_every_parameter_of_every_ranker_has_a_flag():
-    parameters = {name for one in RANKERS.values() for name in inspect.signature(one).parameters}
-    assert {field.name for field in fields(Parameters)} == parameters - {"base"}
+def test_every_option_of_loading_is_a_key():
     assert {field.name for field in fields(Loading)} == set(LOADING)
-
-
-@pytest.mark.parametrize(("key", "values"), list(constraints_of_texts()))
-def test_flags_name_the_texts_that_they_take(key, values):
-    annotation = inspect.signature(Parameters, eval_str=True).parameters[key].annotation
-    (option,) = annotation.__metadata__
-    assert isinstance(option, typer.models.OptionInfo)
-    assert all(value in option.help for value in values)
 
 
 def test_every_ranker_is_offered(train):
@@ -98,13 +77,13 @@ def test_the_table_says_what_evaluate_says(train, files):
 
 def test_json_holds_the_same(train, files):
     printed = train(f"train.parquet --valid valid.parquet {SMALL} --out m.rk --json")
-    found = json.loads(printed)
+    output = json.loads(printed)
     model = rk.load_model("m.rk")
-    assert (found["ranker"], found["trees_grown"]) == ("LambdaMART", 6)
-    assert found["trees"] == model.n_trees_
-    assert found["values"]["valid"]["NDCG"] == max(model.history_["valid"]["NDCG"])
-    assert found["importances"][0]["feature"] == next(iter(model.importances()))
-    assert found["wrote"] == ["m.rk", "m.rk.toml"]
+    assert (output["ranker"], output["trees_grown"]) == ("LambdaMART", 6)
+    assert output["trees"] == model.n_trees_
+    assert output["values"]["valid"]["NDCG"] == max(model.history_["valid"]["NDCG"])
+    assert output["importances"][0]["feature"] == next(iter(model.importances()))
+    assert output["wrote"] == ["m.rk", "m.rk.toml"]
 
 
 def test_a_net_is_told_by_epochs(train, files):
@@ -116,13 +95,13 @@ def test_a_net_is_told_by_epochs(train, files):
     share = slope / sum(model.importances().values())
     (weight,) = [w for w in model.net_.weights if abs(w) == pytest.approx(slope)]
     assert [first, f"{share:.1%}", f"{weight:+.4g}"] in [line.split() for line in lines]
-    found = json.loads(train(f"train.parquet {SMALL_NET} --out m.rk --json"))
+    output = json.loads(train(f"train.parquet {SMALL_NET} --out m.rk --json"))
     model = rk.load_model("m.rk")
-    assert (found["ranker"], found["epochs_done"]) == ("LambdaRank", 6)
-    assert found["epochs"] == model.best_epoch_
-    assert found["values"] == {"train": {"NDCG": max(model.history_["train"]["NDCG"])}}
-    assert found["importances"][0].keys() == {"feature", "slope", "share"}
-    assert not any(key.startswith("trees") for key in found)
+    assert (output["ranker"], output["epochs_done"]) == ("LambdaRank", 6)
+    assert output["epochs"] == model.best_epoch_
+    assert output["values"] == {"train": {"NDCG": max(model.history_["train"]["NDCG"])}}
+    assert output["importances"][0].keys() == {"feature", "slope", "share"}
+    assert not any(key.startswith("trees") for key in output)
 
 
 def test_a_validation_set_that_is_called_train(train, files):
@@ -130,21 +109,21 @@ def test_a_validation_set_that_is_called_train(train, files):
     Path("other").mkdir()
     shutil.copy("valid.parquet", "other/train.parquet")
     for name, called in (("other/train.parquet", "other/train"), ("train.parquet", None)):
-        told = f"train.parquet --valid {name} {SMALL_NET} --optimiser sgd --out m.rk --json"
-        found = json.loads(train(told))
-        assert list(found["values"]) == [called or "train.parquet", "train"]
-    told = f"train.parquet --valid other/train.parquet {SMALL} --out m.rk --json"
-    assert list(json.loads(train(told))["values"]) == ["train"]
+        command = f"train.parquet --valid {name} {SMALL_NET} --optimiser sgd --out m.rk --json"
+        output = json.loads(train(command))
+        assert list(output["values"]) == [called or "train.parquet", "train"]
+    command = f"train.parquet --valid other/train.parquet {SMALL} --out m.rk --json"
+    assert list(json.loads(train(command))["values"]) == ["train"]
 
 
 @pytest.mark.parametrize(
     ("said", "hidden"), [("25", 25), ("0", 0), ("20,10", [20, 10]), ("'20, 10'", [20, 10])]
 )
 def test_hidden_layers_are_one_number_or_several(train, files, said, hidden):
-    told = f"train.parquet --ranker LambdaRank --n-epochs 1 --hidden {said}"
-    printed = train(f"{told} --print-config")
+    command = f"train.parquet --ranker LambdaRank --n-epochs 1 --hidden {said}"
+    printed = train(f"{command} --print-config")
     assert tomllib.loads(printed)["hidden"] == hidden
-    train(f"{told} --out m.rk")
+    train(f"{command} --out m.rk")
     assert tomllib.loads(Path("m.rk.toml").read_text())["hidden"] == hidden
     assert rk.load_model("m.rk").hidden == hidden
     model = Path("m.rk").read_bytes()
@@ -158,8 +137,8 @@ def test_a_net_repeats_its_run_too(train, files):
         "--patience 2 --measure RankNet --weight-decay 0 --out m.rk"
     )
     model, configuration = Path("m.rk").read_bytes(), Path("m.rk.toml").read_text()
-    found = tomllib.loads(configuration)
-    assert (found["queries_per_step"], found["most_restarts"]) == ("all", 3)
+    values = tomllib.loads(configuration)
+    assert (values["queries_per_step"], values["most_restarts"]) == ("all", 3)
     train("--config m.rk.toml")
     assert Path("m.rk").read_bytes() == model
     assert Path("m.rk.toml").read_text() == configuration
@@ -168,9 +147,9 @@ def test_a_net_repeats_its_run_too(train, files):
 def test_a_zero_is_something_that_was_said(train):
     Path("my.toml").write_text('ranker = "LambdaRank"\nhidden = 5\nrandom_state = 7\n')
     said = "--hidden 0 --seed 0 --most-restarts 0 --min-improvement 0 --n-epochs none"
-    found = tomllib.loads(train(f"t --config my.toml {said} --print-config"))
-    assert found["n_epochs"] == "none"
-    assert (found["hidden"], found["random_state"], found["most_restarts"]) == (0, 0, 0)
+    values = tomllib.loads(train(f"t --config my.toml {said} --print-config"))
+    assert values["n_epochs"] == "none"
+    assert (values["hidden"], values["random_state"], values["most_restarts"]) == (0, 0, 0)
 
 
 def test_constructions_around_a_measure_are_texts(train):
@@ -197,12 +176,12 @@ def test_flags_override_the_file_and_the_whole_configuration_is_printed(train):
     Path("my.toml").write_text('ranker = "MART"\nn_leaves = 7\nlearning_rate = 1\nvalid = ["v"]\n')
     said = "--n-leaves 9 --per-query --group --max-depth 3"
     printed = train(f"t --config my.toml {said} --print-config")
-    found = tomllib.loads(printed)
-    assert (found["ranker"], found["train"], found["valid"]) == ("MART", "t", ["v"])
-    assert (found["n_leaves"], found["learning_rate"], found["max_depth"]) == (9, 1.0, 3)
-    assert found["per_query"] is True
-    assert found["group"] is True
-    assert set(found) >= set(RANKERS["MART"]._get_param_names()) - {"base"}
+    values = tomllib.loads(printed)
+    assert (values["ranker"], values["train"], values["valid"]) == ("MART", "t", ["v"])
+    assert (values["n_leaves"], values["learning_rate"], values["max_depth"]) == (9, 1.0, 3)
+    assert values["per_query"] is True
+    assert values["group"] is True
+    assert set(values) >= set(RANKERS["MART"]._get_param_names()) - {"base"}
     assert not list(Path().glob("*.rk*"))
 
 
@@ -210,9 +189,9 @@ def test_a_base_is_adapted_and_contained(train, files):
     train(f"train.parquet {SMALL} --ranker MART --out background.rk")
     train(f"test.parquet {SMALL} --base background.rk --out m.rk")
     base, test = rk.load_model("background.rk"), rk.load("test.parquet")
-    own = rk.LambdaMART(n_trees=6, n_leaves=4, base=base).fit(test)
+    expected = rk.LambdaMART(n_trees=6, n_leaves=4, base=base).fit(test)
     Path("background.rk").unlink()
-    assert (rk.load_model("m.rk").predict(test) == own.predict(test)).all()
+    assert (rk.load_model("m.rk").predict(test) == expected.predict(test)).all()
     assert tomllib.loads(Path("m.rk.toml").read_text())["base"] == "background.rk"
 
 
@@ -221,7 +200,7 @@ def test_trees_and_nets_are_bases_of_each_other(train, files):
     train(f"train.parquet {SMALL_NET} --base trees.rk --out net.rk")
     train(f"train.parquet {SMALL} --base net.rk --out m.rk")
     model = rk.load_model("m.rk")
-    kinds = [type(one).__name__ for one in (model, model.base, model.base.base)]
+    kinds = [type(ranker).__name__ for ranker in (model, model.base, model.base.base)]
     assert kinds == ["LambdaMART", "LambdaRank", "LambdaMART"]
 
 
@@ -229,9 +208,9 @@ def test_validation_sets_take_the_top_grade_of_the_training_set(train):
     Path("t.txt").write_text("4 qid:1 1:3\n0 qid:1 1:1\n")
     Path("v.txt").write_text("1 qid:1 1:3\n0 qid:1 1:1\n")
     small = "--min-docs-in-leaf 1 --docs-per-tree 1 --n-trees 3"
-    found = json.loads(train(f"t.txt --valid v.txt --measure ERR {small} --out m.rk --json"))
+    output = json.loads(train(f"t.txt --valid v.txt --measure ERR {small} --out m.rk --json"))
     # The relevant document is first: R = (2^1 - 1) / 2^4.
-    assert found["values"]["v"]["ERR"] == pytest.approx(1 / 16)
+    assert output["values"]["v"]["ERR"] == pytest.approx(1 / 16)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -8,7 +9,21 @@ import numpy as np
 import pytest
 
 from rankinite.core.errors import UsageError
-from rankinite.core.params import Bounds, Either, OneOf, Real, Whole, check
+from rankinite.core.params import (
+    Bounds,
+    Either,
+    OneOf,
+    Real,
+    Text,
+    Whole,
+    check,
+    file_parameters_of,
+    or_none,
+    parameter,
+    parameter_group,
+    parameters_of,
+    with_parameters,
+)
 
 CASES = [
     (Whole(), [0, 1, 10**30, np.int64(3), np.uint8(0)], [-1, 1.0, "1", None, True, np.True_]),
@@ -27,6 +42,8 @@ CASES = [
     ),
     (OneOf(["a", 1, None]), ["a", 1, None], ["b", True, 1.0, 0, np.array([1, 2])]),
     (Either(Whole(1), OneOf([None, "all"])), [1, None, "all"], [0, "none", 1.5]),
+    (or_none(Whole(1)), [1, None], [0, "none"]),
+    (Text(), ["a", " a "], ["", "  ", None, 1]),
 ]
 
 
@@ -37,7 +54,7 @@ def test_what_is_allowed(constraint, good, bad):
 
 
 @pytest.mark.parametrize(
-    ("constraint", "words"),
+    ("constraint", "sentence"),
     [
         (Whole(), "a whole number of at least 0"),
         (Whole(1, 9), "a whole number from 1 to 9"),
@@ -51,7 +68,86 @@ def test_what_is_allowed(constraint, good, bad):
         (Either(Whole(1), OneOf([None])), "a whole number of at least 1, or one of None"),
     ],
 )
-def test_the_sentence(constraint, words):
+def test_the_sentence(constraint, sentence):
     with pytest.raises(UsageError) as caught:
         check("Model", "depth", -0.5j, constraint)
-    assert str(caught.value) == f"Model: depth must be {words}; got (-0-0.5j)"
+    assert str(caught.value) == f"Model: depth must be {sentence}; got (-0-0.5j)"
+
+
+@parameter_group
+class Shared:
+    seed: int = parameter(default=0, constraint=Whole(0), help="Seed.", aliases="random_seed")
+
+
+@parameter_group
+class Trees(Shared):
+    depth: int | None = parameter(
+        default=3, constraint=or_none(Whole(1)), help="Depth at most.", details="None: any."
+    )
+    base: object = parameter(default=None, help="Start.", type_name="scores")
+
+
+@parameter_group
+class Loss(Shared):
+    loss: str = parameter(default="a", constraint=OneOf(["a", "b"]), help="Loss.", kw_only=False)
+
+
+@parameter_group
+class Boosted(Loss, Trees):
+    rate: float = parameter(default=0.1, constraint=Real(0), help="Rate.")
+    depth: int | None = None
+    seed: int = parameter(default=7, help="Another seed.")
+
+
+class Estimator(Boosted):
+    pass
+
+
+def test_parameters_keep_their_place_and_inherit_what_is_not_overridden():
+    declared = parameters_of(Estimator)
+    assert list(declared) == ["rate", "loss", "depth", "base", "seed"]
+    assert {name: parameter.default for name, parameter in declared.items()} == {
+        "rate": 0.1, "loss": "a", "depth": None, "base": None, "seed": 7
+    }  # fmt: skip
+    assert (declared["depth"].help, declared["depth"].constraint) == (
+        "Depth at most.", or_none(Whole(1)),
+    )  # fmt: skip
+    assert (declared["seed"].help, declared["seed"].aliases) == ("Another seed.", ("random_seed",))
+    assert parameters_of(Trees)["seed"].default == 0
+    assert "base" not in Estimator.constraints
+    assert Estimator.constraints.keys() == declared.keys() - {"base"}
+    assert file_parameters_of(Estimator).keys() == declared.keys() - {"base"}
+    assert parameters_of(dict) == {}
+
+
+def test_init_stores_values_and_nothing_else():
+    assert vars(Estimator("b", rate=1)) == {
+        "loss": "b", "rate": 1, "depth": None, "base": None, "seed": 7
+    }  # fmt: skip
+    assert str(inspect.signature(Shared)) == "(*, seed: 'int' = 0)"
+    assert next(iter(inspect.signature(Estimator).parameters)) == "loss"
+    assert not hasattr(Estimator, "rate")
+    for wrong in (lambda: Estimator("b", 1), lambda: Estimator(rates=1)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_docstrings_get_the_parameters():
+    docstring = """A ranker.
+
+    Attributes
+    ----------
+    forest_
+        Trees.
+    """
+    assert with_parameters(docstring, parameters_of(Trees)) == (
+        "A ranker.\n\nParameters\n----------\n"
+        "depth : int or None, default=3\n    Depth at most. None: any.\n"
+        "base : scores, default=None\n    Start.\n"
+        "seed : int, default=0\n    Seed.\n\n"
+        "Attributes\n----------\nforest_\n    Trees.\n"
+    )
+    with_section = with_parameters(docstring, parameters_of(Trees))
+    assert with_parameters(with_section, parameters_of(Trees)) == with_section
+    assert with_parameters(docstring, {}) == docstring
+    assert "loss : {'a', 'b'}, default='a'" in with_parameters("One line.", parameters_of(Loss))

@@ -65,7 +65,7 @@ def test_the_naive_twin_draws_the_same(labels, fraction, times, seed, as_texts):
     expected = naive(data, fraction, times, seed)
     assert more.qids.tolist() == list(expected)  # the order, too: samples behind their query
     assert docs_of(more) == expected
-    assert more.base is data.base
+    assert more.matrix is data.matrix
     first = more.X[more.offsets[:-1], 0]
     assert more.origins.tolist() == (np.searchsorted(data.offsets, first, "right") - 1).tolist()
 
@@ -202,7 +202,7 @@ def test_everything_goes_along():
         weight_of = {"1": 1, "2": 2, "3": 3}
         assert more.query_weight.tolist() == [weight_of[qid[0]] for qid in more.qids]
         assert (more.feature_names, more.top_grade) == (("bm25",), 7)
-        assert more.base is data.base
+        assert more.matrix is data.matrix
         assert more.originals.X.tolist() == given_data.X.tolist()
     assert docs_of(augment(turned, 0.7, 3)) == docs_of(augment(data, 0.7, 3))
 
@@ -224,10 +224,8 @@ def test_saving_goes_by_blocks_and_comes_back(suffix, monkeypatch):
 
 def test_samples_are_not_sampled_again():
     more = augment(make([[0, 1, 2, 3]] * 3))
-    sentence = (
-        r"augment: the data hold samples already, such as '1~1' .*; augment the original data"
-    )
-    with pytest.raises(rk.UsageError, match=sentence):
+    sentence = r"augment: the data hold samples, such as '1~1' .*; augment the original data"
+    with pytest.raises(rk.DataError, match=sentence):
         augment(more)
     assert augment(more.originals).equals(more)
 

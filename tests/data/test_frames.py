@@ -151,7 +151,7 @@ def test_the_index_of_a_pandas_frame_is_no_feature(frame):
         ({}, {"comment": "c"}, "there is no comment column 'c'"),
         ({}, {"doc_id": "a"}, "there are no feature columns"),
         ({}, {"features": []}, "there are no feature columns"),
-        ({}, {"features": ["a", "a"]}, "'a' stands twice"),
+        ({}, {"features": ["a", "a"]}, "'a' occurs twice"),
         ({}, {"top_grade": 1}, "top_grade: 1 is below the label 2 of document 2"),
         ({"a": ["x", "y", "z"]}, {}, "column 'a' holds (large_)?string; expected numbers"),
         ({"a": pa.array([1, 2, 3], pa.date32())}, {}, "column 'a' holds date32"),
@@ -415,5 +415,5 @@ def test_gz_is_compressed_and_always_the_same_bytes():
 @pytest.mark.parametrize("option", [{"n_features": 3}, {"query_file": "q"}, {"comments": False}])
 def test_options_of_text_files_do_not_fit_parquet(option):
     save(RankingData([[1]], [0], [1]), "data.parquet")
-    with pytest.raises(UsageError, match="for text files, not for Parquet"):
+    with pytest.raises(UsageError, match="is an option of text and compressed text files"):
         load("data.parquet", **option)

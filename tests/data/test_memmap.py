@@ -5,7 +5,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core.errors import DataError
-from rankinite.data.memmap import beside, fingerprint, open_shared, save_shared
+from rankinite.data.memmap import fingerprint, names_file, open_shared, save_shared
 
 
 def some_data(**changes):
@@ -28,7 +28,7 @@ def test_what_was_saved_comes_back(tmp_path, changes):
     found = open_shared(tmp_path / "shared")
     assert found.equals(data)
     assert fingerprint(found) == fingerprint(data)
-    assert not found.base.flags.writeable
+    assert not found.matrix.flags.writeable
 
 
 def test_parts_of_a_set_are_saved_as_they_are(tmp_path):
@@ -67,7 +67,7 @@ def test_more_features_come_from_another_file(tmp_path):
     save_shared(data, tmp_path / "shared")
     wide = tmp_path / "wide.npy"
     np.save(wide, np.hstack([data.X, [[7.0], [8.0], [9.0]]]).astype(np.float32))
-    beside(wide).write_text(json.dumps(["more"]))
+    names_file(wide).write_text(json.dumps(["more"]))
     found = open_shared(tmp_path / "shared", wide)
     assert found.feature_names == ("bm25", "größe", "more")
     assert found.X[:, 2].tolist() == [7.0, 8.0, 9.0]

@@ -149,10 +149,10 @@ def test_many_features_and_all_else_stays():
     for j in range(data.n_features):
         expected = [formula(x, data.X[:, j]) for x in data.X[:, j]]
         np.testing.assert_array_equal(found.X[:, j], np.float32(expected))
-    assert found._with(base=data.base).equals(data)
-    assert found.base.dtype == np.float32
-    assert not found.base.flags.writeable
-    assert not np.shares_memory(found.base, data.base)
+    assert found.replace(matrix=data.matrix).equals(data)
+    assert found.matrix.dtype == np.float32
+    assert not found.matrix.flags.writeable
+    assert not np.shares_memory(found.matrix, data.matrix)
 
 
 def test_sets_that_share_a_matrix():
@@ -163,7 +163,7 @@ def test_sets_that_share_a_matrix():
     assert RankNormaliser().fit(data).transform(data).equals(whole)
     part = normaliser.transform(test)
     assert part.equals(whole[[q - 1 for q in test.qids]])
-    assert len(part.base) == test.n_docs  # what the part does not use is not kept
+    assert len(part.matrix) == test.n_docs  # what the part does not use is not kept
     assert RankNormaliser().fit(test).cut_points_[0].n_values == (~np.isnan(test.X[:, 0])).sum()
 
 
@@ -172,7 +172,7 @@ def test_samples_go_on_sharing_rows():
     (normalised,) = RankNormaliser().fit_transform(data)
     after = RankNormaliser().fit(data).transform(rk.augment(data, 0.5, 4))
     assert after.equals(rk.augment(normalised, 0.5, 4))
-    assert len(after.base) == data.n_docs
+    assert len(after.matrix) == data.n_docs
 
 
 def test_one_feature_is_not_written_into():
@@ -242,10 +242,10 @@ F, U = np.float32, np.uint32
         (said(most_cut_points=1), "most_cut_points is 1; expected"),
         (said(most_cut_points="3"), "most_cut_points is '3'; expected"),
         (said(feature_names=["a"]), "how many cut points 1 features have"),
-        (said(feature_names=["a", "a"]), "the names of features are damaged; expected each once"),
-        (said(feature_names=["a", 3]), "the names of features are damaged; expected a list"),
-        (said(feature_names="ab"), "the names of features are damaged; expected a list"),
-        (said(feature_names=[]), "the names of features are damaged; expected each once"),
+        (said(feature_names=["a", "a"]), "the feature names are damaged; expected each once"),
+        (said(feature_names=["a", 3]), "the feature names are damaged; expected a list"),
+        (said(feature_names="ab"), "the feature names are damaged; expected a list"),
+        (said(feature_names=[]), "the feature names are damaged; expected each once"),
         (changed("n_cut_points"), "how many cut points 2 features have"),
         (changed("n_cut_points", [3.0, 1.0]), "how many cut points 2 features have"),
         (changed("n_cut_points", [2, 1]), "has not the 3 cut points"),

@@ -37,13 +37,13 @@ def test_queries_from_ids_or_sizes(queries, qids):
     assert data.qid.tolist() == [qids[0], qids[0], qids[1]]
     assert (data.offsets.tolist(), data.sizes.tolist()) == ([0, 2, 3], [2, 1])
     assert (len(data), data.n_queries, data.n_docs, data.n_features) == (2, 2, 3, 1)
-    assert (data.base.dtype, data.offsets.dtype, data.y.dtype) == (np.float32, np.int64, float)
+    assert (data.matrix.dtype, data.offsets.dtype, data.y.dtype) == (np.float32, np.int64, float)
     assert data.rows is None
 
 
 def test_features_are_not_copied():
     X = np.ones((3, 2), np.float32)
-    assert np.shares_memory(RankingData(X, [0, 1, 2], [1, 1, 1]).base, X)
+    assert np.shares_memory(RankingData(X, [0, 1, 2], [1, 1, 1]).matrix, X)
     assert X.flags.writeable
 
 
@@ -90,12 +90,12 @@ BIG = np.array([1, 2**63, 2], np.uint64)
         ({"qid": np.array([np.nan, "a", "b"], object)}, DataError, "qid: document 0 has none"),
         ({"qid": None}, UsageError, "either qid or group_sizes"),
         ({"group_sizes": [3]}, UsageError, "either qid or group_sizes"),
-        ({"qid": None, "group_sizes": [1, 1]}, DataError, "add up to 2, but documents are 3"),
+        ({"qid": None, "group_sizes": [1, 1]}, DataError, "add up to 2, but there are 3 documents"),
         ({"qid": None, "group_sizes": [2, 0, 1]}, DataError, "query 1 has size 0; expected"),
         ({"qid": None, "group_sizes": [4, -1]}, DataError, "query 1 has size -1; expected"),
         ({"qid": None, "group_sizes": [1.5, 1.5]}, DataError, "query 0 has size 1.5; expected"),
         ({"qid": None, "group_sizes": ["3"]}, DataError, "query 0 has size 3; expected"),
-        ({"qid": None, "group_sizes": []}, DataError, "expected one size a query"),
+        ({"qid": None, "group_sizes": []}, DataError, "expected one size per query"),
         ({"X": [[1], [np.inf], [2]]}, DataError, "feature '1' of document 1 is infinite"),
         ({"X": [[1, 2], [3, 4], [5, 1e39]]}, DataError, "feature '2' of document 2 .* too large"),
         ({"X": [1, 2, 3]}, DataError, "X: has 1 dimensions; expected 2"),
@@ -105,7 +105,7 @@ BIG = np.array([1, 2**63, 2], np.uint64)
         ({"X": [["a"], ["b"], ["c"]]}, DataError, "X: cannot be made a matrix"),
         ({"top_grade": 1.5}, DataError, "top_grade: 1.5 is below the label 2 of document 2"),
         ({"top_grade": np.nan}, UsageError, "top_grade must be a finite number, at least 0"),
-        ({"feature_names": ["a", "a"]}, DataError, "feature_names: 'a' stands twice"),
+        ({"feature_names": ["a", "a"]}, DataError, "feature_names: 'a' occurs twice"),
         ({"feature_names": ["a"]}, DataError, "feature_names: 1 names for 2 features"),
         ({"doc_ids": ["a"]}, DataError, "doc_ids: 1 of them for 3 documents"),
         ({"comments": list("abcd")}, DataError, "comments: 4 of them for 3 documents"),
@@ -142,7 +142,7 @@ def test_top_grade_is_the_largest_label_unless_given(caplog):
 def test_immutable():
     data = simple(labels={"clicks": np.ones(9)}, query_weight=np.ones(5))
     for part in (data, data[1:], data.select_features([0]), concat([data[3:], data[:2]])):
-        arrays = [part.base, part.X, part.y, part.offsets, part.qids, part.query_weight]
+        arrays = [part.matrix, part.X, part.y, part.offsets, part.qids, part.query_weight]
         arrays += [part.labels["clicks"], *([] if part.rows is None else [part.rows])]
         assert not any(array.flags.writeable for array in arrays)
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -169,7 +169,7 @@ def test_slicing_is_numpy_indexing(chosen):
     assert part.sizes.tolist() == (1 + numbers % 3).tolist()
     assert part.X.tolist() == data.X[docs].tolist()
     assert (part.y == data.y[docs]).all()
-    assert part.base is data.base
+    assert part.matrix is data.matrix
     again = part[::-1][[-1]]
     assert again.X.tolist() == data.X[docs[: part.sizes[0]]].tolist()
     assert [query.qids[0] for query in part] == part.qids.tolist()
@@ -202,7 +202,7 @@ def test_empty_slices(chosen):
             r"different label sources: \[\] and \['clicks'\]",
         ),
         (RankingData([[1, 2]], [0], [12]), DataError, "query 12 is in two of the sets"),
-        (None, UsageError, "concat: there is nothing to put together"),
+        (None, UsageError, "concat: there is nothing to concatenate"),
     ],
 )
 def test_what_concat_refuses(other, error, sentence):
@@ -345,7 +345,7 @@ def masking(draw, data, model):
 def splitting(draw, data, model):
     n, seed = draw(st.integers(1, len(model))), draw(st.integers(0, 3))
     joined = concat(draw(st.permutations(data.split(n, seed=seed))))
-    assert joined.base is data.base
+    assert joined.matrix is data.matrix
     by_qid = {query["qid"]: query for query in model}
     return joined, [by_qid.pop(qid) for qid in joined.qids]
 
@@ -355,7 +355,7 @@ def copying(draw, data, model):
     cut = draw(st.integers(1, len(model)))
     parts = [data[:cut], *([build(model[cut:])] if cut < len(model) else [])]
     joined = concat(parts)
-    assert (joined.base is data.base) == (len(parts) == 1)
+    assert (joined.matrix is data.matrix) == (len(parts) == 1)
     return joined, model
 
 
@@ -394,7 +394,7 @@ def test_label_sources_are_added_and_replaced():
     assert more.with_labels({}).equals(more)
     expected = {"clicks": [5, 6, 7], "likes": [0, np.nan, 4]}
     assert more.equals(simple(2, labels=expected))
-    assert more.base is data.base
+    assert more.matrix is data.matrix
     assert data.labels.keys() == {"clicks"}
     assert data.labels["clicks"].tolist() == [1, 2, 3]
 

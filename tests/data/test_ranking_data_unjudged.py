@@ -65,7 +65,7 @@ class TestRankingData:
         assert RankingData([[1], [2], [3]], [NAN, NAN, 1], [1, 1, 1], labels=sources).n_docs == 3
 
     def test_refuses_a_set_in_which_no_document_has_a_label(self):
-        with pytest.raises(rk.DataError, match="y: no document has a label of the set's own"):
+        with pytest.raises(rk.DataError, match="y: no document has a label in y"):
             RankingData([[1], [2]], [NAN, NAN], [1, 1], labels={"clicks": [0, 1]}, top_grade=4)
 
     @pytest.mark.parametrize(("label", "sentence"), [(np.inf, "is inf; exp"), (-1, "is -1; exp")])
@@ -171,7 +171,7 @@ class TestFiles:
             rk.load(tmp_path / "data.parquet", labels=[])
 
     def test_parquet_refuses_a_part_that_could_not_be_loaded(self, tmp_path):
-        with pytest.raises(rk.DataError, match="Parquet: no document has a label of the set's own"):
+        with pytest.raises(rk.DataError, match="Parquet: no document has a label in y"):
             rk.save(unjudged()[1], tmp_path / "data.parquet")
         assert list(tmp_path.iterdir()) == []
 

@@ -53,7 +53,7 @@ def test_originals():
     assert plain.originals is plain
     more = rk.RankingData(np.zeros((5, 1)), np.zeros(5), qid=["7~1", "7", "7", "9", "9~2"])
     assert more.originals.equals(more[[1, 2]])
-    assert more.originals.base is more.base
+    assert more.originals.matrix is more.matrix
     sentence = "originals: all queries are samples, such as '7~1'; the queries that they"
     with pytest.raises(rk.DataError, match=sentence):
         _ = more[[0, 3]].originals

@@ -115,8 +115,8 @@ def test_a_run_is_matched_by_name_not_by_order():
     [
         ("", "", "the file is empty"),
         ("\n \n", "", "there are no scores in this file"),
-        ("1\n2\n3\n4\n", "", "4 scores for 5 documents; expected one a document"),
-        ("1\n" * 6, "", "6 scores for 5 documents; expected one a document"),
+        ("1\n2\n3\n4\n", "", "4 scores for 5 documents; expected one per document"),
+        ("1\n" * 6, "", "6 scores for 5 documents; expected one per document"),
         ("\n1 2\n", ":2", "2 fields; expected a score alone, or the 6 fields of a TREC run"),
         ("1\n2\n3 4\n", ":3", "2 fields; expected a score alone"),
         ("1\n\nx\n", ":3", "'x' is not a score; expected a number"),
@@ -127,7 +127,7 @@ def test_a_run_is_matched_by_name_not_by_order():
         (RUN + "x Q0 a\n", ":6", "3 fields; expected: query Q0 document rank score tag"),
         (RUN + "x Q0 z 1 1 t\n", ":6", "the data set has no document 'z' in a query 'x'"),
         ("z Q0 a 1 1 t\n", ":1", "the data set has no document 'a' in a query 'z'"),
-        (RUN + "x Q0 b 1 9 t\n", ":6", "document 'b' of query 'x' stands here a second time"),
+        (RUN + "x Q0 b 1 9 t\n", ":6", "document 'b' of query 'x' occurs a second time"),
         (RUN.replace(" 8 ", " nan "), ":2", "'nan' is not a score; expected a number"),
         (RUN.replace(" 6 ", " 1,5 "), ":4", "'1,5' is not a score; expected a number"),
         (
@@ -181,7 +181,7 @@ def test_missing_documents_can_be_last(scores, kept):
 @pytest.mark.parametrize(
     ("scores", "sentence"),
     [
-        ([1, 2], r"an array of shape \(2,\) for 5 documents; expected one score a document"),
+        ([1, 2], r"an array of shape \(2,\) for 5 documents; expected one score per document"),
         (np.ones((5, 1)), r"an array of shape \(5, 1\) for 5 documents"),
         (1.0, r"an array of shape \(\) for 5 documents|an array of shape \(1,\) for 5 documents"),
         ([1, 2, np.nan, 4, 5], "the score of document 2 is nan; expected a finite number"),

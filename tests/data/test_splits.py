@@ -26,7 +26,7 @@ def test_split_into_equal_parts(n_queries, parts, seed):
     assert len(pieces) == parts
     assert max(sizes) - min(sizes) <= 1
     assert sorted(q for piece in pieces for q in piece.qids) == data.qids.tolist()
-    assert all(piece.base is data.base for piece in pieces)
+    assert all(piece.matrix is data.matrix for piece in pieces)
     again = data.split(np.int64(parts), seed=seed)
     assert all(one.equals(other) for one, other in zip(pieces, again, strict=True))
 
@@ -56,7 +56,7 @@ def test_folds():
     assert [valid.qids.tolist() for _, valid in pairs] == [part.qids.tolist() for part in parts]
     for train, valid in pairs:
         assert sorted([*train.qids, *valid.qids]) == data.qids.tolist()
-        assert train.base is valid.base is data.base
+        assert train.matrix is valid.matrix is data.matrix
     with pytest.raises(UsageError, match="folds: n must be a whole number of at least 2"):
         next(data.folds(1))
 
@@ -126,7 +126,7 @@ def test_folds_validate_on_originals(n_queries, seed):
         assert origins.isdisjoint(valid.qids)
         assert len(train) == 4 * len(origins)
         assert len(origins) + len(valid) == n_queries
-        assert train.base is valid.base is data.base
+        assert train.matrix is valid.matrix is data.matrix
         seen += valid.qids.tolist()
     assert sorted(seen) == sorted(data.originals.qids)
 

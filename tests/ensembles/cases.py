@@ -1,4 +1,4 @@
-"""Every combination of the closed table over a few small members, for tests that hold for all."""
+"""Every ensemble of the closed table over a few small members, for tests that hold for all."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def scores_of(data: rk.RankingData) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class Case:
-    """A combination, its settings, and whether its members are rankers or scores."""
+    """An ensemble, its settings, and whether its members are rankers or scores."""
 
     kind: Any
     params: dict[str, Any] = field(default_factory=dict)
     by_scores: bool = False
 
     def new(self, **changes: Any) -> Any:
-        """Return the combination unfitted."""
+        """Return the ensemble unfitted."""
         return self.kind(
             **{"members": None if self.by_scores else members()} | self.params | changes
         )
 
     def fit(self, data: rk.RankingData = VALID, **changes: Any) -> Any:
-        """Return the combination fitted."""
+        """Return the ensemble fitted."""
         return self.new(**changes).fit(data, **self.options(data))
 
     def options(self, data: rk.RankingData) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Case:
         return {"member_scores": scores_of(data)} if self.by_scores else {}
 
     def predict(self, model: Any, data: rk.RankingData = TEST) -> np.ndarray:
-        """Return the scores of the fitted combination."""
+        """Return the scores of the fitted ensemble."""
         return model.predict(data, **self.options(data))
 
 
@@ -83,4 +83,4 @@ every_case_of_rankers = pytest.mark.parametrize("case", WITH_RANKERS.values(), i
 CLASSES = {
     CASES[name].kind.__name__: CASES[name] for name in ("average", "mix", "powell", "linear")
 }
-every_combination = pytest.mark.parametrize("case", CLASSES.values(), ids=CLASSES)
+every_ensemble = pytest.mark.parametrize("case", CLASSES.values(), ids=CLASSES)

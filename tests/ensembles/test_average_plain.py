@@ -25,7 +25,7 @@ def test_a_plain_mean():
 
 
 def test_made_of_members_it_is_the_plain_mean():
-    model = rk.Average.made_of(NAMED)
+    model = rk.Average.from_members(NAMED)
     fitted = rk.Average(NAMED, scaled=False).fit(VALID)
     np.testing.assert_array_equal(model.predict(TEST), fitted.predict(TEST))
     assert bytes_of(model) == bytes_of(fitted)
@@ -35,16 +35,18 @@ def test_made_of_members_it_is_the_plain_mean():
 
 def test_made_of_members_and_scales_it_is_the_fitted_average():
     fitted = rk.Average(NAMED).fit(VALID)
-    model = rk.Average.made_of(NAMED, means=fitted.means_, scales=list(fitted.scales_))
+    model = rk.Average.from_members(NAMED, means=fitted.means_, scales=list(fitted.scales_))
     assert bytes_of(model) == bytes_of(fitted)
     np.testing.assert_array_equal(model.weights_, np.ones(3))
     np.testing.assert_array_equal(model.predict(TEST), fitted.predict(TEST))
 
 
 def test_averages_of_averages_survive_a_file():
-    bags = [rk.Average.made_of(dict(zip("12", pair, strict=True))) for pair in
+    bags = [rk.Average.from_members(dict(zip("12", pair, strict=True))) for pair in
             (members()[:2], members()[1:])]  # fmt: skip
-    model = rk.Average.made_of({"M1": bags[0], "M2": bags[1]}, means=[0.5, -1.0], scales=[2.0, 4.0])
+    model = rk.Average.from_members(
+        {"M1": bags[0], "M2": bags[1]}, means=[0.5, -1.0], scales=[2.0, 4.0]
+    )
     one, two, three = scores_of(TEST).values()
     expected = ((one + two) / 2 - 0.5) / 2 + ((two + three) / 2 + 1) / 4
     np.testing.assert_allclose(model.predict(TEST), expected, rtol=1e-12, atol=1e-14)
@@ -83,7 +85,11 @@ OTHER = rk.MART(**SMALL | {"n_trees": 1}).fit(copied(TEST, feature_names=list("1
         (NAMED, {"means": [0, 0], "scales": [1, 1, 1]}, "means has the shape (2,); expected one"),
         (NAMED, {"means": [0, 0, 0], "scales": 1}, "scales has the shape ()"),
         (NAMED, {"means": [0, 0, 0], "scales": [1, 0, 1]}, "scales has 0.0; expected positive"),
-        (NAMED, {"means": [0, np.nan, 0], "scales": [1, 1, 1]}, "means has numbers that are too"),
+        (
+            NAMED,
+            {"means": [0, np.nan, 0], "scales": [1, 1, 1]},
+            "means has NaN or numbers that are too",
+        ),
         (NAMED, {"means": ["x", 0, 0], "scales": [1, 1, 1]}, "means cannot be made numbers"),
         ({}, {}, "members is empty"),
         (None, {}, "members is a NoneType"),
@@ -95,6 +101,6 @@ OTHER = rk.MART(**SMALL | {"n_trees": 1}).fit(copied(TEST, feature_names=list("1
 )
 def test_what_cannot_be_put_together(given, scales, sentence):
     with pytest.raises(ValueError) as caught:
-        rk.Average.made_of(given, **scales)
+        rk.Average.from_members(given, **scales)
     assert str(caught.value).startswith("Average: ")
     assert sentence in str(caught.value)

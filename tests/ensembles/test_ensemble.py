@@ -1,4 +1,4 @@
-"""What holds for every combination: it is a ranker among rankers, and says what is wrong."""
+"""What holds for every ensemble: it is a ranker among rankers, and says what is wrong."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
 import rankinite as rk
-from rankinite.models import COMBINATIONS
+from rankinite.ensembles.registry import ENSEMBLES
 from tests.ensembles.cases import (
     CASES,
     every_case,
     every_case_of_rankers,
-    every_combination,
+    every_ensemble,
     members,
     scores_of,
 )
@@ -25,9 +25,9 @@ from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, bytes_of, copied
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_the_cases_are_of_all_combinations():
-    assert {case.kind.__name__ for case in CASES.values()} == set(COMBINATIONS)
-    assert all(COMBINATIONS[name].__name__ == name for name in COMBINATIONS)
+def test_the_cases_are_of_all_ensembles():
+    assert {case.kind.__name__ for case in CASES.values()} == set(ENSEMBLES)
+    assert all(ENSEMBLES[name].__name__ == name for name in ENSEMBLES)
 
 
 @every_case
@@ -43,7 +43,7 @@ def test_clones_are_unfitted_and_keep_their_members_fitted(case):
 
 
 @every_case
-def test_fit_returns_the_combination_and_leaves_parameters_alone(case):
+def test_fit_returns_the_ensemble_and_leaves_parameters_alone(case):
     model = case.new()
     before = dict(vars(model))
     assert model.fit(VALID, **case.options(VALID)) is model
@@ -63,7 +63,7 @@ def test_a_fit_repeats_to_the_last_byte(case):
 
 
 @every_case
-def test_a_combination_survives_a_pickle(case):
+def test_an_ensemble_survives_a_pickle(case):
     model = case.fit()
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(case.predict(again), case.predict(model))
@@ -136,7 +136,7 @@ def test_predict_takes_arrays_and_frames(case):
         model.predict(X[:, :3])
 
 
-@every_combination
+@every_ensemble
 def test_members_that_need_queries_get_them(case):
     per_query = rk.MART("logistic", per_query=True, **SMALL).fit(TRAIN)
     model = case.new(members=[per_query, *members()[1:]]).fit(VALID)
@@ -145,8 +145,8 @@ def test_members_that_need_queries_get_them(case):
         model.predict(TEST.X)
 
 
-@every_combination
-def test_combinations_of_combinations(case):
+@every_ensemble
+def test_ensembles_of_ensembles(case):
     inner = rk.Average(members()[:2]).fit(VALID)
     model = case.new(members={"1": inner, "2": members()[2], "3": members()[0]}).fit(VALID)
     expected = model.predict(TEST)
@@ -156,8 +156,8 @@ def test_combinations_of_combinations(case):
     assert isinstance(again.members["1"], rk.Average)
 
 
-@every_combination
-def test_a_combination_is_a_base(case):
+@every_ensemble
+def test_an_ensemble_is_a_base(case):
     base = case.fit()
     model = rk.LambdaMART(**SMALL, base=base).fit(TRAIN, valid=VALID)
     np.testing.assert_array_equal(model.predict(TEST, n_trees=0), base.predict(TEST))
@@ -168,7 +168,7 @@ def test_a_combination_is_a_base(case):
     assert bytes_of(again) == bytes_of(model)
 
 
-def test_a_combination_of_scores_is_no_base():
+def test_an_ensemble_of_scores_is_no_base():
     base = CASES["average-scores"].fit()
     with pytest.raises(rk.UsageError, match="was fitted to scores, not to rankers"):
         rk.LambdaMART(**SMALL, base=base).fit(TRAIN)
@@ -210,8 +210,8 @@ def test_parameters_of_the_ranker_on_top_are_reached_through_it():
     assert model.ranker.hidden == 2
 
 
-@every_combination
-def test_unfitted_combinations_say_so(case):
+@every_ensemble
+def test_unfitted_ensembles_say_so(case):
     model = case.new()
     for call in (lambda: model.predict(TEST), lambda: model.save("model.rk")):
         with pytest.raises(rk.UsageError, match=f"{model._name}: is not fitted yet; call fit"):
@@ -249,7 +249,7 @@ TURNED = TRAIN.select_features(["2", "1", "3", "4"])
         (None, rk.UsageError, "there is nothing to combine; give members, fitted rankers, or"),
     ],
 )  # fmt: skip
-@every_combination
+@every_ensemble
 def test_members_that_are_refused(case, given, error, sentence):
     with pytest.raises(error) as caught:
         case.new(members=given).fit(VALID)
@@ -262,7 +262,7 @@ def test_members_that_are_refused(case, given, error, sentence):
     [
         (OTHER, "'1' and 'b' were fitted to different features: only the first has '4', only the "
          "second has 'x'"),
-        (TURNED, "were fitted to different features: they stand in another order"),
+        (TURNED, "were fitted to different features: they are in another order"),
     ],
 )  # fmt: skip
 def test_members_of_different_features(data, sentence):
@@ -281,20 +281,20 @@ ONE = np.zeros(48)
 SCORES = [
     ({"1": ONE, "2": ONE[:-1]}, rk.DataError, "'2' has 47 scores for 48 documents; expected one"),
     ([ONE[:-1], ONE], rk.DataError, "'1' has 47 scores for 48 documents"),
-    (ONE, rk.DataError, "member_scores has the shape (48,); expected one row a member"),
+    (ONE, rk.DataError, "member_scores has the shape (48,); expected one row per member"),
     (ONE[:, None], rk.DataError, "the member '1' has 1 scores for 48 documents"),
     (np.zeros((2, 2, 2)), rk.DataError, "member_scores has the shape (2, 2, 2)"),
     ([ONE.reshape(2, 24)], rk.DataError, "the member '1' have the shape (2, 24); expected one"),
     ({"a": np.where(np.arange(48) == 7, np.nan, 0.0)}, rk.DataError, "'a' has nan for document 7"),
     ({"a": ONE - np.inf}, rk.DataError, "'a' has -inf for document 0; expected finite scores"),
     ({"a": ["high"] * 48}, rk.DataError, "scores of the member 'a' cannot be made numbers"),
-    ("scores.txt", rk.UsageError, "member_scores is a str; expected one row of scores a member"),
+    ("scores.txt", rk.UsageError, "member_scores is a str; expected one row of scores per member"),
     ({}, rk.UsageError, "member_scores is empty; give at least one member"),
 ]
 
 
 @pytest.mark.parametrize(("given", "error", "sentence"), SCORES)
-@every_combination
+@every_ensemble
 def test_scores_that_are_refused(case, given, error, sentence):
     with pytest.raises(error) as caught:
         case.new(members=None).fit(VALID, member_scores=given)
@@ -329,11 +329,11 @@ def test_scores_of_other_documents():
 def test_scores_nobody_asked_for():
     model = rk.Average(members())
     for call in (model.fit, model.fit(VALID).predict):
-        with pytest.raises(rk.UsageError, match="the members are rankers, which are asked themsel"):
+        with pytest.raises(rk.UsageError, match="the members are rankers, which predict themsel"):
             call(VALID, member_scores=scores_of(VALID))
 
 
-@every_combination
+@every_ensemble
 def test_other_mistakes(case):
     with pytest.raises(rk.UsageError, match="requires y to be passed"):
         case.new().fit(VALID.X)

@@ -1,4 +1,4 @@
-"""Model files of combinations: equal scores and bytes, and nothing but what was written is read."""
+"""Model files of ensembles: equal scores and bytes, and nothing but what was written is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.explain.inspection import inspect_ranker
-from tests.ensembles.cases import CASES, every_case, every_combination, members, scores_of
+from tests.ensembles.cases import CASES, every_case, every_ensemble, members, scores_of
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, bytes_of
 
 MODEL = Path("model.rk")
@@ -77,7 +77,7 @@ def test_a_member_with_a_base():
 
 @pytest.fixture(scope="module")
 def contents(tmp_path_factory):
-    """Return what the files of some combinations hold."""
+    """Return what the files of some ensembles hold."""
     folder = tmp_path_factory.mktemp("models")
     found = {}
     for name in ("average", "average-scores", "mix-tree", "powell", "linear"):
@@ -142,7 +142,7 @@ def test_forged_manifests_are_refused(contents, model, name, value, sentence):
     assert sentence in refused(Content(manifest, content.arrays))
 
 
-def test_a_combination_has_no_base(contents):
+def test_an_ensemble_has_no_base(contents):
     content = contents["average"]
     base = content.manifest["members"][0]
     arrays = {
@@ -204,7 +204,7 @@ def test_members_without_end(contents):
     assert "more than 100 deep" in refused(Content(manifest, content.arrays))
 
 
-@every_combination
+@every_ensemble
 def test_numbers_flipped_under_a_fitting_checksum_never_surprise(case):
     """Whatever the arrays hold, a file gives a ranker that predicts, or an error of ours."""
     case.fit().save(MODEL)
@@ -224,7 +224,7 @@ def test_numbers_flipped_under_a_fitting_checksum_never_surprise(case):
             pass
 
 
-def test_the_commands_know_combinations(call):
+def test_the_commands_know_ensembles(call):
     rk.save(TEST, "test.txt")
     for case in (CASES["average"], CASES["linear"], CASES["mix-tree"]):
         model = case.fit()
@@ -238,7 +238,7 @@ def test_the_commands_know_combinations(call):
 
 
 @every_case
-def test_every_combination_can_be_inspected(call, case):
+def test_every_ensemble_can_be_inspected(call, case):
     model = case.fit()
     model.save(MODEL)
     shown = call("inspect", MODEL)
@@ -262,7 +262,7 @@ def test_inspect_names_members_and_weights(call):
     assert not any(line.startswith(("that vary", "Base")) for line in lines)
 
 
-def test_a_combination_as_a_base_is_inspected():
+def test_an_ensemble_as_a_base_is_inspected():
     model = rk.LambdaMART(**SMALL, base=CASES["average"].fit()).fit(TRAIN)
     found = inspect_ranker(model)
     assert [member.name for member in found.base.members] == ["1", "2", "3"]

@@ -65,7 +65,7 @@ def test_queries_without_documents_and_extreme_scores():
         ([[1.0]], [0, 1], "scores have the shape (1, 1)"),
         ([1.0, 2.0], [0, 1], "offsets must go from 0 to the number of documents, 2"),
         ([1.0, 2.0], [1, 2], "offsets must go from 0"),
-        ([1.0, 2.0], [0, 2, 1, 2], "never fall"),
+        ([1.0, 2.0], [0, 2, 1, 2], "never decrease"),
         ([1.0, 2.0], [], "offsets must go from 0"),
         ([1.0, 2.0], [0.0, 2.0], "offsets must go from 0"),
     ],

@@ -82,7 +82,7 @@ def test_it_is_its_parts(model):
     assert model.ranker_.feature_names_[4:] == tuple(f"MART: {name}" for name in FEATURE_NAMES)
     assert model.feature_names_ == tuple("1234")
     assert (model.n_features_in_, model.top_grade_) == (4, 4.0)
-    again = rk.WithScoreFeatures.made_of(scorer, ranker)
+    again = rk.WithScoreFeatures.from_fitted(scorer, ranker)
     np.testing.assert_array_equal(again.predict(TEST), expected)
     assert bytes_of(again.set_params(folds=3)) == bytes_of(model)
 
@@ -153,7 +153,7 @@ def test_saved_and_loaded(model):
 
 
 def test_within_others(model):
-    """As a member, as a scorer and as a base; with a combination for its scorer."""
+    """As a member, as a scorer and as a base; with an ensemble for its scorer."""
     average = rk.Average([model, members()[0]]).fit(VALID)
     scorer = rk.WithScoreFeatures(rk.Average(members()[:1]), model, folds=2).fit(TRAIN)
     based = rk.LambdaMART(**SMALL, base=model).fit(TRAIN)
@@ -210,7 +210,7 @@ def test_wrong_parameters(changes, sentence):
 
 
 def test_parts_that_do_not_fit(model):
-    made_of = rk.WithScoreFeatures.made_of
+    from_fitted = rk.WithScoreFeatures.from_fitted
     for scorer, ranker, sentence in (
         (SCORER, model.ranker_, "the scorer is not fitted yet"),
         (model.scorer_, RANKER, "the ranker is not fitted yet"),
@@ -219,7 +219,7 @@ def test_parts_that_do_not_fit(model):
         (model.ranker_, model.scorer_, "are not those of the scorer and four more"),
     ):
         with pytest.raises(ValueError) as caught:
-            made_of(scorer, ranker)
+            from_fitted(scorer, ranker)
         assert sentence in str(caught.value)
 
 

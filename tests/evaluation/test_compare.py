@@ -242,7 +242,7 @@ def test_infinite_values_are_refused():
 def test_samples_are_refused():
     scores, data = pairs_of_documents(a="110", b="101")
     sampled = rk.RankingData(X=data.X, y=data.y, qid=np.repeat(["12", "12~1", "7"], 2))
-    words = "such as '12~1', which p-values would take for independent queries; .*data.originals"
+    words = "such as '12~1' .*; p-values would count them as independent queries.*data.originals"
     with pytest.raises(rk.DataError, match=words):
         rk.compare(scores, sampled)
     evaluations = {name: rk.evaluate(s, sampled) for name, s in scores.items()}

@@ -296,7 +296,7 @@ def test_a_top_grade_beyond_all_floats_leaves_no_chance():
         ([1.0, 0.0], "an array of shape (2,) for 3 documents"),
         ([[1.0, 0.0, 2.0]], "an array of shape (1, 3) for 3 documents"),
         ([], "an array of shape (0,) for 3 documents"),
-        (1.0, "expected one score a document"),
+        (1.0, "expected one score per document"),
         (["a", "b", "c"], "scores: cannot be made numbers"),
         ([[1.0], [1.0, 2.0]], "scores: cannot be made numbers"),
     ],

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from rankinite.trees.forest import Tree
-from rankinite.trees.grower import Growth
+from rankinite.trees.grower import GrowthOptions
 
 
 def between(low: float, high: float) -> float:
@@ -119,7 +119,7 @@ class Problem:
     weights: Sequence[float]
     masses: Sequence[float] | None
     cuts: Sequence[Sequence[float]]
-    growth: Growth
+    growth: GrowthOptions
     docs: tuple[int, ...]
     features: tuple[int, ...]
 

@@ -64,11 +64,11 @@ def test_many_interruptions():
 
 
 def test_an_interrupt_inside_a_round_loses_that_round_only(monkeypatch):
-    from rankinite.rankers.boosting import Boosting
+    from rankinite.rankers.boosting import TreeLearner
 
     case = CASES["McRank"]
     undisturbed = bytes_of(case.fit(valid=VALID))
-    grow, calls = Boosting._grow, []
+    grow, calls = TreeLearner._grow, []
 
     def interrupted(self, number, *what):
         calls.append(number)
@@ -77,7 +77,7 @@ def test_an_interrupt_inside_a_round_loses_that_round_only(monkeypatch):
         return grow(self, number, *what)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Boosting, "_grow", interrupted)
+        patched.setattr(TreeLearner, "_grow", interrupted)
         with pytest.raises(KeyboardInterrupt):
             case.fit(valid=VALID, checkpoint=KEPT)
     assert bytes_of(case.fit(valid=VALID, checkpoint=KEPT)) == undisturbed

@@ -15,7 +15,7 @@ from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import RankNet
 from rankinite.objectives.tiers import Tiered
-from rankinite.rankers.observed import Observed
+from rankinite.rankers.diagnostics import DiagnosticsCallback
 from tests.naive import diagnostics as naive_diagnostics
 from tests.naive import pairwise as naive_lambdas
 from tests.naive import tiers as naive_graded
@@ -238,16 +238,16 @@ def test_an_interrupted_fit_goes_on_to_the_same_curves(name):
 def test_an_interrupt_between_a_round_and_the_look_at_it(monkeypatch):
     case = CASES["NDCG"]
     undisturbed = told(case)
-    look, calls = Observed._look, []
+    catch_up, calls = DiagnosticsCallback._catch_up, []
 
     def interrupted(self):
-        calls.append(self.n_rounds)
+        calls.append(self._learner.n_rounds)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        look(self)
+        catch_up(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Observed, "_look", interrupted)
+        patched.setattr(DiagnosticsCallback, "_catch_up", interrupted)
         with pytest.raises(KeyboardInterrupt):
             told(case, checkpoint=KEPT)
     assert calls == [1, 2, 3, 3]

@@ -7,8 +7,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core.progress import ProgressBar
-from rankinite.rankers.judging import Judging
-from rankinite.rankers.rounds import History, Round, Stopping
+from rankinite.rankers.early_stopping import EarlyStopping, History, Round
 from tests.rankers.cases import (
     CASES,
     SMALL,
@@ -102,9 +101,9 @@ def test_patience(patience):
     ],
 )
 def test_the_best_round_by_hand(curve, min_improvement, expected):
-    stopping = Stopping(9, judging=Judging("v", rk.NDCG(), min_improvement))
+    stopping = EarlyStopping(9, None, "v", rk.NDCG(), min_improvement)
     history = History({"v": {"NDCG": curve}})
-    bests = [stopping.standing(history, n).best for n in range(1, len(curve) + 1)]
+    bests = [stopping.best_round(history, n).number for n in range(1, len(curve) + 1)]
     assert bests == expected
 
 

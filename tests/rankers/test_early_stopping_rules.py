@@ -13,9 +13,8 @@ from sklearn.base import clone
 
 import rankinite as rk
 from rankinite.measures.tiers import TieredMeasure
-from rankinite.rankers import climbing
-from rankinite.rankers.judging import Judging, Standing
-from rankinite.rankers.rounds import History, Stopping
+from rankinite.rankers.early_stopping import BestRound, EarlyStopping, History
+from rankinite.rankers.gradient_descent import NetLearner
 from tests.rankers.cases import SMALL, bytes_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -32,12 +31,12 @@ def history_of(rows):
     return History({"v": {str(TIERS[k]): [row[k] for row in rows] for k in range(len(rows[0]))}})
 
 
-def judged(rows, tolerances, min_improvement=0.0):
+def best_rounds(rows, tolerances, min_improvement=0.0):
     """Return the best round and the last that improved, after every round."""
-    stopping = Stopping(len(rows), None, Judging("v", graded(tolerances), min_improvement))
+    stopping = EarlyStopping(len(rows), None, "v", graded(tolerances), min_improvement)
     rounds = history_of(rows).rounds(0, len(rows))
-    standings = list(accumulate(rounds, stopping.after, initial=Standing()))[1:]
-    return [one.best for one in standings], [one.improved for one in standings]
+    bests = list(accumulate(rounds, stopping.update, initial=BestRound()))[1:]
+    return [best.number for best in bests], [best.improved for best in bests]
 
 
 def naive(rows, tolerances, min_improvement=0.0):
@@ -107,15 +106,15 @@ RISING = [(0.50, 0.5), (0.53, 0.4), (0.56, 0.4), (0.59, 0.4), (0.62, 0.3)]
         ([(-0.5, -0.5)], [1.0], 1.0, [1], [1]),
     ],
 )
-def test_standings_by_hand(rows, tolerances, min_improvement, bests, improvements):
-    assert judged(rows, tolerances, min_improvement) == (bests, improvements)
+def test_best_rounds_by_hand(rows, tolerances, min_improvement, bests, improvements):
+    assert best_rounds(rows, tolerances, min_improvement) == (bests, improvements)
     assert naive(rows, tolerances, min_improvement) == (bests, improvements)
 
 
 def test_small_losses_in_the_first_tier_do_not_add_up():
     rows = [(0.70 - 0.01 * k, 0.1 * k) for k in range(10)]
     # 0.67 is in reach of 0.70 with a tolerance of 0.035; 0.66 is not.
-    assert judged(rows, [0.035])[0] == [1, 2, 3, 4, 4, 4, 4, 4, 4, 4]
+    assert best_rounds(rows, [0.035])[0] == [1, 2, 3, 4, 4, 4, 4, 4, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -129,16 +128,16 @@ def test_small_losses_in_the_first_tier_do_not_add_up():
     ],
 )
 def test_patience_counts_from_the_last_improvement(most, patience, reach):
-    stopping = Stopping(most, patience, Judging("v", graded([0.1])))
-    assert stopping.reach(history_of(TWO), len(TWO)) == reach
+    stopping = EarlyStopping(most, patience, "v", graded([0.1]))
+    assert stopping.stops_after(history_of(TWO), len(TWO)) == reach
 
 
 def test_without_a_validation_set_every_round_is_the_best():
-    stopping = Stopping(5, patience=1)
-    assert stopping.standing(History(), 3).best == 3
-    assert stopping.standing(History(), 0) == Standing()
-    assert not stopping.has_enough(stopping.standing(History(), 4), 4)
-    assert stopping.reach(History(), 9) == 5
+    stopping = EarlyStopping(5, patience=1)
+    assert stopping.best_round(History(), 3).number == 3
+    assert stopping.best_round(History(), 0) == BestRound()
+    assert not stopping.is_over(stopping.best_round(History(), 4), 4)
+    assert stopping.stops_after(History(), 9) == 5
 
 
 few = st.sampled_from([0.0, 0.125, 0.25, 0.3, 0.375, 0.5]) | st.floats(-1, 1)
@@ -153,7 +152,7 @@ def test_one_tier_is_better_if_it_gains_enough(curve, min_improvement):
         if value > best_value + min_improvement or best_round == 0:
             best_round, best_value = number, value
         bests.append(best_round)
-    assert judged([(value,) for value in curve], [], min_improvement) == (bests, bests)
+    assert best_rounds([(value,) for value in curve], [], min_improvement) == (bests, bests)
 
 
 @settings(deadline=None)
@@ -161,7 +160,7 @@ def test_one_tier_is_better_if_it_gains_enough(curve, min_improvement):
 def test_what_is_kept_stays_in_reach(data, n_tiers, min_improvement):
     rows = data.draw(st.lists(st.tuples(*[few] * n_tiers), min_size=1, max_size=20))
     tolerances = [data.draw(st.sampled_from([0.0, 0.125, 0.2])) for _ in range(n_tiers - 1)]
-    bests, improvements = judged(rows, tolerances, min_improvement)
+    bests, improvements = best_rounds(rows, tolerances, min_improvement)
     assert (bests, improvements) == naive(rows, tolerances, min_improvement)
     assert bests[0] == improvements[0] == 1
     for n, (before, after) in enumerate(pairwise(bests), 2):
@@ -228,14 +227,13 @@ def test_tiers_choose_another_round_than_the_first_alone(name):
 
 def test_sgd_begins_anew_where_no_tier_improves(monkeypatch):
     restarts = []
-    step = climbing.Climb.step
+    commit = NetLearner.commit
 
-    def watched(self):
-        done = step(self)
+    def recording(self, done, best):
+        commit(self, done, best)
         restarts.append(self.state.n_restarts)
-        return done
 
-    monkeypatch.setattr(climbing.Climb, "step", watched)
+    monkeypatch.setattr(NetLearner, "commit", recording)
     model = new("sgd").fit(TRAIN, valid=VALID)
     rows = rows_of(model)
     begins, since = [], 0

@@ -259,7 +259,7 @@ def test_validation_sets_that_are_refused(valid, error, sentence):
 
 
 def test_a_validation_set_without_queries():
-    empty = TRAIN._with(
+    empty = TRAIN.replace(
         rows=np.zeros(0, np.int64), y=np.zeros(0), offsets=np.zeros(1, np.int64), qids=QID[:0]
     )
     message = refused(rk.DataError, lambda: rk.LambdaMART(**SMALL).fit(TRAIN, valid=empty))
@@ -390,4 +390,4 @@ def test_scores_that_run_away_stay_numbers_and_are_told(case, caplog):
     model = case.fit(valid=VALID, changes={"learning_rate": 1e300, "patience": None})
     assert np.isfinite(case.predict(model)).all()
     (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told.startswith("training: scores run away in round 1; a smaller learning_rate")
+    assert told.startswith("training: scores diverge in round 1; a smaller learning_rate")

@@ -9,7 +9,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.objectives.pointwise import MultiClass, SquaredError
-from rankinite.rankers import climbing
+from rankinite.rankers.gradient_descent import NetLearner
 from tests.rankers.cases import SMALL_NET, TEST, TRAIN, VALID, bytes_of, copied
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -84,17 +84,16 @@ def test_how_many_epochs_there_are_if_nobody_says(optimiser, most):
 
 
 @pytest.fixture
-def watched_climb(monkeypatch):
-    """Write down the state after every epoch."""
+def states(monkeypatch):
+    """Return a list that gets the state after every epoch."""
     states = []
-    step = climbing.Climb.step
+    commit = NetLearner.commit
 
-    def watched(self):
-        done = step(self)
+    def recording(self, done, best):
+        commit(self, done, best)
         states.append(self.state)
-        return done
 
-    monkeypatch.setattr(climbing.Climb, "step", watched)
+    monkeypatch.setattr(NetLearner, "commit", recording)
     return states
 
 
@@ -102,7 +101,7 @@ SGD = {"optimiser": "sgd", "learning_rate": 0.3, "n_epochs": 25, "patience": 3}
 
 
 @pytest.mark.parametrize("valid", [None, VALID], ids=["train", "valid"])
-def test_sgd_draws_new_weights_where_nothing_gets_better(watched_climb, valid):
+def test_sgd_draws_new_weights_where_nothing_gets_better(states, valid):
     model = net(**SGD).fit(TRAIN, valid=valid)
     name = "train" if valid is None else "valid"
     assert list(model.history_) == (["train"] if valid is None else ["valid", "train"])
@@ -115,7 +114,7 @@ def test_sgd_draws_new_weights_where_nothing_gets_better(watched_climb, valid):
             begins.append(n)
             since = n
     assert begins
-    numbers = [state.n_restarts for state in watched_climb]
+    numbers = [state.n_restarts for state in states]
     assert [k for k in range(1, 25) if numbers[k] > numbers[k - 1]] == begins
     assert model.best_epoch_ == int(np.argmax(curve)) + 1
 
@@ -135,19 +134,19 @@ def test_restarts_are_resumed_wherever_they_were_interrupted(tmp_path):
 
 
 @pytest.mark.parametrize("most", [0, 2])
-def test_so_many_restarts_are_enough(watched_climb, most):
+def test_so_many_restarts_are_enough(states, most):
     model = net(**SGD | {"n_epochs": 200, "most_restarts": most}).fit(TRAIN)
-    assert watched_climb[-1].n_restarts == most
+    assert states[-1].n_restarts == most
     assert model.n_rounds_ < 200
-    assert model.n_rounds_ - watched_climb[-1].standing_since.improved == 3
+    assert model.n_rounds_ - states[-1].best_since_restart.improved == 3
 
 
-def test_the_rate_of_sgd_falls_now_and_then_where_training_got_worse(watched_climb):
+def test_the_rate_of_sgd_falls_now_and_then_where_training_got_worse(states):
     """Optimality, Sec. 7: by 0.8, with a chance of 30 %, where training accuracy fell."""
     many = {"optimiser": "sgd", "learning_rate": 2.0, "n_epochs": 400, "patience": None}
     model = net(**many).fit(TRAIN, valid=VALID)
     curve = model.history_["train"]["NDCG"]
-    rates = [2.0, *(state.rate for state in watched_climb)]
+    rates = [2.0, *(state.learning_rate for state in states)]
     fell = [False, *(after < before for before, after in pairwise(curve))]
     slower = [after < before for before, after in pairwise(rates)]
     assert all(got_worse for got_worse, less in zip(fell, slower, strict=True) if less)
@@ -162,7 +161,7 @@ def test_the_rate_of_sgd_falls_now_and_then_where_training_got_worse(watched_cli
 def test_weights_that_run_away_are_drawn_anew_and_told(caplog):
     model = net(learning_rate=1e18, n_epochs=12, weight_decay=0.0).fit(TRAIN)
     told = [record.message for record in caplog.records]
-    assert told[0].startswith("training: the weights run away in epoch 1 with a learning rate of ")
+    assert told[0].startswith("training: the weights diverge in epoch 1 with a learning rate of ")
     assert "a smaller learning_rate avoids this" in told[0]
     assert model.n_rounds_ == 12
     assert np.isfinite(model.predict(TEST)).all()
@@ -172,9 +171,9 @@ def test_weights_that_run_away_are_drawn_anew_and_told(caplog):
 
 def test_an_interrupt_while_weights_are_drawn_anew_leaves_no_trace(monkeypatch):
     """The fourth epoch runs away; Ctrl-C comes while it is done again."""
-    from rankinite.nets.epochs import Teacher
+    from rankinite.nets.epochs import EpochRunner
 
-    epoch = Teacher.epoch
+    epoch = EpochRunner.run
 
     def running_away(interrupted):
         calls = []
@@ -190,12 +189,12 @@ def test_an_interrupt_while_weights_are_drawn_anew_leaves_no_trace(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(Teacher, "epoch", running_away(False))
+    monkeypatch.setattr(EpochRunner, "run", running_away(False))
     undisturbed = bytes_of(net(n_epochs=6).fit(TRAIN, valid=VALID))
-    monkeypatch.setattr(Teacher, "epoch", running_away(True))
+    monkeypatch.setattr(EpochRunner, "run", running_away(True))
     with pytest.raises(KeyboardInterrupt):
         net(n_epochs=6).fit(TRAIN, valid=VALID, checkpoint="fit.ckpt")
-    monkeypatch.setattr(Teacher, "epoch", running_away(False))
+    monkeypatch.setattr(EpochRunner, "run", running_away(False))
     resumed = net(n_epochs=6).fit(TRAIN, valid=VALID, checkpoint="fit.ckpt")
     assert bytes_of(resumed) == undisturbed
 
@@ -206,7 +205,7 @@ def test_weights_that_run_away_for_ever_are_refused(optimiser, per_step):
     params = {"optimiser": optimiser, "queries_per_step": per_step, "n_epochs": 30}
     for rate in (1e30, 1e300):
         model = net(**params, learning_rate=rate)
-        with pytest.raises(rk.UsageError, match=r"run away.*smaller learning_rate than 1e"):
+        with pytest.raises(rk.UsageError, match=r"diverge.*smaller learning_rate than 1e"):
             model.fit(TRAIN)
 
 

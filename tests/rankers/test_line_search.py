@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import rankinite as rk
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.progress import ProgressBar
-from rankinite.rankers.boosting import IDLE_ROUNDS, Boosting
+from rankinite.rankers.boosting import IDLE_ROUNDS, TreeLearner
 from rankinite.rankers.line_search import Backfitting, LineSearch, following
 from rankinite.trees.forest import Forest
 from tests.rankers.cases import TRAIN, VALID
@@ -181,7 +181,7 @@ def test_sweeps_never_lose_whatever_the_trees(seed, n_trees):
 
 def test_an_interrupt_within_a_round_leaves_a_checkpoint_to_go_on_from(tmp_path, monkeypatch):
     path = tmp_path / "half.ckpt"
-    added = Boosting._add
+    added = TreeLearner._add
     calls = []
 
     def interrupted(self, tree, output, *, grown):
@@ -190,7 +190,7 @@ def test_an_interrupt_within_a_round_leaves_a_checkpoint_to_go_on_from(tmp_path,
             raise KeyboardInterrupt
         added(self, tree, output, grown=grown)
 
-    monkeypatch.setattr(Boosting, "_add", interrupted)
+    monkeypatch.setattr(TreeLearner, "_add", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rk.LambdaMART(**PARAMS).fit(TRAIN, checkpoint=path)
     monkeypatch.undo()

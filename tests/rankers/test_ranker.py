@@ -331,7 +331,7 @@ def test_per_query_is_the_formula_of_the_paper():
 
 def test_mcrank_gives_the_expected_grade():
     model = CASES["McRank"].fit()
-    outputs = model.forest_.scores(TEST.base)
+    outputs = model.forest_.scores(TEST.matrix)
     chances = np.exp(outputs) / np.exp(outputs).sum(axis=0)
     expected = sum(grade * chances[grade] for grade in range(5))
     np.testing.assert_allclose(model.predict(TEST), expected, rtol=1e-12)

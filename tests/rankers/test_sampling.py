@@ -8,7 +8,7 @@ import pytest
 import rankinite as rk
 from rankinite.objectives.objective import EVERY_QUERY, Targets
 from rankinite.objectives.pairwise import Lambdas
-from rankinite.rankers.sampling import Sampler, Sampling
+from rankinite.rankers.boosting import Sampler, Sampling
 
 OFFSETS = np.array([0, 3, 4, 10, 12, 17])
 EVERY = np.zeros(0, np.bool_)
@@ -101,7 +101,7 @@ def test_a_tree_learns_from_the_queries_that_were_drawn_only():
     )
     assert drawn.sum() == 5
     other = np.where(np.repeat(drawn, data.sizes), data.y, data.top_grade - data.y)
-    changed = data._with(y=other)
+    changed = data.replace(y=other)
     settings = {"n_trees": 1, "n_leaves": 5, "min_docs_in_leaf": 2, "random_state": 5}
     ours, theirs = (rk.LambdaMART(**settings).fit(d).predict(data) for d in (data, changed))
     assert len(np.unique(ours)) > 2

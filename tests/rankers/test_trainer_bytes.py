@@ -33,8 +33,8 @@ REPEATED = np.random.default_rng(7).integers(0, TRAIN.n_docs, 60)
 def repeated_documents() -> rk.RankingData:
     """Return a set whose documents stand several times in the index, as augmentation makes it."""
     offsets = np.array([0, 7, 20, 33, 60])
-    return TRAIN._trusted(
-        base=TRAIN.base,
+    return TRAIN.unchecked(
+        matrix=TRAIN.matrix,
         rows=REPEATED,
         y=TRAIN.y[REPEATED],
         offsets=offsets,
@@ -43,8 +43,8 @@ def repeated_documents() -> rk.RankingData:
         query_weight=None,
         feature_names=TRAIN.feature_names,
         top_grade=4.0,
-        _doc_ids=None,
-        _comments=None,
+        doc_id_column=None,
+        comment_column=None,
     )
 
 
@@ -72,7 +72,7 @@ def test_an_index_equals_the_copied_out_data(case, data):
 def test_samples_of_queries_equal_the_copied_out_data(case):
     """The ids tell which queries are samples of one, and these are drawn together."""
     qids = np.array(["5", "5~1", "x~y~12", "x~y"])
-    data = repeated_documents()._with(qids=qids)
+    data = repeated_documents().replace(qids=qids)
     together = bytes_of(case.fit(data, changes={"queries_per_tree": 0.5}))
     assert together == bytes_of(case.fit(copied(data), changes={"queries_per_tree": 0.5}))
     one_by_one = case.fit(repeated_documents(), changes={"queries_per_tree": 0.5})

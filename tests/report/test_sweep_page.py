@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from rankinite.report.sweep_page import coordinates_of, history_of, sweep_html
 from rankinite.sweeps.results import Sweep
 from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.space import space_of
-from rankinite.sweeps.trials import OWN_NUMBER, Fold, Trial
+from rankinite.sweeps.trials import BASELINE, FoldResult, Trial
 from tests.report.pages import HOSTILE, Page, assert_fits_screens, assert_needs_nothing_else
 from tests.sweeps.cases import micro_recipe
 
@@ -18,7 +19,7 @@ SPACE = {"n_leaves": "2:6:2", "learning_rate": "0.01..1"}
 
 
 def fold(value):
-    return Fold(value, 2, 3, ((1, value - 0.1), (2, value), (3, value - 0.01)))
+    return FoldResult(value, 2, 3, ((1, value - 0.1), (2, value), (3, value - 0.01)))
 
 
 def trial(number, n_leaves, rate, *values):
@@ -45,12 +46,10 @@ def hand_made(space=SPACE, trials=None, importances=None):
             trial(2, 6, 1.0, 0.9),
             trial(3, 6, 0.1, 0.5, 0.7),
         )
-    recipe_trial = trial(OWN_NUMBER, 4, 0.1, 0.4, 0.6)
+    baseline = trial(BASELINE, 4, 0.1, 0.4, 0.6)
     if space is not SPACE:
-        recipe_trial = replace(
-            recipe_trial, parameters={name: recipe_trial.parameters[name] for name in space}
-        )
-    return Sweep(settings, trials, recipe_trial, importances)
+        baseline = replace(baseline, parameters={name: baseline.parameters[name] for name in space})
+    return Sweep(Path("sweep"), settings, trials, baseline, importances)
 
 
 def small():

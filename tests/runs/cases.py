@@ -68,7 +68,7 @@ Trees = ["A", "B"]
 
 
 # What tells of times, and so differs between two runs.
-FREE = {"unit.json", "log.txt", "lock", "report.html"}
+FREE = {"task.json", "log.txt", "lock", "report.html"}
 
 
 def bytes_of(folder):

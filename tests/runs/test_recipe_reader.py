@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import pickle
 import random
@@ -14,7 +13,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import FileFormatError, RecipeError
 from rankinite.models import RANKERS
-from rankinite.runs.model_tables import ADVICE, OWN, parameters_of
+from rankinite.runs.model_tables import ADVICE, OWN, recipe_parameters
 from rankinite.runs.recipe import SHIPPED, Samples, ScoreFeatures, n_trainings, shipped_text
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
 
@@ -71,8 +70,8 @@ def test_the_shipped_recipes_have_the_papers_models(name):
     assert (recipe.parts, recipe.train_parts, recipe.measures) == (10, 6, ("NDCG@10", "ERR"))
     for model in recipe.models.values():
         ranker = RANKERS[model.ranker](**model.parameters)
-        ranker._check_parameters()
-        ranker._check_measures()
+        ranker.check_parameters()
+        ranker.check_objective()
 
 
 def test_the_winner_has_the_papers_numbers():
@@ -109,10 +108,10 @@ def test_the_smallest_recipe():
     assert recipe.top_grade is None
     model = recipe.models["M1"]
     assert (model.bags, model.train, model.features) == (1, "original", None)
-    signature = inspect.signature(rk.LambdaMART).parameters
-    defaults = {key: one.default for key, one in signature.items()}
-    assert model.parameters == {k: v for k, v in defaults.items()
-                                if k not in ("base", "random_state")}  # fmt: skip
+    defaults = rk.LambdaMART().get_params()
+    assert model.parameters == {
+        key: value for key, value in defaults.items() if key not in ("base", "random_state")
+    }
     assert n_trainings(recipe) == (1, 1)
 
 
@@ -316,7 +315,7 @@ def test_a_file_comes_before_a_name_that_is_none():
 
 def test_keys_of_models_do_not_clash_with_parameters():
     for ranker in RANKERS:
-        known = parameters_of(ranker)
+        known = recipe_parameters(ranker)
         assert not known.keys() & OWN.keys()
         assert not known.keys() & ADVICE.keys()
         assert "random_state" not in known

@@ -8,9 +8,10 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
 from rankinite.data.memmap import fingerprint
-from rankinite.runs.graph import Plan, all_needed
-from rankinite.runs.run import run_recipe
-from rankinite.runs.store import RunFolder
+from rankinite.report import write_report
+from rankinite.runs.graph import Graph, with_dependencies
+from rankinite.runs.run import open_run, run_recipe
+from rankinite.runs.store import Store
 from tests.runs.cases import bytes_of, micro_data
 
 TRAIN, VALID, TEST = micro_data(60), micro_data(20, 1), micro_data(20, 2)
@@ -21,8 +22,8 @@ def go(recipe, train=TRAIN, valid=VALID, test=TEST, out="run"):
     return run_recipe(recipe, train, valid, test, out=out, jobs=1)
 
 
-def units_of(folder):
-    return {path.name for path in (folder / "units").iterdir()}
+def tasks_of(folder):
+    return {path.name for path in (folder / "tasks").iterdir()}
 
 
 def test_the_ensemble_is_a_model_that_gives_the_scores_of_the_run(recipe_of, tmp_path):
@@ -55,9 +56,9 @@ def test_bags_are_averaged_raw_and_every_one_has_seen_other_queries(recipe_of, t
     go(recipe_of())
     bagged = rk.load_model(tmp_path / "run" / "models" / "A.rk")
     assert len(bagged.members_) == 2
-    one, two = (member.predict(TEST) for member in bagged.members_.values())
-    assert bagged.predict(TEST) == pytest.approx((one + two) / 2, abs=1e-12)
-    assert not np.array_equal(one, two)
+    first, second = (member.predict(TEST) for member in bagged.members_.values())
+    assert bagged.predict(TEST) == pytest.approx((first + second) / 2, abs=1e-12)
+    assert not np.array_equal(first, second)
 
 
 def test_a_model_trained_as_another_has_its_trees(recipe_of, tmp_path):
@@ -72,14 +73,14 @@ def test_a_model_trained_as_another_has_its_trees(recipe_of, tmp_path):
 def test_training_documents_have_features_of_models_that_never_saw_them(recipe_of, tmp_path):
     recipe = recipe_of()
     go(recipe)
-    plan = Plan(recipe, fingerprint(TRAIN))
-    folder = RunFolder(tmp_path / "run")
-    member = plan.member("B", plan.final)
-    added = np.load(folder.unit(member.features.key) / "added.npy")
-    for fold, unit in enumerate(member.features.needs):
-        scorer = rk.load_model(folder.unit(unit.key) / "model.rk")
-        aside = unit.work.cut.put_aside(TRAIN)
-        seen = np.concatenate([part.qids for part in unit.work.cut.pair(TRAIN)])
+    graph = Graph(recipe, fingerprint(TRAIN))
+    folder = Store(tmp_path / "run")
+    member = graph.model("B", graph.final)
+    added = np.load(folder.task(member.features.key) / "added.npy")
+    for fold, task in enumerate(member.features.dependencies):
+        scorer = rk.load_model(folder.task(task.key) / "model.rk")
+        aside = task.function.split.left_out_queries(TRAIN)
+        seen = np.concatenate([part.qids for part in task.function.split.train_and_valid(TRAIN)])
         assert not np.isin(aside.qids, seen).any(), fold
         assert np.array_equal(
             added[aside.rows], rk.score_features(scorer.predict(aside), aside.offsets)
@@ -88,7 +89,7 @@ def test_training_documents_have_features_of_models_that_never_saw_them(recipe_o
 
 def test_the_first_stage_never_sees_the_held_out_parts(recipe_of):
     recipe = recipe_of()
-    held_out = Plan(recipe, "").first.outside(TRAIN)
+    held_out = Graph(recipe, "").first.outside(TRAIN)
     # With other labels there, all that the first stage has trained stays as it is.
     y = TRAIN.y.copy()
     y[held_out.rows] = 3 - y[held_out.rows]
@@ -102,81 +103,83 @@ def test_doing_it_again_does_nothing(recipe_of, tmp_path):
     recipe = recipe_of()
     go(recipe)
     folder = tmp_path / "run"
-    before = {p: p.stat().st_mtime_ns for p in (folder / "units").rglob("*")}
-    found = bytes_of(folder)
+    before = {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")}
+    before = bytes_of(folder)
     go(recipe)
-    assert {p: p.stat().st_mtime_ns for p in (folder / "units").rglob("*")} == before
-    assert bytes_of(folder) == found
+    assert {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")} == before
+    assert bytes_of(folder) == before
 
 
 def test_a_changed_model_is_trained_again_with_what_depends_on_it(recipe_of, tmp_path):
     folder = tmp_path / "run"
     go(recipe_of())
-    before = units_of(folder)
+    before = tasks_of(folder)
     recipe = recipe_of(("hidden = 3", "hidden = 2"))
     go(recipe)
-    plan = Plan(recipe, fingerprint(TRAIN))
-    members = [plan.member("N", stage) for stage in (plan.first, plan.final)]
+    graph = Graph(recipe, fingerprint(TRAIN))
+    members = [graph.model("N", stage) for stage in (graph.first, graph.final)]
     digests = {"valid": fingerprint(VALID), "test": fingerprint(TEST)}
-    own = [unit for member in members for unit in member.fits]
-    own += [plan.selection_scores()["N"], plan.spread(members[1])]
-    own += [plan.score(members[1], name, digest) for name, digest in digests.items()]
-    assert units_of(folder) - before == {unit.key for unit in own}
+    expected = [task for member in members for task in member.fits]
+    expected += [graph.selection_scores()["N"], graph.spread(members[1])]
+    expected += [graph.score(members[1], name, digest) for name, digest in digests.items()]
+    assert tasks_of(folder) - before == {task.key for task in expected}
     # B sees the scores of C: with C it is trained again, and so is D, which is C.
-    before = units_of(folder)
+    before = tasks_of(folder)
     go(
         recipe_of(
             ("hidden = 3", "hidden = 2"),
             ('loss = "logistic"\nn_trees = 4', 'loss = "logistic"\nn_trees = 3'),
         )
     )
-    names = {json.loads((folder / "units" / key / "unit.json").read_text())["name"]
-             for key in units_of(folder) - before}  # fmt: skip
+    names = {json.loads((folder / "tasks" / key / "task.json").read_text())["name"]
+             for key in tasks_of(folder) - before}  # fmt: skip
     assert any(name.startswith("B bag") for name in names)
     assert not any(name.startswith(("A bag", "N")) for name in names)
 
 
 def test_another_measure_in_tables_trains_nothing(recipe_of, tmp_path):
     go(recipe_of())
-    before = units_of(tmp_path / "run")
+    before = tasks_of(tmp_path / "run")
     run = go(recipe_of(('["NDCG@3", "ERR"]', '["NDCG@3", "ERR", "MAP"]')))
-    assert units_of(tmp_path / "run") == before
+    assert tasks_of(tmp_path / "run") == before
     assert "MAP" in run.results.outcomes["test"].members["A"].mean
 
 
 def test_a_recipe_of_somebody_else_is_not_written_over(recipe_of, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "recipe.toml").write_text("their own")
-    with pytest.raises(UsageError, match=r"recipe\.toml: is there already and would be written"):
+    with pytest.raises(
+        UsageError, match=r"recipe\.toml: is there already and would be overwritten"
+    ):
         go(recipe_of())
     assert (tmp_path / "run" / "recipe.toml").read_text() == "their own"
-    assert not list((tmp_path / "run" / "units").iterdir())
+    assert not list((tmp_path / "run" / "tasks").iterdir())
 
 
 def test_lost_units_are_made_again_to_the_same_bytes(recipe_of, tmp_path):
     recipe = recipe_of()
     folder = tmp_path / "run"
     go(recipe)
-    found = bytes_of(folder)
-    plan = Plan(recipe, fingerprint(TRAIN))
-    lost = [plan.member("A", plan.final).fits[1], plan.member("B", plan.first).features]
-    for unit in lost:
-        for path in folder.joinpath("units", unit.key).iterdir():
+    before = bytes_of(folder)
+    graph = Graph(recipe, fingerprint(TRAIN))
+    lost = [graph.model("A", graph.final).fits[1], graph.model("B", graph.first).features]
+    for task in lost:
+        for path in folder.joinpath("tasks", task.key).iterdir():
             path.unlink()
-        folder.joinpath("units", unit.key).rmdir()
+        folder.joinpath("tasks", task.key).rmdir()
     (folder / "ensemble.rk").unlink()
     go(recipe)
-    assert bytes_of(folder) == found
+    assert bytes_of(folder) == before
 
 
 def test_adding_a_model_changes_no_other(recipe_of, tmp_path):
     go(recipe_of())
-    before = units_of(tmp_path / "run")
+    before = tasks_of(tmp_path / "run")
     more = '[models.E]\nranker = "MART"\nn_trees = 2\nmin_docs_in_leaf = 2\n\n[combination]'
     go(recipe_of(("[combination]", more)))
-    after = units_of(tmp_path / "run")
+    after = tasks_of(tmp_path / "run")
     assert before < after
-    names = {json.loads((tmp_path / "run" / "units" / key / "unit.json").read_text())["name"]
+    names = {json.loads((tmp_path / "run" / "tasks" / key / "task.json").read_text())["name"]
              for key in after - before}  # fmt: skip
     assert all(name.removeprefix("scores of ").removeprefix("spread of ").split()[0] == "E"
                for name in names)  # fmt: skip
@@ -185,34 +188,34 @@ def test_adding_a_model_changes_no_other(recipe_of, tmp_path):
 def test_other_data_in_the_same_folder_are_refused(recipe_of, tmp_path):
     recipe = recipe_of()
     go(recipe)
-    found = bytes_of(tmp_path / "run")
+    before = bytes_of(tmp_path / "run")
     with pytest.raises(DataError, match="the train data are not those that this run began with"):
         go(recipe, train=micro_data(60, 9))
     with pytest.raises(DataError, match="the test data are not those"):
         go(recipe, test=micro_data(20, 9))
-    assert bytes_of(tmp_path / "run") == found
+    assert bytes_of(tmp_path / "run") == before
 
 
 def test_test_data_may_come_later(recipe_of, tmp_path):
     recipe = recipe_of()
     first = go(recipe, valid=None, test=None)
     assert first.results.outcomes == {}
-    before = units_of(tmp_path / "run")
+    before = tasks_of(tmp_path / "run")
     go(recipe, valid=None)
-    new = units_of(tmp_path / "run") - before
-    names = [json.loads((tmp_path / "run" / "units" / key / "unit.json").read_text())["name"]
+    new = tasks_of(tmp_path / "run") - before
+    names = [json.loads((tmp_path / "run" / "tasks" / key / "task.json").read_text())["name"]
              for key in new]  # fmt: skip
     assert sorted(names) == [f"scores of {name} (test)" for name in "ABCDN"]
 
 
 def test_a_folder_in_use_is_refused(recipe_of, tmp_path):
-    with RunFolder(tmp_path / "run").locked(), pytest.raises(UsageError, match="another run works"):
+    with Store(tmp_path / "run").locked(), pytest.raises(UsageError, match="another run works"):
         go(recipe_of())
 
 
 def test_what_was_killed_half_way_is_cleared_away(recipe_of, tmp_path):
     folder = tmp_path / "run"
-    half = folder / "units" / ".0123.77-0123abcd.part"
+    half = folder / "tasks" / ".0123.77-0123abcd.part"
     half.mkdir(parents=True)
     (half / "model.rk").write_bytes(b"half")
     go(recipe_of())
@@ -230,7 +233,7 @@ def test_what_was_killed_half_way_is_cleared_away(recipe_of, tmp_path):
 def test_unfit_data_are_refused_before_anything_runs(recipe_of, tmp_path, train, message):
     with pytest.raises((DataError, UsageError), match=message):
         go(recipe_of(), train=train)
-    assert not list((tmp_path / "run" / "units").iterdir())
+    assert not list((tmp_path / "run" / "tasks").iterdir())
 
 
 def test_a_test_set_without_labels_is_scored(recipe_of, tmp_path):
@@ -256,16 +259,16 @@ def test_chosen_models_alone_are_trained_again(recipe_of, tmp_path, choose):
     trained = {p.stem for p in (tmp_path / "run" / "models").iterdir()}
     assert trained == wanted
     assert run.ensemble.member_names_ == selection.chosen
-    assert {name for name, one in run.results.facts.items() if one.is_final} == wanted
+    assert {name for name, facts in run.results.facts.items() if facts.is_final} == wanted
 
 
-def test_units_of_the_plan_are_unique(recipe_of):
-    plan = Plan(recipe_of(), "digest")
-    units = all_needed(plan.selection_scores().values())
-    names = [unit.name for unit in units.values()]
+def test_tasks_of_a_graph_are_unique(recipe_of):
+    graph = Graph(recipe_of(), "digest")
+    tasks = with_dependencies(graph.selection_scores().values())
+    names = [task.name for task in tasks.values()]
     assert len(set(names)) == len(names)
     # Two trainings for features, one each of A, B, N and C; D has C's; five sets of scores.
-    assert len(units) == 2 + 1 + 4 + 5
+    assert len(tasks) == 2 + 1 + 4 + 5
 
 
 def test_files_of_an_earlier_recipe_go_and_those_of_others_stay(recipe_of, tmp_path):
@@ -307,22 +310,22 @@ def test_without_its_state_a_run_takes_the_data_that_are_given(recipe_of, tmp_pa
         assert np.array_equal(scores, again.results.outcomes["test"].scores[name])
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "unit", "spread"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "task", "spread"])
 def test_damaged_units_are_made_again(recipe_of, tmp_path, damage):
     recipe = recipe_of()
     go(recipe)
     expected = bytes_of(tmp_path / "run")
-    plan = Plan(recipe, fingerprint(TRAIN))
-    member = plan.member("A", plan.final)
-    unit = plan.spread(member) if damage == "spread" else member.fits[0]
-    folder = tmp_path / "run" / "units" / unit.key
+    graph = Graph(recipe, fingerprint(TRAIN))
+    member = graph.model("A", graph.final)
+    task = graph.spread(member) if damage == "spread" else member.fits[0]
+    folder = tmp_path / "run" / "tasks" / task.key
     model = folder / "model.rk"
     if damage == "missing":
         model.unlink()
     elif damage == "cut":
         model.write_bytes(model.read_bytes()[:-7])
-    elif damage == "unit":
-        (folder / "unit.json").write_text("{")
+    elif damage == "task":
+        (folder / "task.json").write_text("{")
     else:
         (folder / "spread.json").write_text("")
     go(recipe)
@@ -334,13 +337,13 @@ def test_damage_that_changes_no_size_is_a_sentence(recipe_of, tmp_path, name):
     recipe = recipe_of()
     go(recipe)
     expected = bytes_of(tmp_path / "run")
-    found = list((tmp_path / "run" / "units").rglob(name))
-    for path in found:
+    damaged = list((tmp_path / "run" / "tasks").rglob(name))
+    for path in damaged:
         path.write_bytes(b"!" * path.stat().st_size)
     (tmp_path / "run" / "ensemble.rk").unlink()
-    with pytest.raises(DataError, match=f"{name}: .*; delete the folder .*/units/.*, and the same"):
+    with pytest.raises(DataError, match=f"{name}: .*; delete the folder .*/tasks/.*"):
         go(recipe)
-    for path in found:
+    for path in damaged:
         shutil.rmtree(path.parent)
     go(recipe)
     assert bytes_of(tmp_path / "run") == expected
@@ -350,9 +353,9 @@ def test_a_damaged_checkpoint_begins_a_training_anew(recipe_of, tmp_path):
     recipe = recipe_of()
     go(recipe)
     expected = bytes_of(tmp_path / "run")
-    unit = Plan(recipe, fingerprint(TRAIN)).member("A", Plan(recipe, "").final).fits[0]
-    shutil.rmtree(tmp_path / "run" / "units" / unit.key)
-    (tmp_path / "run" / "checkpoints" / unit.key).write_bytes(b"nonsense")
+    task = Graph(recipe, fingerprint(TRAIN)).member("A", Graph(recipe, "").final).fits[0]
+    shutil.rmtree(tmp_path / "run" / "tasks" / task.key)
+    (tmp_path / "run" / "checkpoints" / task.key).write_bytes(b"nonsense")
     go(recipe)
     assert bytes_of(tmp_path / "run") == expected
 
@@ -390,16 +393,16 @@ def test_a_feature_called_like_score_features_is_refused(recipe_of):
 
 
 def test_a_spread_waits_for_the_features_that_it_reads(recipe_of, tmp_path):
-    plan = Plan(recipe_of(), "digest")
-    member = plan.member("B", plan.final)
-    assert member.features.key in {unit.key for unit in plan.spread(member).needs}
+    graph = Graph(recipe_of(), "digest")
+    member = graph.model("B", graph.final)
+    assert member.features.key in {task.key for task in graph.spread(member).dependencies}
 
 
 def test_damaged_shared_data_are_written_again(recipe_of, tmp_path):
     recipe = recipe_of()
     go(recipe)
-    found = bytes_of(tmp_path / "run")
-    shared = [name for name in found if name.startswith("data/train")]
+    before = bytes_of(tmp_path / "run")
+    shared = [name for name in before if name.startswith("data/train")]
     cut, lost = (
         next(tmp_path / "run" / name for name in shared if name.endswith(end))
         for end in ("features.npy", "main-bins.npy")
@@ -407,22 +410,22 @@ def test_damaged_shared_data_are_written_again(recipe_of, tmp_path):
     cut.write_bytes(cut.read_bytes()[:-9])
     lost.unlink()
     go(recipe)
-    assert bytes_of(tmp_path / "run") == found
+    assert bytes_of(tmp_path / "run") == before
 
 
 def test_trainings_that_make_features_count_for_the_model_they_are_of(recipe_of, tmp_path):
     run = go(recipe_of())
     seconds = dict.fromkeys("ABCN", 0.0)
-    for path in (tmp_path / "run" / "units").glob("*/unit.json"):
-        found = json.loads(path.read_text())
-        if found["name"][0] in seconds and found["value"] is not None:
-            seconds[found["name"][0]] += found["seconds"]
-    told = {name: one.seconds for name, one in run.results.facts.items()}
-    assert told == pytest.approx({**seconds, "D": 0.0})
+    for path in (tmp_path / "run" / "tasks").glob("*/task.json"):
+        record = json.loads(path.read_text())
+        if record["name"][0] in seconds and record["value"] is not None:
+            seconds[record["name"][0]] += record["seconds"]
+    reported = {name: facts.seconds for name, facts in run.results.facts.items()}
+    assert reported == pytest.approx({**seconds, "D": 0.0})
 
 
 def test_only_unfinished_work_of_the_run_itself_is_cleared_away(recipe_of, tmp_path):
-    other = tmp_path / "run" / "another" / "units" / ".0123.77-0123abcd.part"
+    other = tmp_path / "run" / "another" / "tasks" / ".0123.77-0123abcd.part"
     mine = tmp_path / "run" / ".download.part"
     other.mkdir(parents=True)
     mine.write_text("not of the run")
@@ -436,7 +439,7 @@ def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path, monkeypat
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("rankinite.runs.store.fcntl.flock", refused)
-    with caplog.at_level("INFO", "rankinite"), RunFolder(tmp_path / "run").locked():
+    with caplog.at_level("INFO", "rankinite"), Store(tmp_path / "run").locked():
         pass
     assert "cannot be locked (No locks available)" in caplog.text
 
@@ -446,3 +449,55 @@ def test_the_log_is_whole_and_others_are_shown_no_more_than_before(recipe_of, tm
         go(recipe_of())
     assert not [record for record in caplog.records if record.levelname == "DEBUG"]
     assert "final training: A bag 1 of 2 begins" in (tmp_path / "run" / "log.txt").read_text()
+
+
+def test_a_finished_run_is_opened_again_with_the_same_results(recipe_of, tmp_path):
+    run = go(recipe_of(('name = "micro"\n', ""), ('choose = "all"', 'choose = "named"')))
+    report = write_report(run).read_bytes()
+    before = bytes_of(tmp_path / "run")
+    (tmp_path / "run" / "report.html").unlink()
+    again = open_run(tmp_path / "run")
+    assert again.results.recipe == run.results.recipe
+    assert again.tables == run.tables
+    assert again.ensemble.member_names_ == run.ensemble.member_names_
+    for name, scores in run.results.outcomes["test"].scores.items():
+        assert np.array_equal(again.results.outcomes["test"].scores[name], scores)
+    again.tables.save(again.folder)
+    assert write_report(again).read_bytes() == report
+    assert bytes_of(tmp_path / "run") == before
+
+
+def test_the_report_is_the_same_after_a_second_run_and_tells_the_versions_of_the_run(
+    recipe_of, tmp_path, monkeypatch
+):
+    report = write_report(go(recipe_of())).read_bytes()
+    assert write_report(go(recipe_of())).read_bytes() == report
+    monkeypatch.setattr("rankinite.runs.run.version", lambda _: "another")
+    assert write_report(open_run("run")).read_bytes() == report
+
+
+def test_a_report_of_an_earlier_recipe_does_not_stay(recipe_of, tmp_path):
+    write_report(go(recipe_of()))
+    go(recipe_of(("hidden = 3", "hidden = 2")))
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_what_is_no_finished_run_is_not_opened(recipe_of, tmp_path):
+    with pytest.raises(UsageError, match="none: is not the folder of a run; name one that"):
+        open_run("none")
+    (tmp_path / "sweep").mkdir()
+    for name in ("run.json", "settings.json"):
+        (tmp_path / "sweep" / name).write_text("{}")
+    with pytest.raises(UsageError, match="sweep: is not the folder of a run"):
+        open_run("sweep")
+    recipe = recipe_of()
+    go(recipe)
+    graph = Graph(recipe, fingerprint(TRAIN))
+    task = graph.model("A", graph.final).fits[1]
+    shutil.rmtree(tmp_path / "run" / "tasks" / task.key)
+    with pytest.raises(DataError, match=r"1 of \d+ tasks of the final training are missing, such"):
+        open_run("run")
+    state = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({"data": state["data"], "files": []}))
+    with pytest.raises(DataError, match="run: the run is not finished; run the recipe again in"):
+        open_run("run")

@@ -117,8 +117,8 @@ def test_a_file_that_cannot_be_written_is_a_sentence_and_nothing_is_lost(begin, 
     said = (tmp_path / "said.txt").read_text()
     assert re.match(r"Error: full/.+: File too large\n$", said)
     after = bytes_of(tmp_path / "full")
-    assert {name: after[name] for name in before if name.startswith(("units/", "models/"))} == {
-        name: text for name, text in before.items() if name.startswith(("units/", "models/"))
+    assert {name: after[name] for name in before if name.startswith(("tasks/", "models/"))} == {
+        name: text for name, text in before.items() if name.startswith(("tasks/", "models/"))
     }
     assert after.keys() >= before.keys()
     assert not [name for name in after if name.endswith(".part")]

@@ -15,7 +15,7 @@ from rankinite.data.describe import describe
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.subsets import Subset, SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.runs.ensemble_comparison import contest_of, gain_over
+from rankinite.runs.ensemble_comparison import compare_ensemble, gain_over
 from rankinite.runs.recipe import FINAL_TABLE, MEMBERS_TABLE
 from rankinite.runs.results import ENSEMBLE, Outcome, Results, Selection
 from rankinite.runs.tables import per_query_csv, short_form, tables_of
@@ -167,7 +167,7 @@ def test_subsets_are_tested_against_all_models_though_no_subset_is_that(name):
     recipe = fake_recipe({"M1": "MART", "M2": "MART", "M3": "MART"}, {name: ("M1", "M2")})
     results = fake_results(recipe)
     scores, data = results.selection.scores, results.selection.data
-    # Scores of unit variance, added up; means do not change an order.
+    # Scores of task variance, added up; means do not change an order.
     (whole,) = evaluate_all(
         [sum(one / one.std() for one in scores.values())], data, MEASURES, drop_single_label=False
     )
@@ -189,7 +189,7 @@ def test_without_subsets_members_meet_all_models():
     assert [sheet.title.split()[0] for sheet in found.tables] == [
         "Members", "p-values", "p-values", "The",
     ]  # fmt: skip
-    assert found.tables[1].rows[-1][0] == contest_of(results).title == "all models"
+    assert found.tables[1].rows[-1][0] == compare_ensemble(results).title == "all models"
 
 
 def test_the_best_subset_of_a_search_is_listed_if_it_has_no_name():
@@ -215,7 +215,7 @@ def test_the_best_subset_of_a_search_is_listed_if_it_has_no_name():
 def test_one_model():
     results = fake_results(fake_recipe({"M1": "MART"}, {}))
     found = tables_of(results)
-    assert contest_of(results).best == "M1"
+    assert compare_ensemble(results).best == "M1"
     # A pair alone needs no correction, and equal systems have a p-value of 1.
     assert found.tables[2].rows == ((ENSEMBLE, "1.000"),)
     assert "Holm" not in found.tables[2].title

@@ -1,4 +1,4 @@
-"""Who does the units does not matter: one process, two, or a Dask cluster."""
+"""Who does the tasks does not matter: one process, two, or a Dask cluster."""
 
 import logging
 import os

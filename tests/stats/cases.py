@@ -20,12 +20,16 @@ def bowl(weights):
 
 def around(value, weights, **options):
     weights = np.array(weights, np.float64)
-    return rk.stats.local_optimality(rk.stats.along_of(value, weights), len(weights), **options)
+    return rk.stats.local_optimality(
+        rk.stats.directional_values(value, weights), len(weights), **options
+    )
 
 
 def one_by_one(value, weights, **options):
     weights = np.array(weights, np.float64)
-    return rk.stats.single_weights(rk.stats.along_of(value, weights), len(weights), **options)
+    return rk.stats.single_weights(
+        rk.stats.directional_values(value, weights), len(weights), **options
+    )
 
 
 def drawn(n_weights, seed=0, **options):

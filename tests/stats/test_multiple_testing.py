@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.stats.exact_sums import Units
+from rankinite.stats.exact_sums import FixedPoint
 from rankinite.stats.kendall import kendall_tau
 from rankinite.stats.multiple_testing import holm, holm_of_pairs
 from tests.naive import stats as naive
@@ -74,7 +74,7 @@ def test_tau_is_the_naive_one(rows):
 @settings(max_examples=100, deadline=None)
 def test_units_are_near_and_their_sums_exact(row):
     values = np.array([row])
-    units = Units.of(values)
+    units = FixedPoint.from_floats(values)
     unit = Fraction(2) ** int(units.exponents)
     for value, count in zip(row, units.counts[0].tolist(), strict=True):
         assert abs(Fraction(value) - count * unit) <= unit / 2
@@ -86,7 +86,7 @@ def test_units_are_near_and_their_sums_exact(row):
 
 def test_units_of_many_queries_do_not_overflow():
     values = np.ones((2, 1 << 20))
-    sums = Units.of(values).counts.sum(axis=-1)
+    sums = FixedPoint.from_floats(values).counts.sum(axis=-1)
     # The number of queries takes 21 bits, and 2, the power of two above 1, gets the other 39.
     assert sums.tolist() == [2**20 * 2**38] * 2
-    assert Units.of(values).back(sums).tolist() == [float(1 << 20)] * 2
+    assert FixedPoint.from_floats(values).back(sums).tolist() == [float(1 << 20)] * 2

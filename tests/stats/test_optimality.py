@@ -223,7 +223,7 @@ class TestFunctions:
             return -(weights @ weights)
 
         weights = np.zeros(2)
-        along = rk.stats.along_of(value, weights)
+        along = rk.stats.directional_values(value, weights)
         weights[:] = 9
         assert rk.stats.local_optimality(along, 2).is_optimum
 

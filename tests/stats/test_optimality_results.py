@@ -262,12 +262,12 @@ class TestErrors:
     @pytest.mark.parametrize("n_weights", [0, -1, 2.0])
     def test_bad_number_of_weights(self, n_weights):
         with pytest.raises(rk.UsageError, match="n_weights must be a whole number of at least 1"):
-            rk.stats.local_optimality(rk.stats.along_of(bowl, np.zeros(2)), n_weights)
+            rk.stats.local_optimality(rk.stats.directional_values(bowl, np.zeros(2)), n_weights)
 
     @pytest.mark.parametrize("n_weights", [1, 3])
     def test_another_number_of_weights(self, n_weights):
         with pytest.raises(rk.UsageError, match=f"2 weights, .* of {n_weights}; give n_weights=2"):
-            rk.stats.local_optimality(rk.stats.along_of(bowl, np.zeros(2)), n_weights)
+            rk.stats.local_optimality(rk.stats.directional_values(bowl, np.zeros(2)), n_weights)
 
     def test_no_function(self):
         with pytest.raises(rk.UsageError, match="along is a ndarray; expected a function, such as"):
@@ -282,7 +282,9 @@ class TestErrors:
 
     @pytest.mark.parametrize("found", [None, "high", np.zeros(2), [1.0], 1j])
     def test_a_plain_function_gives_a_number(self, found):
-        with pytest.raises(rk.UsageError, match=r"along_of: the function gives .* expected a num"):
+        with pytest.raises(
+            rk.UsageError, match=r"directional_values: the function gives .* expected a num"
+        ):
             around(lambda w: found, np.zeros(2))
 
     @pytest.mark.parametrize("found", [1, np.float32(1), np.array(1.0), True])
@@ -291,4 +293,4 @@ class TestErrors:
 
     def test_weights_are_a_row(self):
         with pytest.raises(rk.UsageError, match=r"weights have the shape \(2, 2\); expected one"):
-            rk.stats.along_of(bowl, np.zeros((2, 2)))
+            rk.stats.directional_values(bowl, np.zeros((2, 2)))

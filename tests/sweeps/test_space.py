@@ -27,7 +27,7 @@ def one(text, name="learning_rate", model="S"):
 
 
 def test_the_papers_grids():
-    """Ensemble, Sec. 4.2: leaves 50 to 400 by 30, five rates; 10 to 30 units by 5, 1e-4 to 1e-2."""
+    """Ensemble, Sec. 4.2: leaves 50 to 400 by 30, five rates; 10 to 30 tasks by 5, 1e-4 to 1e-2."""
     trees = space_of(MODELS["S"], papers_space("LambdaMART", "tpe"))
     assert trees["n_leaves"].values == (50, 80, 110, 140, 170, 200, 230, 260, 290, 320, 350, 380)
     assert trees["learning_rate"].values == (0.01, 0.05, 0.1, 0.3, 0.5)

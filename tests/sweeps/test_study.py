@@ -1,4 +1,4 @@
-"""What is asked of Optuna, the file of its trials, and who is pruned."""
+"""What is next_batch of Optuna, the file of its trials, and who is pruned."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rankinite.sweeps.study import (
     JOURNAL,
     SEARCHES,
     Journal,
-    asked,
+    import_optuna,
     importances,
+    next_batch,
     quietly,
-    the_optuna,
 )
 from rankinite.sweeps.trials import (
-    Fold,
+    FoldResult,
     Trial,
     best_of,
     best_so_far,
     floors_of,
-    looks,
     pruned_after,
+    pruning_rounds,
     ranked,
     some_points,
 )
@@ -48,7 +48,7 @@ def quiet():
 
 def a_trial(number, parameters, value=0.5, curve=(0.1, 0.2), *, is_pruned=False):
     values = (value,) if is_pruned else (value, value + 0.25)
-    folds = tuple(Fold(one, 1, len(curve), some_points(curve)) for one in values)
+    folds = tuple(FoldResult(one, 1, len(curve), some_points(curve)) for one in values)
     return Trial(number, parameters, folds, best_so_far(curve, [1, 2]), is_pruned)
 
 
@@ -56,7 +56,7 @@ def a_sweep(space, search, n, size=4, seed=1):
     """Return trials whose values are some function of their parameters."""
     trials = []
     while len(trials) < n:
-        points = asked(space, search, seed, trials, len(trials) // size, size)
+        points = next_batch(space, search, seed, trials, len(trials) // size, size)
         if not points:
             break
         for point in points:
@@ -88,8 +88,8 @@ def test_equal_seeds_ask_the_same_and_stay_within_the_space(search):
 
 def test_a_smaller_batch_asks_the_first_of_a_larger():
     earlier = a_sweep(ENDLESS, "tpe", 12)
-    whole = asked(ENDLESS, "tpe", 1, earlier, 3, 4)
-    assert asked(ENDLESS, "tpe", 1, earlier, 3, 2) == whole[:2]
+    whole = next_batch(ENDLESS, "tpe", 1, earlier, 3, 4)
+    assert next_batch(ENDLESS, "tpe", 1, earlier, 3, 2) == whole[:2]
 
 
 def test_tpe_learns():
@@ -137,7 +137,7 @@ def test_lists_come_back_as_they_were(tmp_path):
     space = {"a": Choice(([3, 2], 4, [5])), "b": Choice((True, None))}
     trials = []
     for search in ("tpe", "random"):
-        points = asked(space, search, 1, [], 0, 9)
+        points = next_batch(space, search, 1, [], 0, 9)
         assert sorted(points, key=repr) == sorted(points_of(space), key=repr)
         trials = [a_trial(k, point, k / 10) for k, point in enumerate(points)]
     journal = Journal(tmp_path, space)
@@ -162,7 +162,7 @@ def test_importances():
 def test_without_optuna(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'rankinite\[sweep\]'"):
-        the_optuna()
+        import_optuna()
 
 
 def test_the_best_is_none_that_was_pruned():
@@ -199,7 +199,7 @@ def test_pruned_after_the_first_round_behind(curve, floors):
 
 @given(st.integers(1, 5000))
 def test_looks_begin_after_a_third(most):
-    found = looks(most)
+    found = pruning_rounds(most)
     assert len(found) <= 8
     assert all(int(most / 3) <= r < most for r in found)
     assert len(found) == 8 or most < 24

@@ -14,8 +14,10 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.random import child_seed
+from rankinite.report import write_sweep_report
 from rankinite.runs.recipe_reader import read_recipe
-from rankinite.sweeps.sweep import run_sweep
+from rankinite.sweeps.results import write_results
+from rankinite.sweeps.sweep import open_sweep, run_sweep
 from rankinite.trees.binning import BinnedData
 from tests.sweeps.cases import RECIPE, SPACE, files_of, micro_recipe, micro_sweep, sweep_data
 
@@ -32,9 +34,9 @@ def whole(tmp_path_factory):
 def by_hand(parameters, folds=3, seed=3):
     """Return the value of every fold: fit and evaluate, without anything of the driver."""
     # All queries, in the order in which the recipe's four parts have them.
-    given = sweep_data()
-    data = rk.concat(given.split(4, seed=seed))
-    binned = BinnedData.make(given.X, given.feature_names, most_bins=255, seed=seed)
+    unsplit = sweep_data()
+    data = rk.concat(unsplit.split(4, seed=seed))
+    binned = BinnedData.make(unsplit.X, unsplit.feature_names, most_bins=255, seed=seed)
     values = []
     for fold, (train, valid) in enumerate(data.folds(folds, seed=seed)):
         random_state = int(child_seed(seed, "sweep", "S", "fold", fold).generate_state(1)[0])
@@ -59,19 +61,19 @@ def test_values_are_those_of_cross_validation_by_hand(whole):
 
 def test_the_recipes_own_parameters_are_compared(whole):
     sweep, folder = whole
-    assert sweep.own.parameters == {"n_leaves": 4, "learning_rate": 0.15}
-    values = by_hand(sweep.own.parameters)
-    assert [fold.value for fold in sweep.own.folds] == pytest.approx(values, abs=1e-12)
-    assert json.loads((folder / "sweep.json").read_text())["own"]["value"] == (sweep.own.value)
+    assert sweep.baseline.parameters == {"n_leaves": 4, "learning_rate": 0.15}
+    values = by_hand(sweep.baseline.parameters)
+    assert [fold.value for fold in sweep.baseline.folds] == pytest.approx(values, abs=1e-12)
+    assert json.loads((folder / "sweep.json").read_text())["own"]["value"] == (sweep.baseline.value)
 
 
 def test_a_recipe_that_no_trial_betters_stays_as_it_was(tmp_path):
     sweep = micro_sweep("same", space={"n_leaves": "4", "learning_rate": [0.15]})
-    assert sweep.best.value == sweep.own.value
+    assert sweep.best.value == sweep.baseline.value
     assert (tmp_path / "same" / "recipe.toml").read_text() == RECIPE
-    assert "No trial is better, so recipe.toml is micro as it was." in sweep.findings().notes
+    assert "No trial is better, so recipe.toml is micro as it was." in sweep.summary().notes
     # The same parameters are the same three trainings.
-    assert len(list((tmp_path / "same" / "units").iterdir())) == 3
+    assert len(list((tmp_path / "same" / "tasks").iterdir())) == 3
 
 
 def test_pruned_trials_were_behind_the_median_of_earlier_batches(whole):
@@ -103,7 +105,7 @@ def test_no_pruning(tmp_path):
 def test_the_best_parameters_are_in_the_recipe(whole):
     sweep, folder = whole
     assert sweep.best.value == max(t.value for t in sweep.trials if not t.is_pruned)
-    assert sweep.best.value > sweep.own.value
+    assert sweep.best.value > sweep.baseline.value
     new, old = read_recipe(folder / "recipe.toml"), micro_recipe()
     assert new.models["S"].parameters == {**old.models["S"].parameters, **sweep.best.parameters}
     assert {k: v for k, v in new.models.items() if k != "S"} == {
@@ -117,23 +119,23 @@ def test_the_best_parameters_are_in_the_recipe(whole):
 def test_files_tell_of_all_trials(whole):
     sweep, folder = whole
     rows = list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
-    found = json.loads((folder / "sweep.json").read_text())
+    stored = json.loads((folder / "sweep.json").read_text())
     study = optuna.load_study(
         study_name="sweep",
         storage=optuna.storages.JournalStorage(
             optuna.storages.journal.JournalFileBackend(str(folder / "optuna.log"))
         ),
     )
-    assert len(rows) == len(found["trials"]) == len(study.trials) == len(sweep.trials) == 10
-    for trial, row, told, kept in zip(
-        sweep.trials, rows, found["trials"], study.trials, strict=True
+    assert len(rows) == len(stored["trials"]) == len(study.trials) == len(sweep.trials) == 10
+    for trial, row, listed, kept in zip(
+        sweep.trials, rows, stored["trials"], study.trials, strict=True
     ):
-        assert float(row["value"]) == told["value"] == kept.value == trial.value
+        assert float(row["value"]) == listed["value"] == kept.value == trial.value
         assert int(row["n_leaves"]) == kept.params["n_leaves"] == trial.parameters["n_leaves"]
-        assert told["parameters"] == kept.params == trial.parameters
+        assert listed["parameters"] == kept.params == trial.parameters
         assert row["state"].upper() == kept.state.name
         assert (row["fold_2"] == "") == trial.is_pruned
-    assert study.best_trial.number == found["best"] == sweep.best.number
+    assert study.best_trial.number == stored["best"] == sweep.best.number
     page = (folder / "sweep.html").read_text()
     for word in ("Trial by trial", "Parameters and values", "Learning curves", "<svg"):
         assert word in page
@@ -155,7 +157,7 @@ def test_no_parameters_are_tried_twice_and_all_in_the_end(tmp_path):
 
 def test_more_trials_are_added_and_nothing_is_trained_again(whole, tmp_path):
     micro_sweep("grows", trials=3)
-    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "grows" / "units").iterdir()}
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "grows" / "tasks").iterdir()}
     micro_sweep("grows", trials=6)
     sweep = micro_sweep("grows", trials=10)
     assert sweep.trials == whole[0].trials
@@ -165,10 +167,10 @@ def test_more_trials_are_added_and_nothing_is_trained_again(whole, tmp_path):
 
 def test_trials_that_are_there_need_no_units(whole, tmp_path):
     shutil.copytree(whole[1], tmp_path / "copy")
-    shutil.rmtree(tmp_path / "copy" / "units")
+    shutil.rmtree(tmp_path / "copy" / "tasks")
     again = micro_sweep("copy")
-    assert (again.trials, again.own) == (whole[0].trials, whole[0].own)
-    names = [json.loads(path.read_text())["name"] for path in tmp_path.rglob("unit.json")]
+    assert (again.trials, again.baseline) == (whole[0].trials, whole[0].baseline)
+    names = [json.loads(path.read_text())["name"] for path in tmp_path.rglob("task.json")]
     assert sorted(names) == [f"own parameters, fold {k} of 3" for k in (1, 2, 3)]
 
 
@@ -176,24 +178,26 @@ def test_the_own_parameters_of_a_recipe_that_was_changed_are_measured_anew(whole
     shutil.copytree(whole[1], tmp_path / "copy")
     again = micro_sweep("copy", RECIPE.replace("learning_rate = 0.15", "learning_rate = 0.6"))
     assert again.trials == whole[0].trials
-    assert again.own.parameters == {"n_leaves": 4, "learning_rate": 0.6}
-    values = by_hand(again.own.parameters)
-    assert [fold.value for fold in again.own.folds] == pytest.approx(values, abs=1e-12)
-    assert again.own.value != whole[0].own.value
+    assert again.baseline.parameters == {"n_leaves": 4, "learning_rate": 0.6}
+    values = by_hand(again.baseline.parameters)
+    assert [fold.value for fold in again.baseline.folds] == pytest.approx(values, abs=1e-12)
+    assert again.baseline.value != whole[0].baseline.value
 
 
 def test_a_recipe_of_somebody_else_is_not_written_over(tmp_path):
     (tmp_path / "recipe.toml").write_text(RECIPE)
-    with pytest.raises(UsageError, match=r"recipe\.toml: is there already and would be written"):
+    with pytest.raises(
+        UsageError, match=r"recipe\.toml: is there already and would be overwritten"
+    ):
         micro_sweep(tmp_path, trials=1, folds=2)
     assert (tmp_path / "recipe.toml").read_text() == RECIPE
 
 
 def test_a_damaged_learning_curve_is_a_sentence(tmp_path):
     micro_sweep("s", trials=1, folds=2)
-    for path in (tmp_path / "s" / "units").rglob("curve.json"):
+    for path in (tmp_path / "s" / "tasks").rglob("curve.json"):
         path.write_bytes(b"!" * path.stat().st_size)
-    with pytest.raises(DataError, match=r"cannot be read: .*; delete the folder .*/units/"):
+    with pytest.raises(DataError, match=r"cannot be read: .*; delete the folder .*/tasks/"):
         micro_sweep("s", trials=1, folds=2)
 
 
@@ -239,9 +243,9 @@ def test_more_measures_of_a_recipe_are_the_same_sweep():
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("rankinite", "version of rankinite"), ("parts", "parts")]
+    ("name", "setting"), [("rankinite", "version of rankinite"), ("parts", "parts")]
 )
-def test_another_version_or_other_parts_are_another_sweep(name, told, monkeypatch):
+def test_another_version_or_other_parts_are_another_sweep(name, setting, monkeypatch):
     options = {"trials": 1, "folds": 2, "space": {"n_leaves": "2,3"}}
     micro_sweep("s", **options)
     recipe = RECIPE
@@ -249,7 +253,7 @@ def test_another_version_or_other_parts_are_another_sweep(name, told, monkeypatc
         monkeypatch.setattr("rankinite.sweeps.settings.__version__", "0.0.0")
     else:
         recipe = RECIPE.replace("parts = 4\n", "parts = 5\n", 1)
-    with pytest.raises(UsageError, match=f"has another {told}; ask for the same again"):
+    with pytest.raises(UsageError, match=f"has another {setting}; ask for the same again"):
         micro_sweep("s", recipe, **options)
 
 
@@ -281,7 +285,7 @@ def test_what_cannot_be_swept(tmp_path):
         ({"model": "D"}, "D takes the training of C; sweep C"),
         ({"search": "tpee"}, "search must be one of"),
         ({"folds": 1}, "folds must be a whole number of at least 2"),
-        ({"folds": 41}, "40 queries cannot be cut into 41 folds"),
+        ({"folds": 41}, "40 queries cannot be split into 41 folds"),
         ({"measure": "NDCG@3 > ERR"}, "is several measures"),
         ({"measure": "NGCD"}, "no measure 'NGCD'"),
         ({"space": {"learning_rate": "0.1..0.5"}, "search": "grid"}, "is a range"),
@@ -303,8 +307,46 @@ def test_a_recipe_by_its_file(tmp_path):
 
 def test_parameters_that_no_recipe_can_have_are_refused_before_anything_is_trained(tmp_path):
     # D takes the training of C, and its scores per query need the logistic loss.
-    with pytest.raises(
-        UsageError, match=r"with loss = \"squared\" of C the recipe is none any more"
-    ):
+    with pytest.raises(UsageError, match=r"with loss = \"squared\" of C the recipe is invalid"):
         micro_sweep("none", model="C", space={"loss": "logistic,squared"})
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "space"),
+    [
+        ("S", SPACE),
+        ("N", {"hidden": [[3, 2], 4]}),
+        ("A", {"symmetric": [True, False], "max_depth": [None, 2], "learning_rate": "0.1..0.5"}),
+    ],
+)
+def test_a_finished_sweep_is_opened_again_with_the_same_files(model, space, tmp_path):
+    sweep = micro_sweep("s", model=model, space=space, trials=2, folds=2)
+    before = files_of(tmp_path / "s")
+    tasks = {path: path.stat().st_mtime_ns for path in (tmp_path / "s" / "tasks").rglob("*")}
+    for name in ("sweep.html", "trials.csv", "recipe.toml"):
+        (tmp_path / "s" / name).unlink()
+    again = write_results(open_sweep("s"))
+    write_sweep_report(again)
+    assert (again.settings, again.trials, again.baseline) == (
+        sweep.settings, sweep.trials, sweep.baseline)  # fmt: skip
+    assert files_of(tmp_path / "s") == before
+    assert {path: path.stat().st_mtime_ns for path in tasks} == tasks
+
+
+def test_what_is_no_finished_sweep_is_not_opened(whole, tmp_path):
+    with pytest.raises(UsageError, match="none: is not the folder of a sweep; name one that"):
+        open_sweep("none")
+    shutil.copytree(whole[1], tmp_path / "copy")
+    settings = json.loads((tmp_path / "copy" / "settings.json").read_text())
+    other = {**settings, "version of rankinite": "0.0.0"}
+    (tmp_path / "copy" / "settings.json").write_text(json.dumps(other))
+    with pytest.raises(DataError, match="has another version of rankinite; run the sweep again"):
+        open_sweep("copy")
+    (tmp_path / "copy" / "settings.json").write_text(json.dumps(settings))
+    shutil.rmtree(tmp_path / "copy" / "tasks")
+    with pytest.raises(DataError, match="own parameters lack the task 'own parameters, fold 1 of"):
+        open_sweep("copy")
+    (tmp_path / "copy" / "sweep.json").unlink()
+    with pytest.raises(DataError, match="copy: the sweep is not finished; run the sweep again in"):
+        open_sweep("copy")

@@ -23,7 +23,7 @@ def sweep_alone(out):
 def test_killed_and_started_again(tmp_path):
     # Processes that have imported everything already are there at once.
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["sweep_cases", "optuna", "rankinite.models"])
+    processes.set_forkserver_preload(["tests.sweeps.cases", "optuna", "rankinite.models"])
 
     def begin(out):
         running = processes.Process(target=sweep_alone, args=(out,))

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankinite.trees.binning import BinnedData
 from rankinite.trees.forest import Tree
-from rankinite.trees.grower import EVERY_DOC, Grower, Growth
+from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
 
 
 def growth(
@@ -20,8 +20,8 @@ def growth(
     criterion: str = "mse",
     step: str = "newton",
     symmetric: bool = False,
-) -> Growth:
-    return Growth(n_leaves, max_depth, min_docs, min_gain, criterion, step, symmetric)
+) -> GrowthOptions:
+    return GrowthOptions(n_leaves, max_depth, min_docs, min_gain, criterion, step, symmetric)
 
 
 def names(n_features: int) -> list[str]:
@@ -43,7 +43,7 @@ def mixed_features(rng, n_rows: int, n_features: int) -> np.ndarray:
     return np.where(missing, np.nan, X).astype(np.float32)
 
 
-def grow_one(X, gradients, how: Growth, **options) -> Tree:
+def grow_one(X, gradients, how: GrowthOptions, **options) -> Tree:
     """Grow one tree on a matrix, all weights 1."""
     gradients = np.asarray(gradients, np.float64)
     return Grower(bin_all(X), None, how).grow(gradients, np.ones(len(gradients)), **options)
@@ -69,7 +69,7 @@ def boost(
         tree = grower.grow(
             weights * (target - scores),
             weights,
-            masses=weights if grower.growth.criterion == "newton" else None,
+            split_hessians=weights if grower.options.criterion == "newton" else None,
             chosen=chosen,
             features=np.sort(rng.choice(every, n_features, replace=False)) if n_features else None,
         )

@@ -30,7 +30,7 @@ def check(X, gradients, how, weights=None, masses=None, chosen=EVERY_DOC, featur
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
     masses = None if masses is None else np.asarray(masses, np.float64)
     grower = Grower(bin_all(X, **options), None, how)
-    tree = grower.grow(gradients, weights, masses=masses, chosen=chosen, features=features)
+    tree = grower.grow(gradients, weights, split_hessians=masses, chosen=chosen, features=features)
     problem = Problem(
         X=X,
         gradients=gradients.tolist(),
@@ -165,7 +165,7 @@ def test_the_criteria_differ():
     """
     X, gradients, weights = [[1.0], [2.0], [3.0]], np.array([4.0, 4.0, 0.0]), [1.0, 8.0, 1.0]
     assert grow_one(X, gradients, growth(2)).threshold.tolist() == [2.5]
-    newton = grow_one(X, gradients, growth(2), masses=np.array(weights))
+    newton = grow_one(X, gradients, growth(2), split_hessians=np.array(weights))
     assert newton.threshold.tolist() == [1.5]
     assert newton.gain.tolist() == pytest.approx([16 + 16 / 9 - 6.4], rel=1e-12)
 
@@ -279,9 +279,9 @@ def test_a_grower_does_not_remember():
         gradients, weights = rng.integers(-9, 9, size=40) * 1.0, rng.integers(1, 4, size=40) * 1.0
         for masses in (None, weights):
             chosen = rng.random(40) < 0.5
-            ours = used.grow(gradients, weights, masses=masses, chosen=chosen)
+            ours = used.grow(gradients, weights, split_hessians=masses, chosen=chosen)
             fresh = Grower(binned, None, growth(6))
-            theirs = fresh.grow(gradients, weights, masses=masses, chosen=chosen)
+            theirs = fresh.grow(gradients, weights, split_hessians=masses, chosen=chosen)
             assert ours.value.tobytes() == theirs.value.tobytes()
             assert ours.gain.tobytes() == theirs.gain.tobytes()
             assert used.leaves.tolist() == fresh.leaves.tolist()
@@ -312,7 +312,9 @@ def test_weights_count_as_repeated_documents():
     target = rng.normal(size=n_docs)
     times = rng.integers(1, 5, size=n_docs)
     weights = times.astype(np.float64)
-    weighed = Grower(bin_all(X), None, growth(8)).grow(weights * target, weights, masses=weights)
+    weighed = Grower(bin_all(X), None, growth(8)).grow(
+        weights * target, weights, split_hessians=weights
+    )
     repeated = grow_one(np.repeat(X, times, axis=0), np.repeat(target, times), growth(8))
     for name in ("feature", "threshold", "first", "right"):
         assert getattr(weighed, name).tolist() == getattr(repeated, name).tolist()

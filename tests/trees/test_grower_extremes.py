@@ -22,7 +22,7 @@ def grow(X, gradients, how=None, weights=None):
     gradients = np.asarray(gradients, np.float64)
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
     masses = weights if how.criterion == "newton" else None
-    return Grower(bin_all(X), None, how).grow(gradients, weights, masses=masses)
+    return Grower(bin_all(X), None, how).grow(gradients, weights, split_hessians=masses)
 
 
 def assert_sound(tree, n_docs: int) -> None:

@@ -1,4 +1,4 @@
-"""The tree of commands."""
+"""The commands of the application, each with an example for its ``--help``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rankinite.cli.normalise import normalise
 from rankinite.cli.optimality import optimality
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
-from rankinite.cli.recipe import check, list_recipes, run, show
+from rankinite.cli.recipe import check, list_recipes, report, run, show
 from rankinite.cli.reproduce import experiment
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.split import split
@@ -38,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 data = typer.Typer(
-    help="Look at data sets and change them.",
+    help="Describe, convert, split, augment and normalise data sets.",
     epilog="Example: rankinite data describe train.txt",
     context_settings=SETTINGS,
     no_args_is_help=True,
@@ -52,7 +52,7 @@ simulate = typer.Typer(
 )
 data.add_typer(simulate, name="simulate")
 reproduce = typer.Typer(
-    help="Do experiments of the papers again, on simulated data; each takes minutes.",
+    help="Reproduce experiments of the papers on simulated data; each takes minutes.",
     epilog="Example: rankinite reproduce linear --out linear",
     context_settings=SETTINGS,
     no_args_is_help=True,
@@ -67,8 +67,8 @@ recipe = typer.Typer(
 app.add_typer(recipe, name="recipe")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         print(f"rankinite {__version__}")
         raise typer.Exit
 
@@ -76,7 +76,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     pass
@@ -104,6 +107,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (app, combine, "rankinite combine a.rk b.rk c.rk --data valid.txt --out combined"),
     (app, optimality, "rankinite optimality net.rk train.txt --measures NDCG@10,MAP"),
     (recipe, run, "rankinite recipe run winner-small --train train.txt --test test.txt --out run"),
+    (recipe, report, "rankinite recipe report run"),
     (recipe, list_recipes, "rankinite recipe list"),
     (recipe, show, "rankinite recipe show winner-small > mine.toml"),
     (recipe, check, "rankinite recipe check mine.toml"),
@@ -140,5 +144,5 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     ),
     (app, demo, "rankinite demo --out demo"),
 ]
-for tree, function, example in COMMANDS:
-    tree.command(epilog=f"Example: {example}")(with_groups(function))
+for group, function, example in COMMANDS:
+    group.command(epilog=f"Example: {example}")(with_groups(function))

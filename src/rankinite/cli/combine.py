@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.members import Member, load_members, refuse_samples
+from rankinite.cli.members import Member, load_members
 from rankinite.cli.options import Loading, Measures, Missing, Out, Seed
 from rankinite.cli.outputs import refuse_file_as_folder, refuse_overwriting
 from rankinite.cli.predict import write_scores
@@ -17,9 +17,10 @@ from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
 
 if TYPE_CHECKING:
-    from rankinite.ensembles.combine import Applied, Combined, Plan
+    from rankinite.ensembles.combine import CombineOptions, CombineResult, EnsembleEvaluation
 
-SCORES, TEST_SCORES, MODEL = "scores.txt", "test-scores.txt", "combination.rk"
+SCORES, TEST_SCORES, MODEL = "scores.txt", "test-scores.txt", "ensemble.rk"
+RUN_NAME = "ensemble"
 
 
 def combine(
@@ -27,7 +28,7 @@ def combine(
         list[Path],
         typer.Argument(
             metavar="MEMBERS",
-            help="Model files, or scores of the data set: one number a line, or TREC runs.",
+            help="Model files, or scores of the data set: one number per line, or TREC runs.",
             show_default=False,
         ),
     ],
@@ -36,7 +37,7 @@ def combine(
         typer.Option(
             "--data",
             "-d",
-            help="A data set with labels that no member was trained on.",
+            help="Data set with labels that no member was trained on.",
             show_default=False,
         ),
     ],
@@ -51,19 +52,19 @@ def combine(
     subsets: Annotated[
         Literal["every", "greedy", "none"] | None,
         typer.Option(
-            help="average: measure every subset, or add and take away members one by one, or take "
-            "all. (Default: every up to 12 members, else greedy.)",
+            help="average: measure every subset, add and remove members one by one, or take all. "
+            "(Default: every up to 12 members, else greedy.)",
             show_default=False,
         ),
     ] = None,
     level: Annotated[
         float,
-        typer.Option(help="A subset is taken if its p-value against all members is below this."),
+        typer.Option(help="Significance level at which a subset is better than all members."),
     ] = 0.05,
     tree: Annotated[
         str | None,
         typer.Option(
-            help="best-mix: who is joined first, as in '(((1 3)(2 4))(5 6))', by number or name. "
+            help="best-mix: order of joining, as in '(((1 3)(2 4))(5 6))', by number or name. "
             "(Default: neighbours.)"
         ),
     ] = None,
@@ -78,35 +79,35 @@ def combine(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Combine rankers: what every subset is worth, the chosen combination, and its scores.
+    """Combine rankers into an ensemble; measure every subset, and write the ensemble's scores.
 
     Scores are brought to zero mean and unit variance, and added up: the winner's choice (Ensemble,
-    Sec. 4.3). The first measure decides. A subset is taken instead of all members only if it is
-    better on queries that it was not chosen by. If all members are models, combination.rk is one
-    too.
+    Sec. 4.3). The first measure decides. A subset is preferred to all members only if it is better
+    on queries that it was not chosen by. If all members are models, ensemble.rk is one too.
     """
-    from rankinite.ensembles.combine import Plan, combine_members
+    from rankinite.data.samples import refuse_dependent_queries
+    from rankinite.ensembles.combine import CombineOptions, combine_members
     from rankinite.measures.text import parse_measures
 
     _check_targets(out, [source, *files, *([] if test is None else [test])])
-    plan = Plan(parse_measures(measures), method, tree, subsets, level, seed)
-    members = _load_members(files, plan, test)
+    options = CombineOptions(parse_measures(measures), method, tree, subsets, level, seed)
+    members = _load_members(files, options, test)
     terminal.expect_compiling()
     data = loading.load(source, terminal)
-    refuse_samples("combine", data)
-    rows = {one.name: one.scores(data, source, missing) for one in members}
-    rankers = {one.name: one.ranker for one in members}
-    found = combine_members(rankers, rows, data, plan, progress=terminal.progress())
+    refuse_dependent_queries("combine", data.qids)
+    rows = {member.name: member.scores(data, source, missing) for member in members}
+    rankers = {member.name: member.ranker for member in members}
+    result = combine_members(rankers, rows, data, options, progress=terminal.progress())
     out.mkdir(parents=True, exist_ok=True)
-    applied = None
+    evaluation = None
     if test is not None:
         tested = loading.load_like(data, source, test, terminal)
-        refuse_samples("combine", tested)
-        test_rows = {one.name: one.scores(tested, test, missing) for one in members}
-        applied = found.apply(test_rows, tested)
-        write_scores(applied.scores, tested, out / TEST_SCORES, "combination")
-    write_scores(found.applied.scores, data, out / SCORES, "combination")
-    _finish(terminal, found, members, applied, out)
+        refuse_dependent_queries("combine", tested.qids)
+        test_rows = {member.name: member.scores(tested, test, missing) for member in members}
+        evaluation = result.evaluate(test_rows, tested)
+        write_scores(evaluation.scores, tested, out / TEST_SCORES, RUN_NAME)
+    write_scores(result.evaluation.scores, data, out / SCORES, RUN_NAME)
+    _finish(terminal, result, members, evaluation, out)
 
 
 def _check_targets(out: Path, sources: Sequence[Path]) -> None:
@@ -117,33 +118,42 @@ def _check_targets(out: Path, sources: Sequence[Path]) -> None:
     refuse_overwriting("combine", [out / name for name in names], sources)
 
 
-def _load_members(files: Sequence[Path], plan: Plan, test: Path | None) -> list[Member]:
-    """Load the members; what cannot be meant for them is refused."""
+def _load_members(
+    files: Sequence[Path], options: CombineOptions, test: Path | None
+) -> list[Member]:
+    """Load the members, and refuse options that are wrong for them."""
     members = load_members("combine", files)
-    plan.check([one.name for one in members])
-    for one in members:
-        if test is not None and one.ranker is None:
+    options.check([member.name for member in members])
+    for member in members:
+        if test is not None and member.ranker is None:
             raise UsageError(
-                f"combine: --test needs the members' scores of another data set, and {one.path} "
+                f"combine: --test needs the members' scores of another data set, and {member.path} "
                 "holds those of --data alone; give model files, or leave out --test"
             )
     return members
 
 
 def _finish(
-    terminal: Terminal, found: Combined, members: Sequence[Member], test: Applied | None, out: Path
+    terminal: Terminal,
+    result: CombineResult,
+    members: Sequence[Member],
+    test: EnsembleEvaluation | None,
+    out: Path,
 ) -> None:
-    """Write tables and the model, and print what was found."""
+    """Write the tables and the model, and print a summary."""
     from rankinite.ensembles.combine_tables import MOST_SHOWN, NAME, summary_of, to_csv
 
-    kinds = {one.name: type(one.ranker).__name__ if one.ranker else "scores" for one in members}
-    written = summary_of(found, kinds, test).save(out)
+    kinds = {
+        member.name: type(member.ranker).__name__ if member.ranker else "scores"
+        for member in members
+    }
+    written = summary_of(result, kinds, test).save(out)
     with atomic_write(out / f"{NAME}.csv") as file:
-        file.write(to_csv(found).encode())
+        file.write(to_csv(result).encode())
     written += [out / f"{NAME}.csv", out / SCORES]
     written += [] if test is None else [out / TEST_SCORES]
-    if found.combination.members is not None:
-        found.combination.save(out / MODEL)
+    if result.ensemble.members is not None:
+        result.ensemble.save(out / MODEL)
         written.append(out / MODEL)
-    shown = summary_of(found, kinds, test, most=MOST_SHOWN)
+    shown = summary_of(result, kinds, test, most=MOST_SHOWN)
     show_written_summary(terminal, shown, written)

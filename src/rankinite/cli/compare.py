@@ -84,8 +84,9 @@ def compare(
     A system is called by the name of its file, without the ending, or "feature NAME". Every two
     systems are tested; the oracle picks the best system for every query.
     """
+    from rankinite.data.samples import refuse_dependent_queries
     from rankinite.data.scores import feature_scores, load_scores
-    from rankinite.evaluation.compare import checked, refuse_samples
+    from rankinite.evaluation.compare import checked
     from rankinite.evaluation.compare import compare as compare_scores
     from rankinite.evaluation.comparison import Settings
     from rankinite.measures.text import parse_measures
@@ -98,7 +99,7 @@ def compare(
     chosen = parse_measures(measures)
     terminal.expect_compiling()
     data = loading.load(source, terminal)
-    refuse_samples(data.qids)
+    refuse_dependent_queries("compare", data.qids)
     rankings = [feature_scores(data, name) for name in features]
     rankings += [load_scores(path, data, missing=missing, order=data.rows) for path in files]
     comparison = compare_scores(

@@ -21,7 +21,8 @@ def evaluate(
     scores: Annotated[
         Path | None,
         typer.Argument(
-            metavar="SCORES", help="One number a line in the order of the documents, or a TREC run."
+            metavar="SCORES",
+            help="One score per line in the order of the documents, or a TREC run.",
         ),
     ] = None,
     feature: Annotated[
@@ -37,7 +38,7 @@ def evaluate(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    r"""Say what a ranking is worth: the mean of every measure over the queries.
+    r"""Evaluate a ranking: the mean of every measure over the queries.
 
     Measures: NDCG, DCG, ERR, MAP, MRR, P, CNDCG, pFound, each as NAME(option=value)@depth\[source].
     Documents with equal scores count as if every order among them were equally likely.
@@ -54,13 +55,13 @@ def evaluate(
         )
         refuse_missing_folders([per_query])
     chosen = parse_measures(measures)
-    found = loading.load(source, terminal)
+    data = loading.load(source, terminal)
     ranking = (
-        feature_scores(found, str(feature))
+        feature_scores(data, str(feature))
         if scores is None
-        else load_scores(scores, found, missing=missing, order=found.rows)
+        else load_scores(scores, data, missing=missing, order=data.rows)
     )
-    result = evaluate_scores(ranking, found, chosen, drop_single_label=drop_single_label)
+    result = evaluate_scores(ranking, data, chosen, drop_single_label=drop_single_label)
     if per_query is not None:
         _write_per_query(result, per_query)
     _show(terminal, result, per_query)

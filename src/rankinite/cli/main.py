@@ -1,6 +1,6 @@
-"""Run a command and turn whatever happens into a sentence and an exit code.
+"""Run a command and turn every outcome into a sentence and an exit code.
 
-0 is well, 1 is wrong data, 2 is wrong use, 130 is Ctrl-C.
+Exit codes: 0 success, 1 bad data, 2 wrong usage, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import typer
 
 from rankinite.core.errors import RankiniteError, UsageError
 
-WRONG_DATA = 1
-WRONG_USE = 2
-SECONDS_TO_REPEAT = 0.05
+BAD_DATA = 1
+BAD_USAGE = 2
+SECONDS_BEFORE_REPEAT = 0.05
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run the command line and return its exit code."""
     from rankinite.cli.app import app
 
-    sys.unraisablehook = _keep_interrupts
-    _print_whatever_comes()
+    sys.unraisablehook = _repeat_interrupt
+    _escape_unprintable()
     try:
         code = app(arguments, prog_name="rankinite", standalone_mode=False)
         sys.stdout.flush()
@@ -41,46 +40,46 @@ def run(arguments: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _print_whatever_comes() -> None:
-    """Let output show as an escape what its encoding lacks, such as a name in ASCII."""
+def _escape_unprintable() -> None:
+    """Escape characters that the output encoding lacks, such as a name on an ASCII terminal."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _keep_interrupts(lost: Any) -> None:
-    """Repeat a Ctrl-C that came while Python could not raise it, such as in a finaliser."""
-    if isinstance(lost.exc_value, KeyboardInterrupt):
-        threading.Timer(SECONDS_TO_REPEAT, _thread.interrupt_main).start()
+def _repeat_interrupt(unraisable: Any) -> None:
+    """Repeat a Ctrl-C that arrived where Python cannot raise it, such as in a finaliser."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        threading.Timer(SECONDS_BEFORE_REPEAT, _thread.interrupt_main).start()
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(unraisable)
 
 
 def _explain(problem: BaseException) -> int:
     if isinstance(problem, SystemExit):
-        return problem.code if isinstance(problem.code, int) else WRONG_DATA
+        return problem.code if isinstance(problem.code, int) else BAD_DATA
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         raise KeyboardInterrupt
     if isinstance(problem, BrokenPipeError):
-        # Whoever read our output has gone; nothing more can be said to them.
+        # The reader of the pipe is gone: Python's own flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return WRONG_DATA
+        return BAD_DATA
     if isinstance(problem, typer.TyperException):
         if not problem.format_message():  # a group without a command: its help has been shown
             return problem.exit_code
-        return _say(_usage_sentence(problem), problem.exit_code)
+        return _report(_usage_sentence(problem), problem.exit_code)
     if isinstance(problem, RankiniteError):
-        return _say(str(problem), WRONG_USE if isinstance(problem, UsageError) else WRONG_DATA)
+        return _report(str(problem), BAD_USAGE if isinstance(problem, UsageError) else BAD_DATA)
     if isinstance(problem, OSError):
-        return _say(_system_sentence(problem), WRONG_DATA)
+        return _report(_system_sentence(problem), BAD_DATA)
     if isinstance(problem, MemoryError):
-        return _say(f"there is not enough memory: {problem}", WRONG_DATA)
+        return _report(f"there is not enough memory: {problem}", BAD_DATA)
     if logging.getLogger("rankinite").isEnabledFor(logging.DEBUG):
         traceback.print_exception(problem)
-    return _say(
+    return _report(
         f"this should not happen ({type(problem).__name__}: {problem}); "
         "please report it with the output of the same command with --verbose",
-        WRONG_DATA,
+        BAD_DATA,
     )
 
 
@@ -90,32 +89,32 @@ def _usage_sentence(problem: typer.TyperException) -> str:
         return problem.format_message().rstrip(".")
     # Only an option that does not exist has possibilities.
     if context.info_name == "train" and hasattr(problem, "possibilities"):
-        ours = _our_flag(getattr(problem, "option_name", ""))
-        if ours:
-            return f"{problem.message}; {ours}"
-    words = problem.format_message().rstrip(".")
-    return f"{words}{' See' if words.endswith('?') else '; see'} {context.command_path} --help"
+        hint = _alias_hint(getattr(problem, "option_name", ""))
+        if hint:
+            return f"{problem.message}; {hint}"
+    message = problem.format_message().rstrip(".")
+    link = " See" if message.endswith("?") else "; see"
+    return f"{message}{link} {context.command_path} --help"
 
 
-def _our_flag(flag: str) -> str:
-    """Return the words for what a flag of another tool is called here."""
-    from rankinite.cli.parameters import Parameters
-    from rankinite.rankers.aliases import our_word
+def _alias_hint(flag: str) -> str:
+    """Return a hint to our flag for a flag of another tool; empty if there is none."""
+    from rankinite.rankers.aliases import explain_alias
+    from rankinite.rankers.parameters import file_parameters
 
-    flags = [field.name for field in fields(Parameters)]
-    ours = our_word("train", flag.lstrip("-").replace("-", "_"), flags) or ""
-    return re.sub(r"'(\w+)'", lambda found: "--" + found[1].replace("_", "-"), ours)
+    hint = explain_alias("train", flag.lstrip("-").replace("-", "_"), file_parameters()) or ""
+    return re.sub(r"'(\w+)'", lambda name: "--" + name[1].replace("_", "-"), hint)
 
 
 def _system_sentence(problem: OSError) -> str:
-    what = problem.strerror or str(problem)
+    cause = problem.strerror or str(problem)
     if problem.errno == errno.ENOSPC:
-        what = "no space is left on the disk"
+        cause = "no space is left on the disk"
     if problem.errno == errno.EEXIST:  # only folders are made where something may be already
-        what = "this is a file; expected a folder"
-    return f"{problem.filename}: {what}" if problem.filename else what
+        cause = "this is a file; expected a folder"
+    return f"{problem.filename}: {cause}" if problem.filename else cause
 
 
-def _say(sentence: str, code: int) -> int:
+def _report(sentence: str, code: int) -> int:
     print(f"Error: {sentence}", file=sys.stderr)
     return code

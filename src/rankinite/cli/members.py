@@ -1,4 +1,4 @@
-"""Rankers that a command is given as files: models, or their scores of one data set."""
+"""Members of an ensemble, named by files: models, or scores of one data set."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankinite.cli.options import load_ranker, refuse_narrow_text
-from rankinite.core.errors import DataError, FileFormatError, UsageError
+from rankinite.core.errors import FileFormatError, UsageError
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """Return the stems of different files, with as many folders as make them differ.
+    """Return short, distinct names of files: stems, preceded by folders where stems are equal.
 
-    Whole names take the place of stems where only the ends of names differ. Bytes that are no
-    text are shown escaped.
+    Names keep their suffixes where only these differ. Undecodable bytes are escaped.
 
     Examples
     --------
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
     from rankinite.data.ranking_data import RankingData
     from rankinite.ensembles.ensemble import Ensemble
-    from rankinite.rankers.learner import Learner
+    from rankinite.models import TrainedRanker
 
 MODEL_ENDING = ".rk"
 MODEL_BEGIN = b"PK\x03\x04"
@@ -57,24 +56,24 @@ MODEL_BEGIN = b"PK\x03\x04"
 
 @dataclass(frozen=True)
 class Member:
-    """A ranker that was given as a file.
+    """A member that is read from a file.
 
     Attributes
     ----------
     name
-        What it is called: the file without its ending.
+        Its name: that of the file without suffix.
     path
         The file.
     ranker
-        What is in it; None if it holds scores.
+        The fitted ranker; None if the file holds scores.
     """
 
     name: str
     path: Path
-    ranker: Learner | Ensemble | None
+    ranker: TrainedRanker | Ensemble | None
 
     def scores(self, data: RankingData, source: Path, missing: str) -> NDArray[np.float64]:
-        """Return its scores of a data set, which was loaded from a file."""
+        """Return its scores of a data set that was loaded from ``source``."""
         if self.ranker is not None:
             refuse_narrow_text(source, data, self.ranker.feature_names_)
             return self.ranker.predict(data)
@@ -84,7 +83,7 @@ class Member:
 
 
 def load_members(command: str, files: Sequence[Path]) -> list[Member]:
-    """Load models, and see that files of scores are there; each file is a member once."""
+    """Load models, and check that files of scores exist; each file may be named once."""
     for k, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:k]]:
             raise UsageError(f"{command}: {path} was given twice; give each member once")
@@ -103,15 +102,3 @@ def _is_model(path: Path) -> bool:
         return path.suffix == MODEL_ENDING
     with path.open("rb") as file:
         return file.read(len(MODEL_BEGIN)) == MODEL_BEGIN
-
-
-def refuse_samples(command: str, data: RankingData) -> None:
-    """Refuse samples of queries: they share documents, and tests take queries for independent."""
-    from rankinite.data.samples import first_sample
-
-    sample = first_sample(data.qids)
-    if sample is not None:
-        raise DataError(
-            f"{command}: the data hold samples, such as {sample!r}, which p-values would take for "
-            "independent queries; leave them out (rankinite data convert --originals)"
-        )

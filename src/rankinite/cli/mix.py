@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.members import load_members, refuse_samples
+from rankinite.cli.members import load_members
 from rankinite.cli.options import Loading, Missing
 from rankinite.cli.outputs import (
     refuse_file_as_folder,
@@ -21,7 +21,7 @@ from rankinite.core.format import plain_number
 from rankinite.core.params import Bounds, check
 
 if TYPE_CHECKING:
-    from rankinite.ensembles.mix import Mixing
+    from rankinite.ensembles.mix import MixComparison
 
 MOST_DIGITS = 17
 FIGURE = "mix.png"
@@ -31,21 +31,21 @@ def mix(
     a: Annotated[
         Path,
         typer.Argument(
-            metavar="A", help="A model file, or scores: one number a line, or a TREC run."
+            metavar="A", help="Model file, or scores: one number per line, or a TREC run."
         ),
     ],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The other ranker, in the same way.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The other ranker.")],
     source: Annotated[
         Path,
         typer.Option(
             "--data",
             "-d",
-            help="A data set with labels that neither ranker was trained on.",
+            help="Data set with labels that neither ranker was trained on.",
             show_default=False,
         ),
     ],
     measure: Annotated[
-        str, typer.Option("--measure", "--measures", "-m", help="What the mix is best for.")
+        str, typer.Option("--measure", "--measures", "-m", help="Measure to maximise.")
     ] = "NDCG@10",
     form: Annotated[
         Literal["convex", "additive"],
@@ -55,7 +55,7 @@ def mix(
         tuple[float, float] | None,
         typer.Option(
             metavar="LOW HIGH",
-            help="The least and the largest alpha of the additive form. (Default: 0 100.)",
+            help="Smallest and largest alpha of the additive form. (Default: 0 100.)",
             show_default=False,
         ),
     ] = None,
@@ -66,7 +66,7 @@ def mix(
             "--out",
             "-o",
             help="Write the mixed scores to this file: a TREC run if its name ends in .run or "
-            ".trec, else one number a line.",
+            ".trec, else one number per line.",
         ),
     ] = None,
     figures: Annotated[
@@ -82,6 +82,7 @@ def mix(
     No other alpha gives a larger mean over these queries. Scores are mixed as they are; to bring
     them to one scale first, and for more than two rankers, see rankinite combine.
     """
+    from rankinite.data.samples import refuse_dependent_queries
     from rankinite.ensembles.mix import mix_scores
     from rankinite.measures.text import one_measure
 
@@ -91,18 +92,18 @@ def mix(
     members = load_members("mix", [a, b])
     terminal.expect_compiling()
     data = loading.load(source, terminal)
-    refuse_samples("mix", data)
-    rows = {one.name: one.scores(data, source, missing) for one in members}
-    found = mix_scores(rows, data, chosen, form, bounds)
+    refuse_dependent_queries("mix", data.qids)
+    rows = {member.name: member.scores(data, source, missing) for member in members}
+    result = mix_scores(rows, data, chosen, form, bounds)
     written = []
     if out is not None:
-        write_scores(found.scores, data, out, "mix")
+        write_scores(result.scores, data, out, "mix")
         written.append(out)
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
-        found.mix.draw(figures / FIGURE, found.names)
+        result.mix.draw(figures / FIGURE, result.names)
         written.append(figures / FIGURE)
-    _show(terminal, source, found, written)
+    _show(terminal, source, result, written)
 
 
 def _check_bounds(form: str, bounds: tuple[float, float] | None) -> None:
@@ -116,7 +117,7 @@ def _check_bounds(form: str, bounds: tuple[float, float] | None) -> None:
 
 
 def _check_targets(out: Path | None, figures: Path | None, sources: list[Path]) -> None:
-    """Refuse files that could not be written, before the work."""
+    """Refuse files that cannot be written before the work starts."""
     targets = [] if out is None else [out]
     refuse_missing_folders(targets)
     if figures is not None:
@@ -125,44 +126,45 @@ def _check_targets(out: Path | None, figures: Path | None, sources: list[Path]) 
     refuse_overwriting("mix", targets, sources)
 
 
-def _show(terminal: Terminal, source: Path, found: Mixing, written: list[Path]) -> None:
+def _show(terminal: Terminal, source: Path, result: MixComparison, written: list[Path]) -> None:
     if terminal.json:
         wrote = [str(path) for path in written]
-        terminal.show_json({"data": str(source), **found.as_json(), "wrote": wrote})
+        terminal.show_json({"data": str(source), **result.as_json(), "wrote": wrote})
         return
-    best = found.mix
-    low, alpha, high = told_apart(best.interval[0], best.alpha, best.interval[1])
+    best = result.mix
+    low, alpha, high = distinct_texts(best.interval[0], best.alpha, best.interval[1])
     rows = [
-        *([text, end, f"{value:.4f}"] for text, end, value in _ends(found)),
+        *([text, end, f"{value:.4f}"] for text, end, value in _ends(result)),
         ["best mix", alpha, f"{best.value:.4f}"],
     ]
-    title = f"{found.names[0]} and {found.names[1]} on {found.n_queries:,} queries"
+    title = f"{result.names[0]} and {result.names[1]} on {result.n_queries:,} queries"
     terminal.show_table(title, ["", "alpha", best.measure], rows)
-    for sentence in _sentences(found, low, high):
+    for sentence in _sentences(result, low, high):
         terminal.say(sentence)
     for path in written:
         terminal.say(f"wrote {path}")
 
 
-def _ends(found: Mixing) -> list[tuple[str, str, float]]:
-    """Return what stands at either end of alpha, alpha, and the measure there."""
-    a, b = found.names
-    ends = [plain_number(end) for end in found.bounds]
-    convex = found.mix.form == "convex"
+def _ends(result: MixComparison) -> list[tuple[str, str, float]]:
+    """Return the text of each end of alpha, alpha, and the measure there."""
+    a, b = result.names
+    ends = [plain_number(end) for end in result.bounds]
+    convex = result.mix.form == "convex"
     texts = [a, b] if convex else [a if end == "0" else f"{a} + {end} {b}" for end in ends]
-    return list(zip(texts, ends, found.mix.at_ends, strict=True))
+    return list(zip(texts, ends, result.mix.at_ends, strict=True))
 
 
-def _sentences(found: Mixing, low: str, high: str) -> list[str]:
-    best = found.mix
+def _sentences(result: MixComparison, low: str, high: str) -> list[str]:
+    best = result.mix
     sentences = []
     if best.interval[0] < best.interval[1]:
-        sentences.append(f"All alphas between {low} and {high} are worth the same.")
-    better = _ends(found)[found.better][0]
-    if found.gain > 0:
+        sentences.append(f"All alphas between {low} and {high} give the same value.")
+    better = _ends(result)[result.better][0]
+    if result.gain > 0:
         sentences.append(
-            f"The best mix gains {found.gain:+.4f} over {better} (paired t-test: p = "
-            f"{found.p_value:.3g}), on the queries that alpha was chosen by; on others expect less."
+            f"The best mix gains {result.gain:+.4f} over {better} (paired t-test: p = "
+            f"{result.p_value:.3g}), on the queries that alpha was chosen by; "
+            "on others expect less."
         )
     else:
         sentences.append(f"No mix is better than {better} on these queries.")
@@ -174,12 +176,12 @@ def _sentences(found: Mixing, low: str, high: str) -> list[str]:
     return sentences
 
 
-def told_apart(*numbers: float) -> list[str]:
-    """Write numbers with as many digits as tell them apart.
+def distinct_texts(*numbers: float) -> list[str]:
+    """Format numbers with as many digits as make different numbers look different.
 
     Examples
     --------
-    >>> told_apart(0.3, 0.300012, 0.300014)
+    >>> distinct_texts(0.3, 0.300012, 0.300014)
     ['0.3', '0.300012', '0.300014']
     """
     texts: list[str] = []

@@ -61,7 +61,7 @@ def optimality(
             f"optimality: {model} holds a {type(ranker).__name__}, which has no weights to move; "
             "give the model of a LambdaRank"
         )
-    chosen = ranker._measures()[:1] if measures is None else parse_measures(measures)
+    chosen = ranker.validation_measures()[:1] if measures is None else parse_measures(measures)
     terminal.expect_compiling()
     data = loading.load(source, terminal)
     refuse_narrow_text(source, data, ranker.feature_names_)

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from rankinite.cli.parameters import Parameters
-from rankinite.cli.searching import Searching
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.format import some_of
-from rankinite.data.formats import Format, format_of
+from rankinite.data.formats import FormatName, format_of
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
     from rankinite.ensembles.ensemble import Ensemble
-    from rankinite.rankers.learner import Learner
+    from rankinite.models import TrainedRanker
     from rankinite.runs.recipe import Recipe
 
-Seed = Annotated[int, typer.Option(help="Another seed gives another result.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of the random number generator.", min=0)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder for the results.")]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", min=1, help="How many models are trained at once. (Default: one a core.)"
+        "--jobs", "-j", min=1, help="Number of models trained at once. (Default: one per core.)"
     ),
 ]
 Cluster = Annotated[
@@ -50,13 +48,13 @@ RecipeName = Annotated[
 ]
 TrainFile = Annotated[Path, typer.Option("--train", help="The training data.", show_default=False)]
 Measures = Annotated[
-    str, typer.Option("--measures", "--measure", "-m", help="What to compute, separated by commas.")
+    str, typer.Option("--measures", "--measure", "-m", help="Measures, separated by commas.")
 ]
 Missing = Annotated[
     Literal["refuse", "last"], typer.Option(help="What to do with documents that a TREC run lacks.")
 ]
 SameFormat = Annotated[
-    Format | None,
+    FormatName | None,
     typer.Option("--format", help="The file format. (Default: that of the data set.)"),
 ]
 DropSingleLabel = Annotated[
@@ -69,7 +67,7 @@ DropSingleLabel = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Loading:
-    """How to load a data set."""
+    """Options for loading data sets."""
 
     top_grade: Annotated[
         float | None,
@@ -78,12 +76,12 @@ class Loading:
     labels: Annotated[
         str | None,
         typer.Option(
-            help="Further label sources, separated by commas: Parquet columns, or what stands "
-            "as 'name = value' in comments."
+            help="Further label sources, separated by commas: Parquet columns, or "
+            "'name = value' in comments."
         ),
     ] = None
     group: Annotated[
-        bool, typer.Option("--group", help="Bring documents of one query together.")
+        bool, typer.Option("--group", help="Group the documents of each query together.")
     ] = False
     label_column: Annotated[
         str | None, typer.Option(help="The label column of a Parquet file. (Default: label.)")
@@ -95,14 +93,14 @@ class Loading:
         str | None, typer.Option(help="The column of document ids of a Parquet file.")
     ] = None
     n_features: Annotated[
-        int | None, typer.Option(min=1, help="How many features a text file has.")
+        int | None, typer.Option(min=1, help="Number of features of a text file.")
     ] = None
     query_file: Annotated[
         Path | None,
         typer.Option(help="Group sizes of a text file without qid. (Default: FILE.query.)"),
     ] = None
     no_comments: Annotated[
-        bool, typer.Option("--no-comments", help="Skip what stands behind # in a text file.")
+        bool, typer.Option("--no-comments", help="Skip the comments (after #) of a text file.")
     ] = False
 
     def load(self, path: Path, terminal: Terminal) -> RankingData:
@@ -124,7 +122,7 @@ class Loading:
         )
 
     def with_grade_of(self, command: str, recipe: Recipe) -> Loading:
-        """Return the options with the top grade of a recipe, which no flag may contradict."""
+        """Return the options with the recipe's top grade, which --top-grade may not contradict."""
         if recipe.top_grade is None:
             return self
         if self.top_grade not in (None, recipe.top_grade):
@@ -138,7 +136,7 @@ class Loading:
     def load_like(
         self, data: RankingData, source: Path, path: Path, terminal: Terminal
     ) -> RankingData:
-        """Load another data set, whose top grade is that of one that was loaded from a source."""
+        """Load another data set with the top grade of ``data``, loaded from ``source``."""
         try:
             return replace(self, top_grade=data.top_grade).load(path, terminal)
         except DataError as problem:
@@ -152,11 +150,11 @@ class Loading:
     def load_alike(
         self, data: RankingData, source: Path, path: Path, terminal: Terminal
     ) -> RankingData:
-        """Load another data set, whose features also are those of one loaded from a source."""
-        found = self.load_like(data, source, path, terminal)
-        refuse_narrow_text(path, found, data.feature_names)
-        refuse_narrow_text(source, data, found.feature_names, f", which {path} has")
-        return found
+        """Load another data set with the top grade and the features of ``data``."""
+        other = self.load_like(data, source, path, terminal)
+        refuse_narrow_text(path, other, data.feature_names)
+        refuse_narrow_text(source, data, other.feature_names, f", which {path} has")
+        return other
 
 
 def _names(text: str) -> list[str]:
@@ -169,7 +167,7 @@ def _names(text: str) -> list[str]:
 
 
 def check_place(command: str, jobs: int | None, cluster: str | None) -> None:
-    """Refuse to train both on this machine and on others, and where nobody can train."""
+    """Refuse --jobs together with --cluster, and a cluster that cannot be used."""
     from rankinite.runs.workers import check_cluster
 
     if cluster is None:
@@ -179,31 +177,32 @@ def check_place(command: str, jobs: int | None, cluster: str | None) -> None:
     check_cluster(cluster)
 
 
-def load_ranker(path: Path) -> Learner | Ensemble:
-    """Load a model."""
+def load_ranker(path: Path) -> TrainedRanker | Ensemble:
+    """Load a model file."""
     from rankinite.models import load_model
 
     if not path.is_file():
-        what = "this is a directory; expected a model file" if path.is_dir() else None
-        raise FileFormatError(path, what or "there is no such file")
-    return cast("Learner | Ensemble", load_model(path))
+        is_folder = "this is a directory; expected a model file"
+        raise FileFormatError(path, is_folder if path.is_dir() else "there is no such file")
+    return cast("TrainedRanker | Ensemble", load_model(path))
 
 
 def refuse_narrow_text(
-    path: Path, found: RankingData, expected: Sequence[str], known: str = ""
+    path: Path, data: RankingData, expected: Sequence[str], known: str = ""
 ) -> None:
-    """Say what to do with a text file that lacks the last features: it may only end in zeros."""
-    given = found.feature_names
-    if format_of(path) != "parquet" and tuple(expected[: len(given)]) == given != tuple(expected):
+    """Explain what to do with a text file that lacks the last features: they may be all 0."""
+    names = data.feature_names
+    may_lack = "n_features" in format_of(path).options
+    if may_lack and tuple(expected[: len(names)]) == names != tuple(expected):
         raise DataError(
-            f"{path}: lacks the features {some_of(expected[len(given) :])}{known}; if they are 0 "
+            f"{path}: lacks the features {some_of(expected[len(names) :])}{known}; if they are 0 "
             f"all over and were left out, say --n-features {len(expected)}"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Testing:
-    """How to test differences between systems."""
+    """Options of significance tests between systems."""
 
     test: Annotated[
         Literal["t", "randomisation"],
@@ -216,28 +215,26 @@ class Testing:
         float, typer.Option(help="A difference with a p-value up to this is significant.")
     ] = 0.05
     permutations: Annotated[
-        int, typer.Option(min=1, help="How many sign patterns the randomisation test tries.")
+        int, typer.Option(min=1, help="Number of sign patterns of the randomisation test.")
     ] = 100_000
     resamples: Annotated[
-        int, typer.Option(min=1, help="How many times the bootstrap draws queries anew.")
+        int, typer.Option(min=1, help="Number of bootstrap resamples of the queries.")
     ] = 10_000
     seed: Seed = 0
     drop_single_label: DropSingleLabel = False
 
 
-GROUPS = (Loading, Parameters, Searching, Terminal, Testing)
-
-
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take groups of options: a parameter of such a type becomes its fields."""
+    """Expand the parameters of a command whose type is a group of options into its fields."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type[Any], list[str]]] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
-        if parameter.annotation not in GROUPS:
+        group: type[Any] = parameter.annotation
+        if not is_dataclass(group):
             parameters.append(parameter)
             continue
-        fields = inspect.signature(parameter.annotation, eval_str=True).parameters
-        groups[parameter.name] = (parameter.annotation, list(fields))
+        fields = inspect.signature(group, eval_str=True).parameters
+        groups[parameter.name] = (group, list(fields))
         parameters.extend(fields.values())
 
     @wraps(function)

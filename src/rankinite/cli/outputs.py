@@ -1,4 +1,4 @@
-"""The data sets that a command writes."""
+"""The files that a command writes: their names, and what they must not overwrite."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
-from rankinite.data.formats import Format
+from rankinite.data.formats import FormatName
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
 
 
 def folder_targets(
-    command: str, sources: Sequence[Path], out: Path, suffix: Format | None
+    command: str, sources: Sequence[Path], out: Path, suffix: FormatName | None
 ) -> list[Path]:
     """Return a file in a folder for every source: its name, with the ending of another format."""
     targets = [out / target_name(source, suffix) for source in sources]
@@ -25,7 +25,7 @@ def folder_targets(
     return targets
 
 
-def target_name(source: Path, suffix: Format | None) -> str:
+def target_name(source: Path, suffix: FormatName | None) -> str:
     """Return the name of the file that is made of a source.
 
     Examples
@@ -41,7 +41,7 @@ def target_name(source: Path, suffix: Format | None) -> str:
 
 
 def refuse_twice(command: str, targets: Sequence[Path]) -> None:
-    """Refuse to write two files of one name."""
+    """Refuse to write two files with the same name."""
     for target in targets:
         if targets.count(target) > 1:
             raise UsageError(
@@ -50,14 +50,14 @@ def refuse_twice(command: str, targets: Sequence[Path]) -> None:
 
 
 def refuse_overwriting(command: str, targets: Sequence[Path], sources: Sequence[Path]) -> None:
-    """Refuse to write over a file that is read: nobody can want to lose it."""
+    """Refuse to overwrite a file that the command reads."""
     for source in sources:
-        if any(_are_one(target, source) for target in targets):
+        if any(_are_same(target, source) for target in targets):
             raise UsageError(f"{command}: this would overwrite {source}; write to another place")
 
 
 def refuse_missing_folders(targets: Sequence[Path]) -> None:
-    """Refuse to write files into folders that are not there, before any work is done."""
+    """Refuse targets in folders that do not exist, before any work is done."""
     for target in targets:
         folder = target.parent
         if not folder.exists():
@@ -70,28 +70,28 @@ def refuse_missing_folders(targets: Sequence[Path]) -> None:
 
 
 def refuse_file_as_folder(folder: Path) -> None:
-    """Refuse a file where a folder is to be; what is not there can be made."""
+    """Refuse a file where a folder is expected; a missing folder can be created."""
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(errno.EEXIST, "this is a file; expected a folder", str(folder))
 
 
-def _are_one(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
+def _are_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
 
 
 def save_all(
     sets: Iterable[tuple[Path, RankingData]], terminal: Terminal, others: Sequence[Path] = ()
 ) -> None:
-    """Save data sets one after the other, in folders that need not be there, and show them.
+    """Save data sets one after the other, creating folders, and list them on the terminal.
 
-    Other files, which have been written already, are shown with them.
+    ``others`` are files that have been written already and are listed with them.
     """
     from rankinite.data.formats import save
 
     written = []
-    for path, found in sets:
+    for path, data in sets:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save(found, path, progress=terminal.progress())
-        written.append((path, found.n_queries, found.n_docs))
-        del found  # the next one may need the memory while it is made
+        save(data, path, progress=terminal.progress())
+        written.append((path, data.n_queries, data.n_docs))
+        del data  # the next set may need the memory while it is being made
     terminal.show_written(written, others)

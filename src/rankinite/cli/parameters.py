@@ -1,25 +1,34 @@
-"""The flags of ``rankinite train`` for the rankers' parameters, one for each.
+"""Flags of ``rankinite train`` for the rankers' parameters, made from their declarations.
 
-They stand here, and are not made from the rankers, because ``--help`` cannot wait for numba. A test
-compares the two. What is not given is None, and the ranker's default counts.
+A flag that is not given is None, and the ranker's default counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 import typer
 
-RANKER = "Parameters of the ranker (--print-config shows their defaults)"
+from rankinite.core.params import (
+    YES_OR_NO,
+    Bounds,
+    Constraint,
+    Either,
+    OneOf,
+    Parameter,
+    Real,
+    Whole,
+)
+from rankinite.rankers.parameters import RANKER_PARAMETERS, LayerSizes, file_parameters
 
-
-def _option(*names: str, **settings: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=RANKER, **settings)
+# The declarations of one parameter, by ranker.
+Declarations = Mapping[str, Parameter]
 
 
 def _whole(text: str) -> int | str:
-    """Return a whole number if it is one; what else it may be, the ranker knows."""
+    """Return a whole number if the text is one; the ranker checks other texts."""
     try:
         return int(text)
     except ValueError:
@@ -27,147 +36,114 @@ def _whole(text: str) -> int | str:
 
 
 def _wholes(text: str) -> int | list[int] | str:
-    """Return a whole number, or several that commas separate."""
-    found = [_whole(part) for part in text.split(",")]
-    wholes = [part for part in found if isinstance(part, int)]
-    if len(wholes) < len(found):
+    """Return a whole number, or several that commas separate; the ranker checks other texts."""
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
         return text
-    return wholes[0] if len(wholes) == 1 else wholes
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _numbers(text: str) -> list[float] | str:
-    """Return numbers that commas separate; what else it may be, the ranker knows."""
+    """Return numbers that commas separate; the ranker checks other texts."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
         return text
 
 
-def _whole_or_none(**settings: Any) -> Any:
-    return _option(parser=_whole, metavar="<int|none>", **settings)
+def _value_type(constraint: Constraint | None) -> tuple[Any, dict[str, Any]]:
+    """Return the type of a flag's value, and how to parse it where typer does not know."""
+    if isinstance(constraint, LayerSizes):
+        return Any, {"parser": _wholes, "metavar": "<int[,int]>"}
+    if isinstance(constraint, Bounds):
+        return Any, {"parser": _numbers, "metavar": "<float,float>"}
+    if isinstance(constraint, Either) and isinstance(constraint.first, Whole):
+        other = str(constraint.second).removeprefix("one of ").strip("'").lower()
+        return Any, {"parser": _whole, "metavar": f"<int|{other}>"}
+    if isinstance(constraint, Whole):
+        return int | None, {}
+    if isinstance(constraint, Real):
+        return float | None, {}
+    return (bool if constraint == YES_OR_NO else str) | None, {}
 
 
-@dataclass(frozen=True, kw_only=True)
+def _option(name: str, declarations: Declarations) -> inspect.Parameter:
+    """Return the flag of a parameter as an argument of a command."""
+    first = next(iter(declarations.values()))
+    value_type, settings = _value_type(first.file_constraint)
+    # With further names typer does not make the first by itself.
+    names = [f"--{name.replace('_', '-')}", *first.flags] if first.flags else []
+    # Brackets would be markup.
+    text = _help(declarations).replace("[", "\\[")
+    option = typer.Option(*names, rich_help_panel=_panel(declarations), help=text, **settings)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=Annotated[value_type, option])
+
+
+def _panel(declarations: Declarations) -> str:
+    if len(declarations) == len(RANKER_PARAMETERS):
+        return "Parameters of all rankers"
+    *others, last = declarations
+    return "Parameters of " + (f"{', '.join(others)} and {last}" if others else last)
+
+
+def _help(declarations: Declarations) -> str:
+    """Return what a parameter means, which values it has, and its defaults."""
+    meanings: dict[str, list[str]] = {}
+    choices: dict[str, None] = {}
+    for ranker, declared in declarations.items():
+        meanings.setdefault(declared.help, []).append(ranker)
+        choices |= dict.fromkeys(_choices(declared.constraint))
+    sentences = list(meanings)
+    if len(meanings) > 1:
+        sentences = [f"{', '.join(rankers)}: {text}" for text, rankers in meanings.items()]
+    if choices:
+        sentences.append(f"One of {', '.join(choices)}.")
+    return " ".join([*sentences, _defaults(declarations)])
+
+
+def _choices(constraint: Constraint | None) -> Sequence[str]:
+    is_choice = isinstance(constraint, OneOf) and constraint != YES_OR_NO
+    return constraint.values if isinstance(constraint, OneOf) and is_choice else ()
+
+
+def _defaults(declarations: Declarations) -> str:
+    """Return the default of the first ranker, and those of others where they differ."""
+    rankers: dict[str, list[str]] = {}
+    for ranker, declared in declarations.items():
+        rankers.setdefault(_as_typed(declared.default), []).append(ranker)
+    (first, _), *others = rankers.items()
+    parts = [first, *(f"{', '.join(names)}: {default}" for default, names in others)]
+    return f"(Default: {'; '.join(parts)}.)"
+
+
+def _as_typed(value: Any) -> str:
+    """Return a value as one would type it behind its flag."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", False: "no", True: "yes"}[value]
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_as_typed, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _options() -> list[inspect.Parameter]:
+    """Return the flags of all parameters, those of the same rankers together."""
+    parameters = file_parameters()
+    panels = list(dict.fromkeys(_panel(declarations) for declarations in parameters.values()))
+    return sorted(
+        (_option(name, declarations) for name, declarations in parameters.items()),
+        key=lambda option: panels.index(_panel(parameters[option.name])),
+    )
+
+
 class Parameters:
-    """Every parameter of every ranker; None where nothing was said."""
+    """Values of the rankers' parameters that flags were given for, by name.
 
-    measure: Annotated[
-        str | None,
-        _option(
-            "--measure",
-            "-m",
-            help="LambdaMART, LambdaRank: what to improve, such as NDCG, "
-            "NDCG@3 > CNDCG@3\\[clicks] or RankNet.",
-        ),
-    ] = None
-    loss: Annotated[str | None, _option(help="MART: squared, centred or logistic.")] = None
-    per_query: Annotated[
-        bool | None,
-        _option(help="MART, logistic loss: scores relative to the best document of the query."),
-    ] = None
-    n_trees: Annotated[int | None, _option(help="Trees: how many to grow at most.")] = None
-    n_leaves: Annotated[int | None, _option(help="Trees: how many leaves one has at most.")] = None
-    learning_rate: Annotated[
-        float | None,
-        _option(help="Trees: what values of leaves are multiplied by; LambdaRank: first steps."),
-    ] = None
-    max_depth: Annotated[Any, _whole_or_none(help="Trees: how deep one may be.")] = None
-    symmetric: Annotated[
-        bool | None, _option(help="Trees: whether all leaves of a level are split alike.")
-    ] = None
-    min_docs_in_leaf: Annotated[
-        int | None, _option(help="Trees: how many documents a leaf has at least.")
-    ] = None
-    min_gain: Annotated[float | None, _option(help="Trees: what a split gains at least.")] = None
-    docs_per_tree: Annotated[
-        float | None, _option(help="Trees: the share of the documents that one sees.")
-    ] = None
-    queries_per_tree: Annotated[
-        float | None, _option(help="Trees: the share of the queries that one sees.")
-    ] = None
-    features_per_tree: Annotated[
-        float | None, _option(help="Trees: the share of the features that one sees.")
-    ] = None
-    criterion: Annotated[
-        str | None, _option(help="Trees: how splits are chosen, mse or newton.")
-    ] = None
-    step: Annotated[
-        str | None,
-        _option(
-            help="Trees: what the value of a leaf is, newton or gradient; LambdaMART: line-search."
-        ),
-    ] = None
-    alpha_bounds: Annotated[
-        Any,
-        _option(
-            parser=_numbers,
-            metavar="<float,float>",
-            help="LambdaMART, line-search: the least and the largest weight of a tree.",
-        ),
-    ] = None
-    line_search_on: Annotated[
-        str | None,
-        _option(help="LambdaMART, line-search: where weights are best, train or valid."),
-    ] = None
-    most_bins: Annotated[
-        int | None, _option(help="Trees: how many bins a feature has at most.")
-    ] = None
-    hidden: Annotated[
-        Any,
-        _option(
-            parser=_wholes,
-            metavar="<int[,int]>",
-            help="LambdaRank: units of the hidden layer, or of several as 20,10; 0 is linear.",
-        ),
-    ] = None
-    optimiser: Annotated[
-        str | None, _option(help="LambdaRank: adam, or sgd with new weights where it stops.")
-    ] = None
-    n_epochs: Annotated[
-        Any,
-        _whole_or_none(help="LambdaRank: how often to go through the queries at most."),
-    ] = None
-    queries_per_step: Annotated[
-        Any,
-        _option(
-            parser=_whole,
-            metavar="<int|all>",
-            help="LambdaRank: how many queries a step is for, or all.",
-        ),
-    ] = None
-    weight_decay: Annotated[
-        float | None, _option(help="LambdaRank, adam: how much weights are drawn to 0 every step.")
-    ] = None
-    most_restarts: Annotated[
-        Any,
-        _whole_or_none(help="LambdaRank, sgd: how often weights are drawn anew at most."),
-    ] = None
-    truncation: Annotated[
-        Any,
-        _whole_or_none(
-            help="LambdaMART, LambdaRank: only pairs with a document in so many first ranks count."
-        ),
-    ] = None
-    normalise: Annotated[
-        str | None,
-        _option(
-            help="LambdaMART, LambdaRank: how lambdas are scaled, none, deviation or distance."
-        ),
-    ] = None
-    valid_measure: Annotated[
-        str | None,
-        _option(
-            help="What validation sets are measured by, separated by commas; the first, tier after "
-            "tier, decides."
-        ),
-    ] = None
-    patience: Annotated[
-        Any,
-        _whole_or_none(
-            help="Stop after so many trees or epochs without an improvement; with sgd: begin anew."
-        ),
-    ] = None
-    min_improvement: Annotated[float | None, _option(help="What counts as an improvement.")] = None
-    random_state: Annotated[
-        int | None, _option("--random-state", "--seed", help="Another seed gives another model.")
-    ] = None
+    The signature has one argument for each parameter of any ranker.
+    """
+
+    __signature__: ClassVar[inspect.Signature] = inspect.Signature(_options())
+
+    def __init__(self, **values: Any) -> None:
+        self.values = {name: value for name, value in values.items() if value is not None}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rankinite.data.ranking_data import RankingData
     from rankinite.ensembles.ensemble import Ensemble
-    from rankinite.rankers.learner import Learner
+    from rankinite.models import TrainedRanker
 
 RUN_ENDINGS = (".run", ".trec")
 
@@ -38,7 +38,7 @@ def predict(
     ] = None,
     n_trees: Annotated[
         int | None,
-        typer.Option(help="Use only so many first trees of a model that has some. (Default: all.)"),
+        typer.Option(help="Use only the first N trees of a model of trees. (Default: all.)"),
     ] = None,
     *,
     loading: Loading,
@@ -48,33 +48,33 @@ def predict(
     terminal.expect_compiling()
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)
-    found = loading.load(source, terminal)
-    refuse_narrow_text(source, found, ranker.feature_names_)
-    scores = ranker.predict(found, **first)
+    data = loading.load(source, terminal)
+    refuse_narrow_text(source, data, ranker.feature_names_)
+    scores = ranker.predict(data, **first)
     if out is None:
-        _print(terminal, _in_file_order(scores, found))
+        _print(terminal, _in_file_order(scores, data))
         return
-    write_scores(scores, found, out, model.stem)
+    write_scores(scores, data, out, model.stem)
     if terminal.json:
-        terminal.show_json(
-            {"wrote": str(out), "queries": found.n_queries, "documents": found.n_docs}
-        )
+        terminal.show_json({"wrote": str(out), "queries": data.n_queries, "documents": data.n_docs})
     else:
-        terminal.say(f"wrote {out} ({found.n_queries:,} queries, {found.n_docs:,} documents)")
+        terminal.say(f"wrote {out} ({data.n_queries:,} queries, {data.n_docs:,} documents)")
 
 
-def write_scores(scores: NDArray[np.float64], found: RankingData, out: Path, run_name: str) -> None:
+def write_scores(scores: NDArray[np.float64], data: RankingData, out: Path, run_name: str) -> None:
     """Write scores to a file: a TREC run if its name says so, else in the order of the data."""
     from rankinite.data.scores import save_scores
 
     if out.name.removesuffix(".gz").endswith(RUN_ENDINGS):
-        save_scores(scores, found, out, run=_one_word(run_name))
+        save_scores(scores, data, out, run=_run_tag(run_name))
     else:
-        save_scores(_in_file_order(scores, found), found, out)
+        save_scores(_in_file_order(scores, data), data, out)
 
 
-def _first_trees(ranker: Learner | Ensemble, model: Path, n_trees: int | None) -> dict[str, int]:
-    """Return what predict is to be told about trees, or refuse to tell it to other rankers."""
+def _first_trees(
+    ranker: TrainedRanker | Ensemble, model: Path, n_trees: int | None
+) -> dict[str, int]:
+    """Return the option of predict for the first trees; refuse it for other rankers."""
     if n_trees is None:
         return {}
     if ranker.rounds != "trees":
@@ -85,17 +85,17 @@ def _first_trees(ranker: Learner | Ensemble, model: Path, n_trees: int | None) -
     return {"n_trees": n_trees}
 
 
-def _in_file_order(scores: NDArray[np.float64], found: RankingData) -> NDArray[np.float64]:
-    """Undo what --group did to the order of documents."""
-    if found.rows is None:
+def _in_file_order(scores: NDArray[np.float64], data: RankingData) -> NDArray[np.float64]:
+    """Return scores in the order of the file, which --group may have changed."""
+    if data.rows is None:
         return scores
     ordered = scores.copy()
-    ordered[found.rows] = scores
+    ordered[data.rows] = scores
     return ordered
 
 
-def _one_word(name: str) -> str:
-    """Return the name of a run, without what a TREC file cannot hold."""
+def _run_tag(name: str) -> str:
+    """Return the tag of a TREC run, which cannot contain blanks."""
     return "-".join(name.split()) or "rankinite"
 
 

@@ -1,4 +1,4 @@
-"""``rankinite recipe run``."""
+"""``rankinite recipe``: run, report, list, show and check."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def run(
     train: TrainFile,
     valid: Annotated[
         Path | None,
-        typer.Option(help="More data to measure the final models on; nothing is learned from it."),
+        typer.Option(help="Validation data, for the final models; nothing is learned from them."),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="The test data, for the final models and their ensemble.")
+        Path | None, typer.Option(help="Test data, for the final models and their ensemble.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The folder of the run. (Default: the recipe's name.)"),
+        typer.Option("--out", "-o", help="Folder of the run. (Default: the recipe's name.)"),
     ] = None,
     jobs: Jobs = None,
     cluster: Cluster = None,
@@ -48,12 +48,13 @@ def run(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Train the models of a recipe, choose among them, train again, and make them one.
+    """Train the models of a recipe, choose among them, train these again, and average them.
 
     The folder holds the ensemble as one model file, every model, their scores and measures, tables
-    and report.html. Stopped at any moment, the same command goes on where it was, to the same
-    bytes; after a change to the recipe it does what the change needs.
+    and report.html. After an interruption at any moment the same command resumes, and ends with
+    the same bytes; after a change to the recipe it trains what the change concerns.
     """
+    from rankinite.report.page import write_report
     from rankinite.runs.recipe_reader import read_recipe
     from rankinite.runs.run import run_recipe
 
@@ -67,7 +68,7 @@ def run(
     try:
         done = run_recipe(
             chosen,
-            # Nothing here is to hold the data while the run works with what it has written.
+            # No reference stays here: the run releases the data once they are in its folder.
             train=sets.pop("train"),
             valid=sets.pop("valid", None),
             test=sets.pop("test", None),
@@ -77,15 +78,48 @@ def run(
             progress=terminal.progress(lines=True),
         )
     except KeyboardInterrupt:
-        log.info("stopped; %s keeps what is done, and the same command goes on from there", target)
+        log.info(
+            "stopped; %s keeps all finished tasks, and the same command resumes from there", target
+        )
         raise
-    show_written_summary(terminal, done.tables, done.written)
+    show_written_summary(terminal, done.tables, [*done.written, write_report(done)])
+
+
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="Folder of a finished run or sweep."),
+    ],
+    *,
+    terminal: Terminal,
+) -> None:
+    """Render the tables and the report of a finished run or sweep again; nothing is trained.
+
+    A run gets tables.md, tables.json and report.html, a sweep recipe.toml, trials.csv, sweep.json
+    and sweep.html, with the same bytes as before unless rankinite writes them differently now.
+    """
+    from rankinite.report.page import write_report
+    from rankinite.report.sweep_page import write_sweep_report
+    from rankinite.runs.run import open_run
+    from rankinite.runs.store import SETTINGS
+    from rankinite.sweeps.results import write_results
+    from rankinite.sweeps.sweep import open_sweep
+
+    if not folder.is_dir():
+        raise FileFormatError(folder, "there is no such folder")
+    if (folder / SETTINGS).exists():
+        sweep = write_results(open_sweep(folder))
+        show_written_summary(terminal, sweep.summary(), [*sweep.written, write_sweep_report(sweep)])
+        return
+    opened = open_run(folder)
+    written = [*opened.tables.save(folder), write_report(opened)]
+    show_written_summary(terminal, opened.tables, written)
 
 
 def _load_sets(
     loading: Loading, terminal: Terminal, train: Path, others: Mapping[str, Path | None]
 ) -> dict[str, RankingData]:
-    """Load the training data, and all others that were named."""
+    """Load the training data, and the other data sets that were named."""
     named = {name: path for name, path in others.items() if path is not None}
     if loading.query_file is not None and named:
         raise UsageError(
@@ -96,27 +130,29 @@ def _load_sets(
         if not path.exists():
             raise FileFormatError(path, "there is no such file")
     data = loading.load(train, terminal)
-    found = {name: loading.load_alike(data, train, path, terminal) for name, path in named.items()}
-    return {"train": data, **found}
+    loaded = {name: loading.load_alike(data, train, path, terminal) for name, path in named.items()}
+    return {"train": data, **loaded}
 
 
 def list_recipes(*, terminal: Terminal) -> None:
     """List the recipes that come with the package."""
     from rankinite.runs.recipe import shipped_tables
 
-    rows = [(name, len(given["models"]), str(given["description"]))
-            for name, given in shipped_tables().items()]  # fmt: skip
+    rows = [
+        (name, len(table["models"]), str(table["description"]))
+        for name, table in shipped_tables().items()
+    ]
     if terminal.json:
         keys = ("name", "models", "description")
         terminal.show_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
-    # To the left, as the terminal puts numbers to the right.
+    # Padded, as the terminal aligns all columns but the first to the right.
     width = max(len(description) for *_, description in rows)
     cells = [[name, f"{n}", description.ljust(width)] for name, n, description in rows]
     terminal.show_table("Recipes", ["Recipe", "Models", "Description".ljust(width)], cells)
 
 
-# The command's name, which is a built-in's as well.
+# The name of the command, which is also that of a built-in.
 list_recipes.__name__ = "list"
 
 
@@ -127,7 +163,7 @@ def show(
     *,
     terminal: Terminal,
 ) -> None:
-    """Print a recipe of the package: with > mine.toml, the beginning of one's own."""
+    """Print a recipe of the package; with > mine.toml it is a start for your own."""
     from rankinite.runs.recipe import shipped_text
 
     text = shipped_text(name)
@@ -142,19 +178,19 @@ def check(
     *,
     terminal: Terminal,
 ) -> None:
-    """Check a recipe whole: list all mistakes with their lines, or say how much it trains."""
+    """Check a recipe: list all mistakes with their lines, or the number of its trainings."""
     from rankinite.runs.recipe import n_trainings
     from rankinite.runs.recipe_reader import read_recipe
 
-    found = read_recipe(recipe)
-    first, second = n_trainings(found)
+    checked = read_recipe(recipe)
+    first, second = n_trainings(checked)
     if terminal.json:
         terminal.show_json(
-            {"recipe": found.name, "models": list(found.models), "trainings": [first, second]}
+            {"recipe": checked.name, "models": list(checked.models), "trainings": [first, second]}
         )
         return
-    word = "model" if len(found.models) == 1 else "models"
+    word = "model" if len(checked.models) == 1 else "models"
     terminal.say(
-        f"{recipe} is sound: {len(found.models)} {word}, {first} trainings in the first stage and "
-        f"{second} in the second if all are chosen"
+        f"{recipe} is sound: {len(checked.models)} {word}, {first} trainings in the first stage "
+        f"and {second} in the second if all are chosen"
     )

@@ -12,13 +12,13 @@ from rankinite.cli.options import Loading, Out, SameFormat, Seed
 from rankinite.cli.outputs import folder_targets, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
-from rankinite.data.formats import Format
+from rankinite.data.formats import FormatName
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
 
 LARGEST = 1000.0  # more queries than any memory holds
-Suffix = Annotated[Format, typer.Option("--format", help="The file format.")]
+Suffix = Annotated[FormatName, typer.Option("--format", help="The file format.")]
 
 
 def polynomials(
@@ -135,6 +135,6 @@ def clicks(
 
 
 def _write(
-    parts: Iterable[tuple[str, RankingData]], out: Path, suffix: Format, terminal: Terminal
+    parts: Iterable[tuple[str, RankingData]], out: Path, suffix: FormatName, terminal: Terminal
 ) -> None:
     save_all(((out / f"{name}.{suffix}", part) for name, part in parts), terminal)

@@ -47,7 +47,7 @@ def split(
     """
     if sum(choice is not None for choice in (parts, proportions, folds)) != 1:
         raise UsageError("data split: give one of --parts, --proportions and --folds")
-    ending = suffix or format_of(source)
+    ending = suffix or format_of(source).name
     wanted = parts if proportions is None else _numbers(proportions)
     found = loading.load(source, terminal)
     pieces = [

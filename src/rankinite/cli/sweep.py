@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,23 +18,77 @@ from rankinite.cli.options import (
     check_place,
 )
 from rankinite.cli.outputs import refuse_file_as_folder
-from rankinite.cli.searching import Searching
 from rankinite.cli.terminal import Terminal, show_written_summary
 
 log = logging.getLogger("rankinite")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """The options of a sweep: what is tried, and how trials are compared."""
+
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="<parameter=values>",
+            help="Values to try, once for each parameter: n_leaves=50:400:30 (low:high:step), "
+            "learning_rate=0.05,0.1 or hidden=20,[20,10] (values), or learning_rate=1e-4..1e-2 "
+            "(a range; on a log scale if its ends are a factor of 100 or more apart). (Default: "
+            "those of the paper. Trees: leaves 50 to 400 by 30, learning rates 0.01, 0.05, 0.1, "
+            "0.3, 0.5. Nets: 10 to 30 hidden units by 5, learning rates 1e-4 to 1e-2.)",
+        ),
+    ] = None
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of trials. (Default: 30; all of a grid.)"),
+    ] = None
+    search: Annotated[
+        Literal["tpe", "grid", "random"],
+        typer.Option(help="tpe learns from earlier trials; grid tries all points in random order."),
+    ] = "tpe"
+    folds: Annotated[
+        int, typer.Option(min=2, help="Number of folds of the cross-validation by query.")
+    ] = 3
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            "--measure", "-m", help="Measure that decides. (Default: the recipe's first.)"
+        ),
+    ] = None
+    no_pruning: Annotated[
+        bool,
+        typer.Option(
+            "--no-pruning",
+            help="Train every trial to its end. Otherwise a trial is stopped if, after a third of "
+            "the rounds or more, its first fold is below the median of earlier trials; this "
+            "disfavours small learning rates, which begin slowly.",
+        ),
+    ] = False
+    batch: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Number of trials that start together; more for many workers, fewer to learn more "
+            "from each.",
+        ),
+    ] = 4
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Random seed. (Default: the recipe's.)"),
+    ] = None
 
 
 def sweep(
     *,
     recipe: RecipeName,
     model: Annotated[
-        str, typer.Option("--model", help="The model of the recipe to sweep.", show_default=False)
+        str, typer.Option("--model", help="Model of the recipe to sweep.", show_default=False)
     ],
     train: TrainFile,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder of the sweep.", show_default=False)
+        Path, typer.Option("--out", "-o", help="Folder of the sweep.", show_default=False)
     ],
-    searching: Searching,
+    options: SweepOptions,
     jobs: Jobs = None,
     cluster: Cluster = None,
     loading: Loading,
@@ -41,22 +96,23 @@ def sweep(
 ) -> None:
     """Search for better parameters of a recipe's model, by cross-validation over queries.
 
-    Every trial trains one model a fold and takes the mean over the held-out folds; the recipe's own
-    parameters are measured in the same way. The folder gets recipe.toml, which is the recipe with
-    the best parameters, all trials as trials.csv and sweep.json, sweep.html with plots, and
-    optuna.log for Optuna's own tools. Stopped at any moment, the same command goes on where it
-    was, to the same trials; with more --trials it adds to them.
+    Every trial trains one model per fold and takes the mean over the held-out folds; the recipe's
+    own parameters are measured in the same way. The folder gets recipe.toml, which is the recipe
+    with the best parameters, all trials as trials.csv and sweep.json, sweep.html with charts, and
+    optuna.log for Optuna's own tools. After an interruption at any moment the same command
+    resumes, with the same trials; with more --trials it adds to them.
     """
+    from rankinite.report.sweep_page import write_sweep_report
     from rankinite.runs.recipe_reader import read_recipe
     from rankinite.sweeps.space import read_over
-    from rankinite.sweeps.study import the_optuna
+    from rankinite.sweeps.study import import_optuna
     from rankinite.sweeps.sweep import check_sweep, run_sweep
 
     check_place("sweep", jobs, cluster)
-    the_optuna()
+    import_optuna()
     chosen = read_recipe(recipe)
-    space = read_over(searching.over) if searching.over else None
-    search, measure = searching.search, searching.measure
+    space = read_over(options.over) if options.over else None
+    search, measure = options.search, options.measure
     check_sweep(chosen, model, space=space, search=search, measure=measure)
     refuse_file_as_folder(out)
     loading = loading.with_grade_of("sweep", chosen)
@@ -65,21 +121,25 @@ def sweep(
         done = run_sweep(
             chosen,
             model,
-            loading.load(train, terminal),  # and nothing here holds it while the sweep works
+            # No reference stays here: the sweep releases the data once they are in its folder.
+            loading.load(train, terminal),
             out=out,
             space=space,
             search=search,
             measure=measure,
-            trials=searching.trials,
-            folds=searching.folds,
-            pruning=not searching.no_pruning,
-            batch=searching.batch,
-            seed=searching.seed,
+            trials=options.trials,
+            folds=options.folds,
+            pruning=not options.no_pruning,
+            batch=options.batch,
+            seed=options.seed,
             jobs=jobs,
             cluster=cluster,
             progress=terminal.progress(lines=True),
         )
     except KeyboardInterrupt:
-        log.info("stopped; %s keeps what is done, and the same command goes on from there", out)
+        log.info(
+            "stopped; %s keeps all finished tasks, and the same command resumes from there", out
+        )
         raise
-    show_written_summary(terminal, done.findings(), done.written)
+    page = write_sweep_report(done)
+    show_written_summary(terminal, done.summary(), [*done.written, page])

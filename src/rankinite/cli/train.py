@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("rankinite")
 
 TOP_FEATURES = 5
-# Of which --no-... says something, too.
-YES_OR_NO = ("per_query", "symmetric")
 
 
 def train(
@@ -37,7 +35,7 @@ def train(
     ] = None,
     valid: Annotated[
         list[Path] | None,
-        typer.Option(help="A validation set; several are fine, the first decides when to stop."),
+        typer.Option(help="A validation set; of several, the first decides when to stop."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The model file to write, such as model.rk.")
@@ -46,7 +44,7 @@ def train(
         Literal["LambdaMART", "MART", "McRank", "LambdaRank"] | None,
         typer.Option(
             metavar="<name>",
-            help="What to train: LambdaMART, MART, McRank or LambdaRank. (Default: LambdaMART.)",
+            help="The ranker: LambdaMART, MART, McRank or LambdaRank. (Default: LambdaMART.)",
         ),
     ] = None,
     base: Annotated[
@@ -55,7 +53,9 @@ def train(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="Take what is not said here from this TOML file: keys are flags."),
+        typer.Option(
+            help="Take options that are not given here from this TOML file: keys are flags."
+        ),
     ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the configuration as TOML and exit.")
@@ -64,9 +64,9 @@ def train(
         bool,
         typer.Option(
             "--diagnose",
-            help="Also write MODEL.diagnostics.csv and .png: round by round, which grades make up "
-            "the lambdas, which stand at the top, how many ranks change, and whether the lambdas "
-            "of several measures agree.",
+            help="Also write MODEL.diagnostics.csv and .png: round by round, which grades "
+            "contribute to the lambdas, which are ranked at the top, how many ranks change, and "
+            "whether the lambdas of several measures agree.",
         ),
     ] = False,
     *,
@@ -76,27 +76,27 @@ def train(
 ) -> None:
     """Train a ranker, and write it to a model file with its configuration beside it.
 
-    MODEL.toml repeats the run: rankinite train --config MODEL.toml. Ctrl-C stops after the current
-    tree or epoch; MODEL.checkpoint keeps what was learned then, as it does if the machine stops,
-    and the same command goes on to the same model.
+    MODEL.toml repeats the training: rankinite train --config MODEL.toml. Ctrl-C stops after the
+    current tree or epoch; MODEL.checkpoint then keeps what was learned, as it does if the machine
+    stops, and the same command resumes and ends with the same model.
     """
     from rankinite.runs.configuration import configure, flags, read_configuration
 
     files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
-    said = flags(_given({**files, **asdict(parameters), **asdict(loading)}))
-    chosen = configure(*([] if config is None else [read_configuration(config)]), said)
+    from_flags = flags({**_provided({**files, **asdict(loading)}), **parameters.values})
+    configuration = configure(*([] if config is None else [read_configuration(config)]), from_flags)
     if print_config:
-        terminal.say(chosen.to_toml().rstrip("\n"))
+        terminal.say(configuration.to_toml().rstrip("\n"))
         return
-    _run(chosen, terminal, diagnose=diagnose)
+    _run(configuration, terminal, diagnose=diagnose)
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what was not said, and write files as texts."""
+def _provided(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were provided, with paths as text."""
     return {
         key: [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
         for key, value in values.items()
-        if value is not None and value != [] and (value is not False or key in YES_OR_NO)
+        if value is not None and value != [] and value is not False
     }
 
 
@@ -104,19 +104,19 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _run(chosen: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
+def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
     from rankinite.models import RANKERS
     from rankinite.runs.training import checkpoint_of, run_training
 
     terminal.expect_compiling()
-    out = _checked_out(chosen)
-    base = None if chosen.base is None else load_ranker(Path(chosen.base))
-    data, sets = _load_sets(chosen, terminal)
+    out = _checked_out(configuration)
+    base = None if configuration.base is None else load_ranker(Path(configuration.base))
+    data, sets = _load_sets(configuration, terminal)
     progress = terminal.progress()
     try:
         with Interruption() as interruption:
             done = run_training(
-                chosen,
+                configuration,
                 data,
                 sets,
                 base,
@@ -128,54 +128,57 @@ def _run(chosen: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
     except KeyboardInterrupt:
         if checkpoint_of(out).exists():
             log.info(
-                "stopped; %s keeps the %s, and the same command goes on from there",
+                "stopped; %s keeps the %s, and the same command resumes from there",
                 checkpoint_of(out),
-                RANKERS[chosen.ranker].rounds,
+                RANKERS[configuration.ranker].rounds,
             )
         raise
     _show(terminal, done)
 
 
-def _checked_out(chosen: Configuration) -> Path:
-    """Return the model file; what would go wrong after hours of training does so now."""
-    for key, value in (("the data set TRAIN", chosen.train), ("a model file --out", chosen.out)):
+def _checked_out(configuration: Configuration) -> Path:
+    """Return the model file; refuse now what would fail after hours of training."""
+    for key, value in (
+        ("the data set TRAIN", configuration.train),
+        ("a model file --out", configuration.out),
+    ):
         if value is None:
             raise UsageError(f"train: name {key}; as in rankinite train train.txt --out model.rk")
-    out = Path(str(chosen.out))
+    out = Path(str(configuration.out))
     if not out.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(out.parent))
     if out.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a directory; expected a file", str(out))
-    for name in (chosen.train, chosen.base, *chosen.valid):
+    for name in (configuration.train, configuration.base, *configuration.valid):
         if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
             raise UsageError(f"train: the model would overwrite {name}; choose another --out")
     return out
 
 
 def _load_sets(
-    chosen: Configuration, terminal: Terminal
+    configuration: Configuration, terminal: Terminal
 ) -> tuple[RankingData, dict[str, RankingData]]:
     """Load the data sets; the top grade of the first is that of all."""
-    if chosen.valid and "query_file" in chosen.loading:
+    if configuration.valid and "query_file" in configuration.loading:
         raise UsageError(
             "train: --query-file belongs to one data set, and here are several; put the group "
             "sizes of each beside it, as FILE.query"
         )
-    loading = Loading(**chosen.loading)
-    data = loading.load(Path(str(chosen.train)), terminal)
-    paths = [Path(name) for name in chosen.valid]
+    loading = Loading(**configuration.loading)
+    data = loading.load(Path(str(configuration.train)), terminal)
+    paths = [Path(name) for name in configuration.valid]
     sets = {}
-    names = _set_names(chosen, paths)
+    names = _set_names(configuration, paths)
     for name, path in zip(names, paths, strict=True):
-        sets[name] = loading.load_alike(data, Path(str(chosen.train)), path, terminal)
+        sets[name] = loading.load_alike(data, Path(str(configuration.train)), path, terminal)
     return data, sets
 
 
-def _set_names(chosen: Configuration, paths: Sequence[Path]) -> list[str]:
+def _set_names(configuration: Configuration, paths: Sequence[Path]) -> list[str]:
     """Return names of validation sets, other than what a ranker calls the training set."""
     from rankinite.rankers.lambdarank import TRAIN, LambdaRank
 
-    taken = [Path(TRAIN)] if chosen.ranker == LambdaRank.__name__ else []
+    taken = [Path(TRAIN)] if configuration.ranker == LambdaRank.__name__ else []
     names = short_names([*taken, *paths])[len(taken) :]
     if len(set(names)) < len(names):
         raise UsageError("train: a validation set was named twice; name each once")
@@ -193,7 +196,7 @@ def _show(terminal: Terminal, done: Training) -> None:
                 "ranker": type(ranker).__name__,
                 **rounds_as_json(ranker),
                 "values": done.values,
-                "importances": [one.as_json() for one in top],
+                "importances": [importance.as_json() for importance in top],
                 "wrote": [str(path) for path in done.written],
             }
         )
@@ -211,6 +214,6 @@ def _show_values(terminal: Terminal, values: Mapping[str, Mapping[str, float]]) 
     if not values:
         return
     measures = list(next(iter(values.values())))
-    rows = [[name, *(f"{value:.4f}" for value in own.values())] for name, own in values.items()]
+    rows = [[name, *(f"{value:.4f}" for value in means.values())] for name, means in values.items()]
     terminal.show_table("Means over queries", ["Set", *measures], rows)
     terminal.say("")

@@ -1,8 +1,8 @@
-"""The container of model files: a manifest and arrays, checked to the last byte, never code.
+"""The container of model files: a manifest and arrays under a checksum, and no code.
 
-A zip of stored entries with fixed timestamps: ``manifest.json`` and one ``.npy`` an array. The
+A zip of stored entries with fixed timestamps: ``manifest.json`` and one ``.npy`` per array. The
 zip's comment is the SHA-256 of all bytes before it and is checked first, because the checksums of
-the entries leave the directory of the zip unguarded. Equal content gives equal bytes.
+the entries do not cover the directory of the zip. Equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ FORMAT = "rankinite model"
 VERSION = 1
 MANIFEST = "manifest.json"
 DIGEST_LENGTH = 64
-OLDEST = (1980, 1, 1, 0, 0, 0)
+TIMESTAMP = (1980, 1, 1, 0, 0, 0)  # the oldest that zip knows; fixed for equal bytes
 BLOCK = 1 << 20
-# What zipfile, json and numpy raise at bytes that they do not understand.
+# Exceptions of zipfile, json and numpy for bytes that they cannot parse.
 UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError, MemoryError)
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a container holds: a manifest of plain JSON values, and arrays by name."""
+    """Content of a container: a manifest of JSON values, and arrays by name."""
 
     manifest: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]]
@@ -46,9 +46,10 @@ def write_container(path: str | Path, content: Content) -> None:
     Parameters
     ----------
     path
-        The file to write.
+        File to write.
     content
-        The manifest (JSON values; no time, host or path belongs in it) and numeric arrays.
+        Manifest of JSON values and numeric arrays. No time, host or path belongs into it, so that
+        equal models have equal bytes.
     """
     manifest = {"format": FORMAT, "version": VERSION, **content.manifest}
     with atomic_write(path) as file:
@@ -65,7 +66,7 @@ def write_container(path: str | Path, content: Content) -> None:
 
 
 def read_container(path: str | Path) -> Content:
-    """Read a container; anything that is not exactly as written is a `ModelFileError`."""
+    """Read a container; raise a `ModelFileError` if any byte differs from what was written."""
     source = Path(path)
     try:
         with source.open("rb") as file:
@@ -110,7 +111,7 @@ def _read(path: Path, file: BinaryIO) -> Content:
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    archive.writestr(zipfile.ZipInfo(name, OLDEST), data)
+    archive.writestr(zipfile.ZipInfo(name, TIMESTAMP), data)
 
 
 def _npy(name: str, array: NDArray[Any]) -> bytes:

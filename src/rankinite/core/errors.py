@@ -1,15 +1,17 @@
-"""Every error that Rankinite raises on purpose.
+"""Exceptions that Rankinite raises.
 
 ::
 
     RankiniteError
-    ├── UsageError            a parameter or option that cannot be meant (also a ValueError)
-    │   └── RecipeError       a recipe with mistakes, all of them
+    ├── UsageError            a wrong parameter, option or measure (also a ValueError)
+    │   └── RecipeError       a recipe with mistakes; lists all of them
     ├── DataError             data that cannot be used (also a ValueError)
     │   └── FileFormatError   a file that cannot be read, with its path, line and column
-    ├── RunError              a unit of a run that failed again and again
+    ├── RunError              a task of a run failed repeatedly
     ├── ModelFileError        a model file that is damaged, foreign or too new
     └── MissingExtraError     an optional dependency is not installed (also an ImportError)
+
+The commands exit with 2 after a `UsageError`, and with 1 after any other of these.
 """
 
 from __future__ import annotations
@@ -18,20 +20,20 @@ from pathlib import Path
 
 
 class RankiniteError(Exception):
-    """The root of the tree: catch this to catch them all."""
+    """Base class of all exceptions that Rankinite raises."""
 
 
 class UsageError(RankiniteError, ValueError):
-    """A parameter, option or measure that cannot be meant."""
+    """A wrong parameter, option or measure."""
 
 
 class RecipeError(UsageError):
-    """A recipe with mistakes; the message lists all of them, one a line.
+    """A recipe with mistakes; the message lists all of them, one per line.
 
     Parameters
     ----------
     mistakes
-        A sentence each, which starts with ``file:line``.
+        One sentence per mistake, which begins with ``file:line``.
     """
 
     def __init__(self, *mistakes: str) -> None:
@@ -49,22 +51,22 @@ class DataError(RankiniteError, ValueError):
 
 
 class FileFormatError(DataError):
-    """A file that cannot be read; the message starts with ``file:line:column``.
+    """A file that cannot be read; the message begins with ``file:line:column``.
 
     Parameters
     ----------
     path
         The file.
     problem
-        What was wrong and what was expected.
+        What is wrong and what was expected.
     line, column
-        Where, both counted from 1; None if the whole file is meant.
+        Line and column, counted from 1; None for a problem of the whole file.
     """
 
     def __init__(
         self, path: str | Path, problem: str, line: int | None = None, column: int | None = None
     ) -> None:
-        # pickle makes an error again from its args, so that it can cross from a worker process.
+        # pickle rebuilds an exception from its args when it comes from a worker process.
         super().__init__(path, problem, line, column)
         self.path = Path(path)
         self.problem = problem
@@ -78,7 +80,7 @@ class FileFormatError(DataError):
 
 
 class RunError(RankiniteError):
-    """A unit of a run that failed, and failed again; the rest of the run is kept."""
+    """A task of a run failed repeatedly; the results of other tasks are kept."""
 
 
 class ModelFileError(RankiniteError):
@@ -91,9 +93,9 @@ class MissingExtraError(RankiniteError, ImportError):
     Parameters
     ----------
     module
-        The module that could not be imported.
+        Module that could not be imported.
     extra
-        The extra of this package that brings it.
+        Extra of this package that installs it.
     """
 
     def __init__(self, module: str, extra: str) -> None:

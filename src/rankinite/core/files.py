@@ -1,4 +1,4 @@
-"""Files and folders that are whole or not there: written beside the target, flushed, renamed."""
+"""Atomic files and folders: written beside the target, flushed to disk, and renamed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-# The name of what is not finished yet; processes of several machines may have one number.
+# Names of unfinished files. Processes on several machines may have the same id, hence the token.
 UNFINISHED = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
 
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``path`` only when the block ends well.
+    """Open a file that replaces ``path`` when the block ends without an exception.
 
-    A reader sees the old file or the new one, never half of it; after an exception the old file
-    is untouched and nothing is left behind. A link stays a link, and its file is replaced.
+    A reader sees the old file or the new one, never a part of it; after an exception the old file
+    is unchanged and nothing is left behind. A link stays a link, and its target is replaced.
     """
     target = Path(os.path.realpath(path))
     mode = _checked_mode(target, path)
@@ -40,7 +40,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         beside.replace(target)
     except BaseException as problem:
         if isinstance(problem, OSError) and problem.filename is None:
-            problem.filename = str(path)  # a disk that is full does not say which file it was
+            problem.filename = str(path)  # the error of a full disk names no file
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
@@ -50,9 +50,9 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Give a folder to fill, which takes the name ``path`` only when the block ends well.
+    """Make a folder that gets the name ``path`` when the block ends without an exception.
 
-    If the folder has appeared meanwhile, that one stays: whoever was faster made the same.
+    If another process has made the folder meanwhile, that one is kept: its contents are the same.
     """
     target = Path(path)
     beside = _beside(target)
@@ -73,7 +73,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what was not finished in a folder, of processes that were killed."""
+    """Remove unfinished files and folders that killed processes left in a folder."""
     for part in list(folder.iterdir()) if folder.is_dir() else []:
         if UNFINISHED.fullmatch(part.name) is None:
             continue
@@ -84,12 +84,12 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def _beside(target: Path) -> Path:
-    """Return where a file or folder is made; nobody else has that name."""
+    """Return a unique name for the unfinished file or folder."""
     return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
 def _checked_mode(target: Path, named: str | Path) -> int | None:
-    """Return the mode of the file that is replaced; refuse what is no file."""
+    """Return the permissions of the file to replace; refuse anything but a regular file."""
     if not target.exists():
         return None
     if target.is_dir():
@@ -100,7 +100,7 @@ def _checked_mode(target: Path, named: str | Path) -> int | None:
 
 
 def _create(beside: Path, target: Path) -> BinaryIO:
-    """Open the file beside the target; what goes wrong is told of the target."""
+    """Open the file beside the target; errors name the target."""
     try:
         return beside.open("w+b")
     except FileNotFoundError as problem:
@@ -114,9 +114,9 @@ def _create(beside: Path, target: Path) -> BinaryIO:
 
 
 def _flush(path: Path) -> None:
-    """Make a file, or a rename in a folder, survive a power cut."""
+    """Flush a file, or the entries of a folder, to disk, so that it survives a power failure."""
     if path.is_dir() and os.name == "nt":
-        return  # a folder cannot be opened there
+        return  # Windows cannot open a folder
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -125,6 +125,6 @@ def _flush(path: Path) -> None:
 
 
 def save_array(path: str | Path, array: NDArray[Any]) -> None:
-    """Write an array to a file, which appears whole or not at all."""
+    """Write an array to a ``.npy`` file atomically."""
     with atomic_write(path) as file:
         np.save(file, array)

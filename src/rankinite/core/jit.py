@@ -1,9 +1,8 @@
-"""The sources of the package: results of other code are other results."""
+"""Compiled kernels: numba's decorators, and a cache on disk that follows the sources."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 import re
@@ -11,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,29 +21,7 @@ from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numpy.typing import NDArray
 
-PACKAGE = Path(__file__).resolve().parent.parent
-
-
-@cache
-def all_sources() -> dict[Path, str]:
-    """Return the text of every Python file of the package."""
-    return {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-
-
-def hash_of(paths: Iterable[Path]) -> str:
-    """Return a hash of some of the sources."""
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
-        digest.update(all_sources()[path].encode() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-@cache
-def package_hash() -> str:
-    """Return a hash of all sources, which differs where code does, whatever its version says."""
-    return hash_of(all_sources())
-
+from rankinite.core.sources import all_sources, hash_of, with_imports
 
 log = logging.getLogger("rankinite")
 
@@ -52,7 +29,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 Array = TypeVar("Array", bound=NDArray[Any])
 
 HOLDS_KERNELS = re.compile(r"^@\w*kernel$", re.MULTILINE)
-IMPORTS = re.compile(r"^from rankinite\.([\w.]+) import", re.MULTILINE)
 DAYS_KEPT = 30
 
 prange = numba.prange
@@ -140,17 +116,9 @@ def cache_directory() -> Path | None:
 @cache
 def source_hash() -> str:
     """Return a hash of every source file that holds kernels, or that such a file imports."""
-    sources = all_sources()
-    reached = {path for path, text in sources.items() if HOLDS_KERNELS.search(text)}
-    waiting = list(reached)
-    while waiting:
-        for module in IMPORTS.findall(sources[waiting.pop()]):
-            path = PACKAGE.joinpath(*module.split("."))
-            for found in (path.with_suffix(".py"), path / "__init__.py"):
-                if found in sources and found not in reached:
-                    reached.add(found)
-                    waiting.append(found)
-    return hash_of(reached)
+    return hash_of(
+        with_imports(path for path, text in all_sources().items() if HOLDS_KERNELS.search(text))
+    )
 
 
 def _user_cache() -> Path:

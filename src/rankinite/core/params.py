@@ -1,24 +1,40 @@
-"""Parameters declare what they may be; one place makes the sentence when they are not."""
+"""Declaration of parameters: default, constraint, help text and aliases in one place.
+
+A class decorated with `parameter_group` declares the parameters of an estimator::
+
+    @parameter_group
+    class TreeParameters:
+        n_leaves: int = parameter(default=31, constraint=Whole(2), help="Number of leaves at most.")
+
+Estimators inherit from such classes. Their ``__init__``, constraints, docstrings, flags, file keys
+and hints for other tools' names all derive from the declarations, through `parameters_of`. This
+module imports nothing heavy: ``--help`` reads the declarations and cannot wait for numba.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar, dataclass_transform
 
 from rankinite.core.errors import UsageError
+
+Group = TypeVar("Group", bound=type[Any])
 
 
 class Constraint(Protocol):
     """What a parameter may be."""
 
     def allows(self, value: Any) -> bool:
-        """Tell whether the value is one of those meant."""
+        """Tell whether the constraint allows the value."""
 
     def __str__(self) -> str:
-        """Return the words that follow "must be"."""
+        """Return the text that follows "must be"."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite number from ``low`` to ``high``; the ends are included unless said otherwise."""
+    """A finite number from ``low`` to ``high``; the ends are included unless they are open."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -63,12 +79,12 @@ class Real:
         return math.isfinite(number) and above and below
 
     def __str__(self) -> str:
-        words = []
+        ends = []
         if math.isfinite(self.low):
-            words.append(f"{'above' if self.low_open else 'at least'} {self.low:g}")
+            ends.append(f"{'above' if self.low_open else 'at least'} {self.low:g}")
         if math.isfinite(self.high):
-            words.append(f"{'below' if self.high_open else 'at most'} {self.high:g}")
-        return "a finite number" + (", " if words else "") + " and ".join(words)
+            ends.append(f"{'below' if self.high_open else 'at most'} {self.high:g}")
+        return "a finite number" + (", " if ends else "") + " and ".join(ends)
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,7 @@ class OneOf:
     values: Sequence[Any]
 
     def allows(self, value: Any) -> bool:
-        """Tell whether the value is one of the few."""
+        """Tell whether the value is among them; 1, 1.0 and True are different values."""
         return any(type(value) is type(known) and value == known for known in self.values)
 
     def __str__(self) -> str:
@@ -95,7 +111,7 @@ class Bounds:
     low: float = -LARGEST_BOUND
 
     def allows(self, value: Any) -> bool:
-        """Tell whether the value is two such numbers."""
+        """Tell whether the value is a pair of such numbers."""
         try:
             low, high = value
         except (TypeError, ValueError):
@@ -113,13 +129,25 @@ class SourceName:
     """The name of a label source, such as a measure's text can hold."""
 
     def allows(self, value: Any) -> bool:
-        """Tell whether the value is such a name."""
+        """Tell whether a measure's text can hold the name."""
         if not isinstance(value, str):
             return False
         return value != "" and value == value.strip() and not set(value) & set("[]()>,\n")
 
     def __str__(self) -> str:
         return "a name without brackets, commas and >, and without spaces around it"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is a text that is not blank."""
+        return isinstance(value, str) and value.strip() != ""
+
+    def __str__(self) -> str:
+        return "a text"
 
 
 @dataclass(frozen=True)
@@ -130,11 +158,19 @@ class Either:
     second: Constraint
 
     def allows(self, value: Any) -> bool:
-        """Tell whether one of the two allows the value."""
+        """Tell whether the first or the second allows the value."""
         return self.first.allows(value) or self.second.allows(value)
 
     def __str__(self) -> str:
         return f"{self.first}, or {self.second}"
+
+
+YES_OR_NO = OneOf([False, True])
+
+
+def or_none(constraint: Constraint) -> Either:
+    """Return a constraint that allows None as well."""
+    return Either(constraint, OneOf([None]))
 
 
 def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
@@ -143,11 +179,205 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
     Parameters
     ----------
     owner
-        Whose parameter it is, as a person would write it: ``LambdaMART``, ``split``.
+        Class or function that has the parameter: ``LambdaMART``, ``split``.
     name, value
-        The parameter.
+        Name and value of the parameter.
     constraint
         What it may be.
     """
     if not constraint.allows(value):
         raise UsageError(f"{owner}: {name} must be {constraint}; got {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """Declaration of a parameter.
+
+    Attributes
+    ----------
+    name, default, annotation
+        Its name, its default value, and its type as the declaration writes it.
+    constraint
+        What it may be; None if the estimator checks it when it is used.
+    file_constraint
+        What a file or a flag can set it to, where Python allows other objects, too. Without any
+        constraint it cannot be set there.
+    help
+        What it means, in one sentence.
+    details
+        Further sentences for the documentation: what values mean, and what to choose.
+    type_name
+        What the documentation calls its type; the annotation if empty.
+    aliases
+        What other tools call it.
+    flags
+        Further names of its flag, such as ``-m``.
+    is_positional
+        Whether it can be given without its name.
+    """
+
+    name: str = ""
+    default: Any = None
+    annotation: str = ""
+    constraint: Constraint | None = None
+    file_constraint: Constraint | None = None
+    help: str = ""
+    details: str = ""
+    type_name: str = ""
+    aliases: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    is_positional: bool = False
+
+    def overriding(self, inherited: Parameter) -> Parameter:
+        """Return the inherited declaration with the default and all that this one says anew."""
+        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        new = {name: value for name, value in said.items() if value or name == "default"}
+        return replace(inherited, **new)
+
+
+def parameter(
+    *,
+    default: Any,
+    constraint: Constraint | None = None,
+    file_constraint: Constraint | None = None,
+    help: str = "",
+    details: str = "",
+    type_name: str = "",
+    aliases: str = "",
+    flags: tuple[str, ...] = (),
+    kw_only: bool = True,
+) -> Any:
+    """Declare a parameter of a `parameter_group`; see `Parameter` for what each argument means.
+
+    Aliases are separated by spaces. A group that inherits a parameter overrides its default by a
+    plain value, as in ``n_leaves: int = 20``, and more by another `parameter`; what that leaves
+    out is inherited. ``kw_only`` has the name that type checkers know from dataclasses.
+    """
+    return Parameter(
+        default=default,
+        constraint=constraint,
+        file_constraint=file_constraint or constraint,
+        help=help,
+        details=details,
+        type_name=type_name,
+        aliases=tuple(aliases.split()),
+        flags=flags,
+        is_positional=not kw_only,
+    )
+
+
+# Where a group keeps its declarations: those of its body, and those with all that it inherits.
+_BODY, _ALL = "_declarations_of_body", "_declarations"
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
+def parameter_group(group: Group) -> Group:
+    """Turn the annotated attributes of a class into parameters of its ``__init__``.
+
+    The order of parameters is that of the classes in the method resolution order; an overridden
+    parameter keeps its place. ``__init__`` only stores values, as scikit-learn asks for.
+    """
+    body = {}
+    for name, annotation in inspect.get_annotations(group).items():
+        value = vars(group)[name]
+        declared = value if isinstance(value, Parameter) else Parameter(default=value)
+        body[name] = replace(declared, name=name, annotation=str(annotation))
+        # As a class attribute the default would hide that an object was never initialised.
+        delattr(group, name)
+    setattr(group, _BODY, body)
+    parameters = _with_inherited(group)
+    setattr(group, _ALL, parameters)
+    group.constraints = {
+        name: declared.constraint
+        for name, declared in parameters.items()
+        if declared.constraint is not None
+    }
+    group.__init__ = _initialiser(group, list(parameters.values()))
+    return group
+
+
+def parameters_of(estimator: type[Any]) -> dict[str, Parameter]:
+    """Return the declared parameters of an estimator by name; none if it declares none."""
+    return dict(getattr(estimator, _ALL, {}))
+
+
+def file_parameters_of(estimator: type[Any]) -> dict[str, Parameter]:
+    """Return the parameters that files and flags can set, by name; a base is none of them."""
+    return {
+        name: declared
+        for name, declared in parameters_of(estimator).items()
+        if declared.file_constraint is not None
+    }
+
+
+def _with_inherited(group: type[Any]) -> dict[str, Parameter]:
+    lineage = [base for base in group.__mro__ if _BODY in vars(base)]
+    parameters: dict[str, Parameter] = {}
+    place: dict[str, int] = {}
+    for distance, base in reversed(list(enumerate(lineage))):
+        for name, declared in vars(base)[_BODY].items():
+            place.setdefault(name, distance)
+            inherited = parameters.get(name)
+            parameters[name] = declared if inherited is None else declared.overriding(inherited)
+    # Sorting is stable: within a class the order is that of its body.
+    return {name: parameters[name] for name in sorted(parameters, key=place.__getitem__)}
+
+
+def _initialiser(group: type[Any], parameters: Sequence[Parameter]) -> Callable[..., None]:
+    own_object = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    # Python wants positional parameters before the others.
+    by_kind = sorted(parameters, key=lambda declared: not declared.is_positional)
+    signature = inspect.Signature([own_object, *map(_argument, by_kind)])
+
+    def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
+        bound = signature.bind(self, *values, **named)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            setattr(self, name, value)
+
+    # scikit-learn reads the names of parameters from here.
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{group.__qualname__}.__init__"
+    return __init__
+
+
+def _argument(declared: Parameter) -> inspect.Parameter:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(
+        declared.name,
+        kind if declared.is_positional else inspect.Parameter.KEYWORD_ONLY,
+        default=declared.default,
+        annotation=declared.annotation,
+    )
+
+
+_SECTION = re.compile(
+    r"^(Parameters|Attributes|Methods|Notes|References|Examples)\n-+$", re.MULTILINE
+)
+_DOC_WIDTH = 96
+
+
+def with_parameters(docstring: str, parameters: Mapping[str, Parameter]) -> str:
+    """Return the docstring of a class with a section Parameters, unless it has one already."""
+    text = inspect.cleandoc(docstring)
+    other = _SECTION.search(text)
+    if not parameters or (other is not None and other[1] == "Parameters"):
+        return docstring
+    by_kind = sorted(parameters.values(), key=lambda declared: not declared.is_positional)
+    section = "\n".join(["Parameters", "----------", *map(_documented, by_kind)])
+    end = len(text) if other is None else other.start()
+    return f"{text[:end].rstrip()}\n\n{section}\n\n{text[end:]}".rstrip() + "\n"
+
+
+def _documented(declared: Parameter) -> str:
+    text = " ".join(f"{declared.help} {declared.details}".split())
+    lines = textwrap.wrap(text, _DOC_WIDTH, break_on_hyphens=False, break_long_words=False)
+    head = f"{declared.name} : {_type_name(declared)}, default={declared.default!r}"
+    return "\n    ".join([head, *lines])
+
+
+def _type_name(declared: Parameter) -> str:
+    constraint = declared.constraint
+    if isinstance(constraint, OneOf) and constraint != YES_OR_NO:
+        return "{" + ", ".join(map(repr, constraint.values)) + "}"
+    return declared.type_name or declared.annotation.replace(" | ", " or ")

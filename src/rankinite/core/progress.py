@@ -1,4 +1,4 @@
-"""How long work tells how far it is; who shows it, and how, is not its business."""
+"""Progress reporting: long work reports to a `Progress`, and the caller decides how to show it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Protocol, Self
 
 
 class ProgressBar:
-    """One piece of work under way, of which nobody sees anything; a context manager that ends it.
+    """Progress of one piece of work, as a context manager; this class shows nothing.
 
-    Whoever shows progress overrides `advance`, `note` and `end`.
+    Subclasses that show progress override `advance`, `note` and `end`.
     """
 
     def advance(self, amount: int) -> None:
-        """Say that so much more is done."""
+        """Report that ``amount`` more units are done."""
 
     def note(self, text: str) -> None:
-        """Say in a few words how well it goes."""
+        """Show a short text beside the bar, such as the latest value of a measure."""
 
     def end(self) -> None:
-        """Say that the work has ended, well or not."""
+        """Report that the work has ended, also after an exception."""
 
     def __enter__(self) -> Self:
         return self
@@ -28,15 +28,25 @@ class ProgressBar:
 
 
 class Progress(Protocol):
-    """Whoever wants to know how far work is."""
+    """Progress reporter: starts a bar for each piece of work."""
 
     def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
-        """Begin a piece of work of ``total`` units (None if nobody knows)."""
+        """Start a piece of work.
+
+        Parameters
+        ----------
+        name
+            Name of the work, to be shown.
+        total
+            Number of units; None if it is unknown.
+        unit
+            Name of the units, in the plural: ``documents``.
+        """
 
 
 class Silent:
-    """The progress that nobody watches: the default everywhere."""
+    """Progress reporter that shows nothing; the default everywhere."""
 
     def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
-        """Begin a piece of work without a word."""
+        """Start a piece of work without showing it."""
         return ProgressBar()

@@ -1,7 +1,7 @@
-"""One seed a run; every use of it takes a child by name.
+"""Random generators keyed by a seed and the purpose of the numbers.
 
-The child depends on the seed and the name only, so a new use changes no other, and a resumed fit
-draws what an undisturbed one would.
+A generator depends on its key alone. Therefore a new purpose changes no other numbers, and a
+resumed fit draws the same numbers as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from rankinite.core.params import Whole, check
 
 
 def child_seed(seed: int, *name: str | int) -> np.random.SeedSequence:
-    """Return the seed sequence of one named use of a seed.
+    """Return the seed sequence for one purpose.
 
     Parameters
     ----------
     seed
-        The seed of the run.
+        Seed of the run.
     name
-        What the numbers are for, with an iteration or part number where there are several.
+        Purpose of the numbers, and the round or part where there are several.
 
     Examples
     --------
@@ -37,5 +37,5 @@ def child_seed(seed: int, *name: str | int) -> np.random.SeedSequence:
 
 
 def generator(seed: int, *name: str | int) -> np.random.Generator:
-    """Return a random generator for one named use of a seed."""
+    """Return the random generator for one purpose; see `child_seed`."""
     return np.random.Generator(np.random.PCG64(child_seed(seed, *name)))

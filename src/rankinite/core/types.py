@@ -1,4 +1,4 @@
-"""Names of the array types that signatures use; shapes are documented where arrays are."""
+"""Type aliases of numpy arrays; shapes are documented with each array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a set of ranking data must be; the messages name the document, query or feature."""
+"""Validation of ranking data; messages name the document, query or feature at fault."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Real, SourceName, check
+from rankinite.core.types import Floats, Floats32, Integers
 
 log = logging.getLogger("rankinite")
 
-BLOCK = 1 << 16
+# Rows checked at a time, so that the mask of a large matrix does not double its memory.
+ROWS_A_BLOCK = 1 << 16
 
 
-def data_set(owner: str, data: object) -> None:
-    """Refuse what is no `RankingData`, told by what every such set has."""
-    if not (hasattr(data, "base") and hasattr(data, "offsets")):
+def require_data_set(owner: str, data: object) -> None:
+    """Refuse anything but a `RankingData`."""
+    # By its attributes: ranking_data imports this module, so the class is not available here.
+    if not (hasattr(data, "matrix") and hasattr(data, "offsets")):
         raise UsageError(f"{owner}: a {type(data).__name__} is no data set; expected a RankingData")
 
 
-def feature_matrix(X: ArrayLike) -> NDArray[np.float32]:
-    """Return features as a read-only float32 matrix in C order."""
+def feature_matrix(X: ArrayLike) -> Floats32:
+    """Return features as a float32 matrix in C order, as a view that can be made read-only."""
     try:
         with np.errstate(over="ignore"):
             matrix = np.asarray(X, dtype=np.float32, order="C")
@@ -40,23 +43,23 @@ def feature_matrix(X: ArrayLike) -> NDArray[np.float32]:
     return matrix.view()
 
 
-def names_of_features(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
-    """Return one distinct name a feature; "1", "2", ... if there are none."""
+def feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
+    """Return one distinct name per feature; "1", "2", ... by default."""
     if names is None:
         return tuple(str(j + 1) for j in range(n_features))
-    given = tuple(str(name) for name in names)
-    if len(given) != n_features:
-        raise DataError(f"feature_names: {len(given)} names for {n_features} features")
-    if len(set(given)) != n_features:
-        twice = next(name for name in given if given.count(name) > 1)
-        raise DataError(f"feature_names: {twice!r} stands twice; expected distinct names")
-    return given
+    texts = tuple(str(name) for name in names)
+    if len(texts) != n_features:
+        raise DataError(f"feature_names: {len(texts)} names for {n_features} features")
+    if len(set(texts)) != n_features:
+        repeated = next(name for name in texts if texts.count(name) > 1)
+        raise DataError(f"feature_names: {repeated!r} occurs twice; expected distinct names")
+    return texts
 
 
-def finite_features(matrix: NDArray[np.float32], names: Sequence[str]) -> None:
-    """Refuse infinite features; NaN is a missing value."""
-    for start in range(0, len(matrix), BLOCK):
-        infinite = np.isinf(matrix[start : start + BLOCK])
+def require_finite_features(matrix: Floats32, names: Sequence[str]) -> None:
+    """Refuse infinite features; NaN, a missing value, is allowed."""
+    for start in range(0, len(matrix), ROWS_A_BLOCK):
+        infinite = np.isinf(matrix[start : start + ROWS_A_BLOCK])
         if infinite.any():
             row, column = np.argwhere(infinite)[0]
             raise DataError(
@@ -65,8 +68,8 @@ def finite_features(matrix: NDArray[np.float32], names: Sequence[str]) -> None:
             )
 
 
-def label_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64]:
-    """Return labels as float64: one a document, at least 0; infinite ones are refused."""
+def label_array(name: str, values: ArrayLike, n_docs: int) -> Floats:
+    """Return labels as float64: one per document, at least 0, NaN or finite."""
     labels = _column(name, values, n_docs, "documents")
     if np.isinf(labels).any():
         doc = np.flatnonzero(np.isinf(labels))[0]
@@ -75,8 +78,8 @@ def label_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64
     return labels
 
 
-def each_labelled(labels: NDArray[np.float64], sources: Mapping[str, NDArray[np.float64]]) -> None:
-    """Refuse documents that have a label in no source, the data set's own labels among them."""
+def require_label_in_some_source(labels: Floats, sources: Mapping[str, Floats]) -> None:
+    """Refuse documents that have a label neither in ``y`` nor in any other source."""
     absent = np.isnan(labels)
     if not absent.any():
         return
@@ -89,24 +92,24 @@ def each_labelled(labels: NDArray[np.float64], sources: Mapping[str, NDArray[np.
         )
 
 
-def some_labelled(owner: str, labels: NDArray[np.float64]) -> None:
+def require_some_labels(owner: str, labels: Floats) -> None:
     """Refuse labels that are all missing."""
     if np.isnan(labels).all():
         raise DataError(
-            f"{owner}: no document has a label of the set's own; expected one at least "
+            f"{owner}: no document has a label in y; expected at least one "
             "(labels of a single source are given as y)"
         )
 
 
-def all_labelled(owner: str, labels: NDArray[np.float64], advice: str) -> None:
-    """Refuse documents without a label of the data set's own, where each needs one."""
+def require_all_labels(owner: str, labels: Floats, advice: str) -> None:
+    """Refuse documents without a label in ``y``."""
     absent = np.isnan(labels)
     if absent.any():
         raise DataError(f"{owner}: document {absent.argmax()} has no label; {advice}")
 
 
-def source_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float64]:
-    """Return a further label source as float64: like labels, but NaN where there is none."""
+def label_source_array(name: str, values: ArrayLike, n_docs: int) -> Floats:
+    """Return a further label source as float64; NaN where a document has no label in it."""
     check("RankingData", "a label source", name, SourceName())
     labels = _column(f"labels[{name!r}]", values, n_docs, "documents")
     if np.isinf(labels).any():
@@ -119,7 +122,7 @@ def source_array(name: str, values: ArrayLike, n_docs: int) -> NDArray[np.float6
     return labels
 
 
-def weight_array(values: ArrayLike | None, n_queries: int) -> NDArray[np.float64] | None:
+def weight_array(values: ArrayLike | None, n_queries: int) -> Floats | None:
     """Return query weights as float64: finite, at least 0, not all 0."""
     if values is None:
         return None
@@ -137,21 +140,21 @@ def weight_array(values: ArrayLike | None, n_queries: int) -> NDArray[np.float64
 
 
 def text_array(name: str, texts: Sequence[str] | None, n_docs: int) -> Any:
-    """Return one text a document as an Arrow array, or None."""
+    """Return one text per document as an Arrow array, or None."""
     if texts is None:
         return None
     if len(texts) != n_docs:
         raise DataError(f"{name}: {len(texts)} of them for {n_docs} documents")
-    given = ["" if text is None else str(text) for text in texts]
+    strings = ["" if text is None else str(text) for text in texts]
     try:
-        return pa.array(given, pa.large_string())
+        return pa.array(strings, pa.large_string())
     except UnicodeEncodeError as problem:
-        doc = given.index(problem.object)
+        doc = strings.index(problem.object)
         raise DataError(f"{name}: the text of document {doc} is not Unicode: {problem}") from None
 
 
-def joined_texts(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Put text columns one behind the other; a set without texts has empty ones."""
+def concat_texts(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Concatenate text columns; a data set without texts contributes empty ones."""
     if all(array is None for array in arrays):
         return None
     filled = [
@@ -161,58 +164,56 @@ def joined_texts(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
     return pa.concat_arrays(filled)
 
 
-def grade(top_grade: float | None, labels: NDArray[np.float64]) -> float:
-    """Return the top grade: the one given, or else the largest label seen."""
+def top_grade(value: float | None, labels: Floats) -> float:
+    """Return the top grade: ``value``, or by default the largest label."""
     largest = float(np.nanmax(labels))
-    if top_grade is None:
+    if value is None:
         log.info("the top grade is taken to be %g, the largest label seen", largest)
         return largest
-    check("RankingData", "top_grade", top_grade, Real(0))
-    if top_grade < largest:
+    check("RankingData", "top_grade", value, Real(0))
+    if value < largest:
         doc = int(np.nanargmax(labels))
-        raise DataError(
-            f"top_grade: {top_grade:g} is below the label {largest:g} of document {doc}"
-        )
-    return float(top_grade)
+        raise DataError(f"top_grade: {value:g} is below the label {largest:g} of document {doc}")
+    return float(value)
 
 
-def queries(
+def query_layout(
     qid: ArrayLike | None, group_sizes: ArrayLike | None, n_docs: int, *, group: bool
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
-    """Return the order of documents (None if they stand right), query offsets and query ids."""
+) -> tuple[Integers | None, Integers, NDArray[Any]]:
+    """Return the order of documents (None if it need not change), query offsets and query ids."""
     if (qid is None) == (group_sizes is None):
         raise UsageError("RankingData: give either qid or group_sizes, one of the two")
     if group_sizes is not None:
-        offsets = offsets_of_sizes(group_sizes, n_docs)
+        offsets = offsets_from_sizes(group_sizes, n_docs)
         return None, offsets, np.arange(1, len(offsets))
     ids = np.asarray(qid)
     if ids.shape != (n_docs,):
-        raise DataError(f"qid: {_shape(ids)} for {n_docs} documents; expected one a document")
-    return grouped(_id_array(ids), group=group)
+        raise DataError(f"qid: {_shape(ids)} for {n_docs} documents; expected one per document")
+    return group_queries(_id_array(ids), group=group)
 
 
-def grouped(
+def group_queries(
     ids: NDArray[Any], *, group: bool
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
-    """Find the queries in a column of ids; ``group`` brings together what stands apart."""
-    apart = first_apart(ids)
-    if apart is None:
-        starts = _run_starts(ids)
+) -> tuple[Integers | None, Integers, NDArray[Any]]:
+    """Find the queries in a column of ids; ``group`` brings scattered documents together."""
+    scattered = first_scattered(ids)
+    if scattered is None:
+        starts = _query_starts(ids)
         return None, np.append(starts, len(ids)), ids[starts]
     if not group:
-        again, began = apart
+        again, began = scattered
         raise DataError(
             f"qid: query {ids[again]} comes again at document {again} after others "
             f"(it began at document {began}); put its documents together, or give group=True"
         )
     _, first, query = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first[query], kind="stable").astype(np.int64)
-    return (order, *grouped(ids[order], group=False)[1:])
+    return (order, *group_queries(ids[order], group=False)[1:])
 
 
-def first_apart(ids: NDArray[Any]) -> tuple[int, int] | None:
-    """Return the first document that continues a query after others, and where that began."""
-    starts = _run_starts(ids)
+def first_scattered(ids: NDArray[Any]) -> tuple[int, int] | None:
+    """Return the first document that resumes an earlier query, and where that query began."""
+    starts = _query_starts(ids)
     _, first, query = np.unique(ids[starts], return_index=True, return_inverse=True)
     again = np.flatnonzero(first[query] != np.arange(len(starts)))
     if len(again) == 0:
@@ -220,30 +221,32 @@ def first_apart(ids: NDArray[Any]) -> tuple[int, int] | None:
     return int(starts[again[0]]), int(starts[first[query[again[0]]]])
 
 
-def _run_starts(ids: NDArray[Any]) -> NDArray[np.int64]:
+def _query_starts(ids: NDArray[Any]) -> Integers:
     return np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1]).astype(np.int64)
 
 
-def distinct_queries(qids: NDArray[Any]) -> None:
-    """Refuse a query id that stands for two queries."""
+def require_distinct_queries(qids: NDArray[Any]) -> None:
+    """Refuse a query id that occurs twice."""
     values, counts = np.unique(qids, return_counts=True)
     if (counts > 1).any():
         raise DataError(f"query {values[counts > 1][0]} is in two of the sets; expected in one")
 
 
-def offsets_of_sizes(group_sizes: ArrayLike, n_docs: int) -> NDArray[np.int64]:
-    """Turn group sizes into offsets; they are whole, positive and add up to the documents."""
-    given = np.asarray(group_sizes)
-    if given.ndim != 1 or given.size == 0:
-        raise DataError("group_sizes: expected one size a query")
-    sizes = given.astype(np.int64) if given.dtype.kind in "iuf" else None
-    if sizes is None or (sizes != given).any() or (sizes < 1).any():
-        bad = 0 if sizes is None else int(np.flatnonzero((sizes != given) | (sizes < 1))[0])
+def offsets_from_sizes(group_sizes: ArrayLike, n_docs: int) -> Integers:
+    """Return the offsets of group sizes, which must be positive integers that sum to n_docs."""
+    values = np.asarray(group_sizes)
+    if values.ndim != 1 or values.size == 0:
+        raise DataError("group_sizes: expected one size per query")
+    sizes = values.astype(np.int64) if values.dtype.kind in "iuf" else None
+    if sizes is None or (sizes != values).any() or (sizes < 1).any():
+        bad = 0 if sizes is None else int(np.flatnonzero((sizes != values) | (sizes < 1))[0])
         raise DataError(
-            f"group_sizes: query {bad} has size {given[bad]}; expected a whole number above 0"
+            f"group_sizes: query {bad} has size {values[bad]}; expected a whole number above 0"
         )
     if sizes.sum() != n_docs:
-        raise DataError(f"group_sizes: they add up to {sizes.sum()}, but documents are {n_docs}")
+        raise DataError(
+            f"group_sizes: they add up to {sizes.sum()}, but there are {n_docs} documents"
+        )
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
@@ -252,7 +255,7 @@ def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
         return ids.astype(np.int64)
     if ids.dtype.kind == "f" and not np.isfinite(ids).all():
         doc = int((~np.isfinite(ids)).argmax())
-        raise DataError(f"qid: document {doc} has {ids[doc]}; expected one a document")
+        raise DataError(f"qid: document {doc} has {ids[doc]}; expected one per document")
     if ids.dtype.kind == "u" or (ids.dtype.kind == "f" and (ids == np.floor(ids)).all()):
         outside = (ids >= 2**63) | (ids < -(2**63))
         if outside.any():
@@ -262,7 +265,7 @@ def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
             )
         return ids.astype(np.int64)
     if ids.dtype.kind in "OUST":
-        _refuse_absent(ids)
+        _refuse_missing(ids)
         try:
             return ids.astype(str)
         except UnicodeDecodeError as problem:
@@ -270,14 +273,14 @@ def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
     raise DataError(f"qid: cannot use {ids.dtype} as query ids; expected whole numbers or texts")
 
 
-def _refuse_absent(ids: NDArray[Any]) -> None:
-    """Refuse None and NaN, which would pass for a query of that name."""
+def _refuse_missing(ids: NDArray[Any]) -> None:
+    """Refuse None and NaN, which would turn into queries called "None" and "nan"."""
     for doc, qid in enumerate(ids if ids.dtype.kind == "O" else ()):
         if qid is None or (isinstance(qid, float) and np.isnan(qid)):
-            raise DataError(f"qid: document {doc} has none; expected one a document")
+            raise DataError(f"qid: document {doc} has none; expected one per document")
 
 
-def _column(name: str, values: ArrayLike, length: int, what: str) -> NDArray[np.float64]:
+def _column(name: str, values: ArrayLike, length: int, what: str) -> Floats:
     try:
         column = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as problem:
@@ -287,7 +290,7 @@ def _column(name: str, values: ArrayLike, length: int, what: str) -> NDArray[np.
     return column
 
 
-def _refuse_negative(name: str, labels: NDArray[np.float64]) -> None:
+def _refuse_negative(name: str, labels: Floats) -> None:
     if (labels < 0).any():
         doc = np.flatnonzero(labels < 0)[0]
         raise DataError(

@@ -1,56 +1,56 @@
-"""Several sets as one."""
+"""Concatenation of data sets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.types import Floats, Integers
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 
 
 def concat(parts: Sequence[RankingData]) -> RankingData:
-    """Put sets with the same features one behind the other.
+    """Concatenate data sets with the same features.
 
-    Parts of one set go on sharing its matrix; others are copied into a new one.
+    Parts of one data set keep sharing its matrix; others are copied into a new one.
 
     Parameters
     ----------
     parts
-        The sets; they have the same feature names and label sources, and no query twice.
+        Data sets with the same feature names and label sources, and distinct queries.
     """
     if not parts:
-        raise UsageError("concat: there is nothing to put together; give at least one set")
+        raise UsageError("concat: there is nothing to concatenate; give at least one data set")
     for part in parts:
-        checks.data_set("concat", part)
+        checks.require_data_set("concat", part)
     first = parts[0]
     for part in parts[1:]:
         refuse_other_features("concat", first.feature_names, part.feature_names)
         _refuse_other_sources(first, part)
     qids = np.concatenate([part.qids for part in parts])
-    checks.distinct_queries(qids)
-    shared = all(part.base is first.base for part in parts)
+    checks.require_distinct_queries(qids)
+    shared = all(part.matrix is first.matrix for part in parts)
     sizes = np.concatenate([part.sizes for part in parts])
     n_docs = [part.n_docs for part in parts]
-    return first._with(
-        base=first.base if shared else np.concatenate([part.X for part in parts]),
+    return first.replace(
+        matrix=first.matrix if shared else np.concatenate([part.X for part in parts]),
         rows=np.concatenate([rows_of(part) for part in parts]) if shared else None,
         y=np.concatenate([part.y for part in parts]),
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
         qids=qids,
         labels={n: np.concatenate([part.labels[n] for part in parts]) for n in first.labels},
-        query_weight=_joined_weights(parts),
+        query_weight=_concat_weights(parts),
         top_grade=max(part.top_grade for part in parts),
-        _doc_ids=checks.joined_texts([part._doc_ids for part in parts], n_docs),
-        _comments=checks.joined_texts([part._comments for part in parts], n_docs),
+        doc_id_column=checks.concat_texts([part.doc_id_column for part in parts], n_docs),
+        comment_column=checks.concat_texts([part.comment_column for part in parts], n_docs),
     )
 
 
 def refuse_other_features(owner: str, first: Sequence[str], other: Sequence[str]) -> None:
-    """Refuse sets that have not the same features in the same order."""
+    """Refuse data sets that do not have the same features in the same order."""
     if tuple(first) != tuple(other):
         raise DataError(
             f"{owner}: the sets have different features: {_difference(first, other)}; "
@@ -74,13 +74,13 @@ def _refuse_other_sources(first: RankingData, part: RankingData) -> None:
         )
 
 
-def rows_of(part: RankingData) -> NDArray[np.int64]:
-    """Return the row of every document in the matrix of features."""
+def rows_of(part: RankingData) -> Integers:
+    """Return the row of each document in the feature matrix."""
     return np.arange(part.n_docs) if part.rows is None else part.rows
 
 
-def _joined_weights(parts: Sequence[RankingData]) -> NDArray[np.float64] | None:
+def _concat_weights(parts: Sequence[RankingData]) -> Floats | None:
     if all(part.query_weight is None for part in parts):
         return None
-    ones = [np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts]
-    return np.concatenate(ones)
+    weights = [np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts]
+    return np.concatenate(weights)

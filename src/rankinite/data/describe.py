@@ -1,4 +1,4 @@
-"""What a data set looks like: the challenge's Tables 2 and 3, and Figures 1 and 2 (Sec. 4)."""
+"""Statistics of a data set: Tables 2 and 3, and Figures 1 and 2, of Challenge, Sec. 4."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.figures import save_figure, subplots
 from rankinite.core.format import plain_number
+from rankinite.core.types import Floats, Integers
 from rankinite.data.kernels import count_values
 from rankinite.data.ranking_data import RankingData
 
@@ -20,23 +20,25 @@ MOST_GRADES = 20
 
 @dataclass(frozen=True)
 class Description:
-    """The numbers that describe a data set.
+    """Statistics of a data set.
 
     Attributes
     ----------
     n_unlabelled
-        How many documents lack a label of the set's own, and have one in another source.
+        Number of documents without a label in ``y``, which have one in another source.
     grades
-        How many documents have each label, by label; empty if there are too many labels.
+        Number of documents by label; empty if there are too many labels.
     sizes
-        How many documents each query has.
+        Number of documents of each query.
     distinct_values
-        How many different values each feature takes (missing values do not count).
+        Number of distinct values of each feature, without missing values.
     missing
-        The share of missing values.
+        Share of missing values.
     without_relevant, single_label
-        How many queries have no label above 0, and how many no two different labels; documents
-        without a label do not count.
+        Number of queries without a label above 0, and of queries without two different labels;
+        documents without a label do not count.
+    sources
+        Number of labelled documents of each further label source.
     """
 
     n_queries: int
@@ -45,8 +47,8 @@ class Description:
     n_features: int
     top_grade: float
     grades: Mapping[float, int]
-    sizes: NDArray[np.int64]
-    distinct_values: NDArray[np.int64]
+    sizes: Integers
+    distinct_values: Integers
     missing: float
     without_relevant: int
     single_label: int
@@ -54,7 +56,7 @@ class Description:
 
     @property
     def features_in_use(self) -> int:
-        """How many features take more than one value."""
+        """Number of features with more than one value."""
         return int((self.distinct_values > 1).sum())
 
     def as_json(self) -> dict[str, Any]:
@@ -86,7 +88,7 @@ class Description:
 
 
 def describe(data: RankingData) -> Description:
-    """Count what there is to count in a data set."""
+    """Return the statistics of a data set."""
     absent = np.isnan(data.y)
     labels, counts = np.unique(data.y[~absent], return_counts=True)
     highest = np.maximum.reduceat(np.where(absent, -np.inf, data.y), data.offsets[:-1])
@@ -94,7 +96,7 @@ def describe(data: RankingData) -> Description:
     distinct = np.zeros(data.n_features, np.int64)
     missing = np.zeros(data.n_features, np.int64)
     rows = np.arange(data.n_docs) if data.rows is None else data.rows
-    count_values(data.base.view(np.uint32), rows, distinct, missing)
+    count_values(data.matrix.view(np.uint32), rows, distinct, missing)
     return Description(
         n_queries=data.n_queries,
         n_docs=data.n_docs,
@@ -119,9 +121,9 @@ def draw_figures(sets: Mapping[str, Description], folder: str | Path) -> list[Pa
     Parameters
     ----------
     sets
-        Descriptions by name; each gets a line of its own.
+        Descriptions by name, one line each.
     folder
-        Where to put the files; made if it is not there.
+        Folder of the files; it is made if it does not exist.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -149,9 +151,9 @@ def draw_figures(sets: Mapping[str, Description], folder: str | Path) -> list[Pa
 
 def _histogram(
     path: Path,
-    columns: Mapping[str, NDArray[np.int64]],
-    edges: NDArray[np.float64],
-    words: tuple[str, str, str],
+    columns: Mapping[str, Integers],
+    edges: Floats,
+    labels: tuple[str, str, str],
     *,
     logarithmic: bool = False,
 ) -> None:
@@ -161,7 +163,7 @@ def _histogram(
     for name, values in columns.items():
         counts, _ = np.histogram(values, edges)
         axes.stairs(counts, edges, fill=len(columns) == 1, linewidth=1.5, label=name)
-    axes.set(xlabel=words[0], ylabel=words[1], title=words[2])
+    axes.set(xlabel=labels[0], ylabel=labels[1], title=labels[2])
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     if logarithmic:
         axes.set_xscale("log")

@@ -1,28 +1,90 @@
-"""The formats of data sets, and how the name of a file tells its own."""
+"""File formats of data sets: the registry, and `load` and `save`, which choose from it.
+
+A format is an object with the attributes of `FileFormat`. To add one, write it in a module of its
+own and append it to the tuple below; loading, saving and the commands' ``--format`` follow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rankinite.core.errors import UsageError
 from rankinite.core.progress import Progress
-from rankinite.data.parquet import read_parquet, write_parquet
+from rankinite.data.parquet import Parquet
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.svmlight import read_svmlight, write_svmlight
+from rankinite.data.svmlight import GzipSvmlight, Svmlight
 
-Format = Literal["txt", "txt.gz", "parquet"]
-
-PARQUET = (".parquet", ".pq")
+HEAD = 64  # bytes that a format is recognised by
 
 
-def format_of(path: str | Path) -> Format:
-    """Tell the format of a data set by the name of its file."""
-    suffix = Path(path).suffix.lower()
-    if suffix in PARQUET:
-        return "parquet"
-    return "txt.gz" if suffix == ".gz" else "txt"
+class FileFormat(Protocol):
+    """A way to keep a data set in a file.
+
+    Attributes
+    ----------
+    name
+        Name of the format and ending of the files that commands write.
+    title
+        Name of the format in messages.
+    suffixes
+        Last suffixes of file names, such as ``.parquet``, that choose this format.
+    options
+        Options of `load` that its reader takes.
+    """
+
+    name: str
+    title: str
+    suffixes: Sequence[str]
+    options: frozenset[str]
+
+    def recognise(self, head: bytes) -> bool:
+        """Return whether a file with these first bytes has this format."""
+
+    def read(
+        self, path: str | Path, *, progress: Progress | None = None, **options: Any
+    ) -> RankingData:
+        """Read a data set; all options that are given are among ``options``."""
+
+    def write(
+        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
+    ) -> None:
+        """Write a data set to a file, which appears whole or not at all."""
+
+
+FORMATS: dict[str, FileFormat] = {
+    file_format.name: file_format for file_format in (Svmlight(), GzipSvmlight(), Parquet())
+}
+BY_SUFFIX = {
+    suffix: file_format for file_format in FORMATS.values() for suffix in file_format.suffixes
+}
+DEFAULT = FORMATS["txt"]
+
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[tuple(FORMATS)]  # the choices that a command's help lists
+
+
+def format_of(path: str | Path) -> FileFormat:
+    """Return the format of a file: by its suffix, by its first bytes, or else SVMlight text."""
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix in BY_SUFFIX:
+        return BY_SUFFIX[suffix]
+    if not file.is_file():  # a file yet to be written, or a pipe, whose bytes can be read once
+        return DEFAULT
+    head = _head(file)
+    return next((known for known in FORMATS.values() if known.recognise(head)), DEFAULT)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD)
+    except OSError:
+        return b""  # the reader raises the error that names the problem
 
 
 def load(
@@ -40,74 +102,67 @@ def load(
     comments: bool = True,
     progress: Progress | None = None,
 ) -> RankingData:
-    """Load a data set: Parquet (``.parquet``, ``.pq``), or else SVMlight/LETOR text, also gzip.
+    """Load a data set: Parquet (``.parquet``, ``.pq``) or SVMlight/LETOR text, also gzip.
 
     Parameters
     ----------
     path
-        The file.
+        The file. If its suffix is that of no format, the first bytes decide.
     labels
         Further label sources: Parquet columns, or ``name = value`` in text comments.
     label, qid, features, doc_id
-        Parquet only: the columns of labels (``label``), queries (``qid``), features (all others)
-        and document ids (none), if they are called otherwise.
+        Parquet only: names of the columns of labels (default ``label``), queries (``qid``),
+        features (all other columns) and document ids (none).
     group
-        Bring documents of one query together instead of refusing them when they stand apart.
+        Bring the documents of each query together if they are not contiguous, instead of
+        refusing them.
     top_grade
-        The largest label there can be; the largest label seen if not given.
+        Largest label that a document can have; the largest label in the file by default.
     n_features
-        Text only: how many features there are, if the file may lack the last ones.
+        Text only: number of features, if the file may lack the last ones.
     query_file
-        Text only: the group sizes of a file without ``qid:``, one a line; ``path`` with
-        ``.query`` or ``.group`` behind it if not given.
+        Text only: file of group sizes, one per line, for a file without ``qid:``; by default
+        ``path`` with ``.query`` or ``.group`` appended.
     comments
-        Text only: keep what stands behind ``#``, document ids among it.
+        Text only: keep the comments behind ``#``, which hold document ids.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
-    columns = {"label": label, "qid": qid, "features": features, "doc_id": doc_id}
-    if format_of(path) == "parquet":
-        if n_features is not None or query_file is not None or not comments:
+    values = {
+        "labels": labels,
+        "label": label,
+        "qid": qid,
+        "features": features,
+        "doc_id": doc_id,
+        "group": group or None,
+        "top_grade": top_grade,
+        "n_features": n_features,
+        "query_file": query_file,
+        "comments": None if comments else False,
+    }
+    options = {name: value for name, value in values.items() if value is not None}
+    file_format = format_of(path)
+    for name in options:
+        if name not in file_format.options:
+            takers = [other.title for other in FORMATS.values() if name in other.options]
             raise UsageError(
-                "load: n_features, query_file and comments are for text files, not for Parquet"
+                f"load: {name} is an option of {' and '.join(takers)} files, "
+                f"and {path} is {file_format.title}"
             )
-        return read_parquet(
-            path,
-            label=label,
-            qid=qid,
-            labels=labels,
-            features=features,
-            doc_id=doc_id,
-            group=group,
-            top_grade=top_grade,
-            progress=progress,
-        )
-    for name, column in columns.items():
-        if column is not None:
-            raise UsageError(f"load: {name} names a column of Parquet files, and {path} is text")
-    return read_svmlight(
-        path,
-        query_file=query_file,
-        n_features=n_features,
-        labels=labels or (),
-        comments=comments,
-        group=group,
-        top_grade=top_grade,
-        progress=progress,
-    )
+    return file_format.read(path, progress=progress, **options)
 
 
 def save(data: RankingData, path: str | Path, *, progress: Progress | None = None) -> None:
-    """Save a data set: Parquet (``.parquet``, ``.pq``), or else SVMlight text, ``.gz`` compressed.
+    """Save a data set: Parquet (``.parquet``, ``.pq``), or else SVMlight text (``.gz`` compressed).
 
     Parameters
     ----------
     data
-        What to save.
+        Data set to save.
     path
-        The file; it appears whole or not at all.
+        File to write; it appears whole or not at all.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
-    write = write_parquet if format_of(path) == "parquet" else write_svmlight
-    write(data, path, progress=progress)
+    # By the name alone: what an old file at this place holds does not matter.
+    BY_SUFFIX.get(Path(path).suffix.lower(), DEFAULT).write(data, path, progress=progress)

@@ -1,6 +1,6 @@
-"""Data sets as tables: pandas, polars and Arrow frames.
+"""Data sets from tables: pandas, polars and Arrow frames.
 
-A table has one row a document: columns for label, query and features, and optionally for further
+A table has one row per document: columns for label, query and features, and optionally for further
 labels, query weight, document id and comment.
 """
 
@@ -24,7 +24,7 @@ ROWS_A_BATCH = 1 << 14
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column of a table is what; ``labels`` names the column of each label source."""
+    """Roles of the columns of a table; ``labels`` has the column of each label source."""
 
     label: str = "label"
     qid: str = "qid"
@@ -47,11 +47,11 @@ class Columns:
         return [name for name in names if name is not None]
 
     def complete(self, available: Sequence[str]) -> Columns:
-        """Take all other columns for features, if none are named; refuse columns not there."""
+        """Fill in the features, by default all other columns; refuse columns that do not exist."""
         features = self.features
-        twice = [name for name, count in Counter(available).items() if count > 1]
-        if twice:
-            raise DataError(f"column {twice[0]!r} is there twice; expected distinct columns")
+        repeated = [name for name, count in Counter(available).items() if count > 1]
+        if repeated:
+            raise DataError(f"column {repeated[0]!r} is there twice; expected distinct columns")
         if features is None:
             taken = set(self.named())
             features = [name for name in available if name not in taken]
@@ -91,25 +91,26 @@ def from_frame(
     group: bool = False,
     top_grade: float | None = None,
 ) -> RankingData:
-    """Make a data set of a pandas, polars or Arrow frame with one row a document.
+    """Return the data set of a pandas, polars or Arrow frame with one row per document.
 
     Parameters
     ----------
     frame
-        Anything that can be exported to Arrow.
+        Frame that can be exported to Arrow.
     label, qid
-        The columns of labels and queries. A null label means none, and is fine for a document
-        that has one in a further source.
+        Columns of labels and queries. A null label means no label, which is allowed for documents
+        that have a label in another source.
     labels
-        The columns of further label sources; nulls mean no label.
+        Columns of further label sources; nulls mean no label.
     features
-        The columns of features; all others if not given. Nulls are missing values.
+        Columns of features; all other columns by default. Nulls are missing values.
     query_weight, doc_id, comment
         Columns of query weights (equal within a query), document ids and comments.
     group
-        Bring documents of one query together instead of refusing them when they stand apart.
+        Bring the documents of each query together if they are not contiguous, instead of
+        refusing them.
     top_grade
-        The largest label there can be; the largest label seen if not given.
+        Largest label that a document can have; the largest label in the frame by default.
 
     Examples
     --------
@@ -137,7 +138,7 @@ def from_frame(
 
 
 def without_index(schema: Any, columns: Columns) -> list[str]:
-    """Return the columns without a pandas index, unless a level of it is asked for by name."""
+    """Return the columns without those of a pandas index, unless they are used by name."""
     described = schema.pandas_metadata or {}
     index = {name for name in described.get("index_columns", ()) if isinstance(name, str)}
     asked = {*columns.named(), *(columns.features or ())}
@@ -147,7 +148,7 @@ def without_index(schema: Any, columns: Columns) -> list[str]:
 def assemble(
     batches: Any, n_docs: int, columns: Columns, *, group: bool, top_grade: float | None
 ) -> RankingData:
-    """Fill one matrix batch by batch, so that the table is never there twice."""
+    """Return the data set of batches; they fill one matrix, so that no table is copied whole."""
     features = list(columns.features or ())
     X = np.empty((n_docs, len(features)), np.float32)
     parts: dict[str, list[Any]] = {name: [] for name in columns.named()}
@@ -204,11 +205,11 @@ def _ids(column: Any, name: str) -> NDArray[Any]:
 
 
 def _decoded(column: Any) -> Any:
-    """Return the values of a dictionary column; others as they are."""
+    """Return the values of a dictionary column; other columns unchanged."""
     if not pa.types.is_dictionary(column.type):
         return column
     values = column.dictionary
-    if pa.types.is_string_view(values.type):  # polars has these, and Arrow cannot pick from them
+    if pa.types.is_string_view(values.type):  # of polars; Arrow has no take for them
         values = values.cast(pa.large_string())
     return values.take(column.indices)
 
@@ -220,7 +221,7 @@ def _texts(column: Any) -> list[str]:
 def _weights(
     whole: Mapping[str, Any], columns: Columns, qids: NDArray[Any]
 ) -> NDArray[np.float64] | None:
-    """Return one weight a query, in the order in which queries are first seen."""
+    """Return one weight per query, in the order of their first documents."""
     if columns.query_weight is None:
         return None
     weights = _numbers(whole[columns.query_weight], columns.query_weight, np.float64)

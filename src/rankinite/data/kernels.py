@@ -1,4 +1,4 @@
-"""The kernels that count what is in a data set."""
+"""Kernel of `describe`: counts of distinct and missing values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import parallel_kernel, prange
 
-COLUMNS_A_BLOCK = 16
+COLUMNS_A_BLOCK = 16  # 16 float32 values fill a cache line
 MIXER = 0x2C1B3C6D  # odd, and small enough that no product overflows
 
 
@@ -18,9 +18,9 @@ def count_values(
     distinct: NDArray[np.int64],
     missing: NDArray[np.int64],
 ) -> None:
-    """Count the different values and the missing ones in every column of float32 bits.
+    """Count the distinct and the missing values of each column of float32 bits.
 
-    A hash set a column; columns are copied out in blocks, so that a cache line is read once.
+    With a hash set per column. Columns are copied in blocks, so that each cache line is read once.
     """
     n_rows = len(rows)
     n_slots = 16
@@ -37,21 +37,21 @@ def count_values(
         slots = np.empty(n_slots, np.int64)
         for j in range(width):
             slots[:] = -1
-            found = 0
-            absent = 0
+            n_distinct = 0
+            n_missing = 0
             for i in range(n_rows):
                 value = np.int64(values[j, i])
-                if value & 0x7FFFFFFF > 0x7F800000:
-                    absent += 1
+                if value & 0x7FFFFFFF > 0x7F800000:  # NaN of either sign
+                    n_missing += 1
                     continue
                 if value == 0x80000000:
-                    value = 0
+                    value = 0  # -0.0 equals 0.0
                 mixed = ((value ^ (value >> 15)) * MIXER) & 0xFFFFFFFF
                 slot = (mixed ^ (mixed >> 12)) & (n_slots - 1)
                 while slots[slot] != -1 and slots[slot] != value:
                     slot = (slot + 1) & (n_slots - 1)
                 if slots[slot] == -1:
                     slots[slot] = value
-                    found += 1
-            distinct[first + j] = found
-            missing[first + j] = absent
+                    n_distinct += 1
+            distinct[first + j] = n_distinct
+            missing[first + j] = n_missing

@@ -1,4 +1,4 @@
-"""Data sets that processes share: a folder of arrays that each maps into its memory."""
+"""Data sets in shared memory: a folder of arrays that processes map into memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEATURES = "features"
 
 
 def fingerprint(data: RankingData) -> str:
-    """Return a digest of all that can be learned from a data set; ids of documents are no matter.
+    """Return a digest of a data set without the ids and comments of documents.
 
     Examples
     --------
@@ -34,21 +34,21 @@ def fingerprint(data: RankingData) -> str:
     for name, array in _arrays(data).items():
         digest.update(f"{name}|{array.shape}{array.dtype}|".encode())
         if array.size:
-            # Bytes in C order; texts have no buffer of their own that hashlib takes.
+            # As bytes in C order, because hashlib does not accept arrays of texts.
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     digest.update(json.dumps(_manifest(data)).encode())
     return digest.hexdigest()
 
 
 def save_shared(data: RankingData, folder: str | Path) -> None:
-    """Write a data set to a folder, which appears whole or not at all.
+    """Write a data set, without ids and comments of documents, to a folder.
 
-    Names of documents and comments are left out.
+    The folder appears whole or not at all.
     """
-    with atomic_folder(folder) as made:
+    with atomic_folder(folder) as unfinished:
         for name, array in _arrays(data).items():
-            save_array(made / f"{name}.npy", array)
-        (made / MANIFEST).write_text(json.dumps(_manifest(data)), "utf-8")
+            save_array(unfinished / f"{name}.npy", array)
+        (unfinished / MANIFEST).write_text(json.dumps(_manifest(data)), "utf-8")
 
 
 def open_shared(folder: str | Path, features: Path | None = None) -> RankingData:
@@ -59,8 +59,8 @@ def open_shared(folder: str | Path, features: Path | None = None) -> RankingData
     folder
         The folder.
     features
-        A file of another matrix of features for the same documents; names of columns that are
-        more stand beside it, with ``.json`` behind the name.
+        File of another feature matrix for the same documents; the names of its additional columns
+        are in the file of that name with ``.json`` appended.
     """
     source = Path(folder)
     try:
@@ -69,11 +69,11 @@ def open_shared(folder: str | Path, features: Path | None = None) -> RankingData
             raise ValueError(f"its format is {manifest['format']!r}, expected {FORMAT!r}")
         names = manifest["feature_names"]
         if features is not None:
-            names = names + json.loads(beside(features).read_text("utf-8"))
+            names = names + json.loads(names_file(features).read_text("utf-8"))
         sources = {name: _mapped(source / f"label-{k}.npy") for k, name in
                    enumerate(manifest["sources"])}  # fmt: skip
-        return RankingData._trusted(
-            base=_mapped(source / f"{FEATURES}.npy" if features is None else features),
+        return RankingData.unchecked(
+            matrix=_mapped(source / f"{FEATURES}.npy" if features is None else features),
             rows=None,
             y=_mapped(source / "y.npy"),
             offsets=_mapped(source / "offsets.npy"),
@@ -82,28 +82,28 @@ def open_shared(folder: str | Path, features: Path | None = None) -> RankingData
             query_weight=_mapped(source / "query_weight.npy") if manifest["weighted"] else None,
             feature_names=tuple(names),
             top_grade=float(manifest["top_grade"]),
-            _doc_ids=None,
-            _comments=None,
+            doc_id_column=None,
+            comment_column=None,
         )
     except (OSError, EOFError, ValueError, KeyError, TypeError) as problem:
         raise DataError(f"{source}: cannot be opened as shared data: {problem}") from None
 
 
-def beside(features: Path) -> Path:
-    """Return the file with the names of further features."""
+def names_file(features: Path) -> Path:
+    """Return the file with the names of a matrix's additional features."""
     return features.with_name(features.name + ".json")
 
 
 def _arrays(data: RankingData) -> dict[str, NDArray[Any]]:
-    found: dict[str, NDArray[Any]] = {
+    arrays: dict[str, NDArray[Any]] = {
         FEATURES: data.X,
         "y": data.y,
         "offsets": data.offsets,
         "qids": data.qids,
     }
     if data.query_weight is not None:
-        found["query_weight"] = data.query_weight
-    return found | {f"label-{k}": labels for k, labels in enumerate(data.labels.values())}
+        arrays["query_weight"] = data.query_weight
+    return arrays | {f"label-{k}": labels for k, labels in enumerate(data.labels.values())}
 
 
 def _manifest(data: RankingData) -> dict[str, Any]:

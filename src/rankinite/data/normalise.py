@@ -1,4 +1,4 @@
-"""RankNormaliser: features as the share of documents below (Challenge, Sec. 4.3)."""
+"""RankNormaliser: features as shares of smaller values (Challenge, Sec. 4.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rankinite.core.types import Floats32, Integers
 from rankinite.data import checks
 from rankinite.data.concat import refuse_other_features
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import first_sample
+from rankinite.data.samples import refuse_samples
 
 Counts = NDArray[np.uint32]
 TYPES = {"values": np.float32, "below": np.uint32, "upto": np.uint32}
@@ -30,16 +30,16 @@ SIZES = "n_cut_points"
 
 @dataclass(frozen=True, eq=False)
 class CutPoints:
-    """Some of a feature's values in increasing order, and how many of all are below each.
+    """Some of a feature's values in increasing order, and how many of all values are below each.
 
-    The smallest and the largest value are among them; there are none if all were missing.
+    The smallest and the largest value are among them; there are none if all values are missing.
 
     Attributes
     ----------
     values
-        The values, each once.
+        Distinct values.
     below, upto
-        How many of all values are less than each, and how many are less or the same.
+        Number of all values that are less than each, and that are less or equal.
     """
 
     values: Floats32
@@ -48,8 +48,8 @@ class CutPoints:
 
     @classmethod
     def of(cls, column: Floats32, most: int | None) -> Self:
-        """Find the cut points of a column: all of its values, or at most so many of them."""
-        ordered = np.sort(column)  # missing values come last
+        """Return the cut points of a column: all of its values, or at most ``most`` of them."""
+        ordered = np.sort(column)  # NaN, for missing values, comes last
         ordered = ordered[: len(column) - np.count_nonzero(np.isnan(column))]
         below = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
         upto = np.append(below[1:], len(ordered))[: len(below)]
@@ -60,13 +60,13 @@ class CutPoints:
 
     @property
     def n_values(self) -> int:
-        """How many values there were, the same ones counted each time."""
+        """Number of values in fit, with repetitions."""
         return int(self.upto[-1]) if len(self.upto) else 0
 
     def ranks(self, column: Floats32) -> Floats32:
-        """Return the share of values below each: (how many there are) / (n_values - 1).
+        """Return for each value the number of fitted values below it / (n_values - 1).
 
-        Between two cut points the number grows in proportion to the value; missing stay missing.
+        Between two cut points the number is interpolated linearly; missing values stay missing.
         """
         place = self._places(column)
         n_below = np.append(self.below, self.n_values).astype(np.float64)[place]
@@ -78,22 +78,22 @@ class CutPoints:
         return ranks
 
     def _places(self, column: Floats32) -> NDArray[np.int64]:
-        """Return the first cut point that is not less than each value."""
-        # Values in order find their places three times as fast: the next is near the last.
+        """Return the index of the first cut point that is not less than each value."""
+        # Sorted values are searched three times as fast: neighbours share most of the path.
         order = np.argsort(column)
         places = np.empty(len(column), np.int64)
         places[order] = np.searchsorted(self.values, column[order])
         return places
 
     def _interpolated(self, column: Floats32, place: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how many values are below each, which lies above a cut point and up to another."""
+        """Return the number of fitted values below each, interpolated between two cut points."""
         values = self.values.astype(np.float64)
         first, last = self.upto[place - 1].astype(np.float64), self.below[place]
         share = (column - values[place - 1]) / (values[place] - values[place - 1])
         return first + share * (last - first)
 
-    def is_sound(self) -> bool:
-        """Tell whether these can be the cut points of a feature."""
+    def is_valid(self) -> bool:
+        """Return whether the arrays, read from a file, are valid cut points."""
         if len(self.values) == 0:
             return True
         return bool(
@@ -106,7 +106,7 @@ class CutPoints:
 
 
 def _evenly_spaced(below: NDArray[np.int64], n_values: int, most: int) -> NDArray[np.int64]:
-    """Choose the values that stand at evenly spaced ranks, the first and the last among them.
+    """Choose the values at evenly spaced ranks, including the first and the last.
 
     Two neighbours at ranks r and s, s - r <= (n_values - 1) / (most - 1) + 1 for rounding, have
     at most s - r - 1 values between them; so no value is off by more than 1 / (most - 1).
@@ -117,12 +117,16 @@ def _evenly_spaced(below: NDArray[np.int64], n_values: int, most: int) -> NDArra
 
 def to_arrays(features: Sequence[CutPoints]) -> dict[str, NDArray[Any]]:
     """Return the cut points of all features as arrays for a file."""
-    arrays = {name: np.concatenate([getattr(one, name) for one in features]) for name in TYPES}
-    return {**arrays, SIZES: np.array([len(one.values) for one in features], np.int64)}
+    arrays = {
+        name: np.concatenate([getattr(cut_points, name) for cut_points in features])
+        for name in TYPES
+    }
+    sizes = [len(cut_points.values) for cut_points in features]
+    return {**arrays, SIZES: np.array(sizes, np.int64)}
 
 
 def from_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[CutPoints]:
-    """Make cut points again of what a file kept; what cannot be so is a `ModelFileError`."""
+    """Return the cut points in the arrays of a file, or raise a `ModelFileError`."""
     sizes = arrays.get(SIZES)
     if sizes is None or sizes.dtype != np.int64 or sizes.shape != (n_features,):
         raise ModelFileError(
@@ -134,42 +138,42 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Cut
     ):
         raise ModelFileError(f"the file has not the {sizes.sum():,} cut points that it names")
     pieces = [np.split(arrays[name], np.cumsum(sizes)[:-1]) for name in TYPES]
-    features = [CutPoints(*own) for own in zip(*pieces, strict=True)]
-    for number, one in enumerate(features):
-        if not one.is_sound():
+    features = [CutPoints(*arrays_of_feature) for arrays_of_feature in zip(*pieces, strict=True)]
+    for number, cut_points in enumerate(features):
+        if not cut_points.is_valid():
             raise ModelFileError(f"the cut points of feature {number} do not increase")
     return features
 
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 OWNER = "RankNormaliser"
 MOST = Either(Whole(2), OneOf([None]))
-# Values that stand side by side in a row of the matrix, and in one line of the cache.
+# Neighbours in a row of the matrix: 16 float32 values fill a cache line.
 COLUMNS_A_BLOCK = 16
 
 
 class RankNormaliser(BaseEstimator):  # type: ignore[misc]
-    """Replaces every value by the share of documents that have a smaller one.
+    """Replaces each value of a feature by the share of documents with a smaller value.
 
-    The value x of a feature becomes (how many of the n fitted values are less than x) / (n - 1),
-    as in Challenge, Sec. 4.3, where training, validation and test data of both sets were fitted
-    at once. It lies between 0 and 1, and ties stay ties. A value that was not fitted counts those
+    The value x becomes (number of the n fitted values that are less than x) / (n - 1), as in
+    Challenge, Sec. 4.3, where training, validation and test data of both sets were fitted at
+    once. The result lies between 0 and 1, and ties stay ties. A new value counts the fitted values
     below it as well; missing values stay missing and do not count.
 
     Parameters
     ----------
     most_cut_points
-        None keeps every different value (12 bytes each) and gives the formula exactly. A number
-        keeps so many of a feature's values, at evenly spaced ranks, and interpolates between
-        them; ranks are then off by at most 1 / (most_cut_points - 1).
+        Maximum number of a feature's values to keep, at evenly spaced ranks; values between them
+        are interpolated, and ranks are off by at most 1 / (most_cut_points - 1). None keeps every
+        distinct value (12 bytes each), which is exact.
 
     Attributes
     ----------
     feature_names_ : tuple of str
-        The features that it was fitted to.
+        Names of the features that it was fitted to.
     cut_points_ : list of CutPoints
-        What it knows about each of them.
+        Cut points of each feature.
 
     Examples
     --------
@@ -193,65 +197,64 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         sets
-            One set, or several with the same features. They hold no samples, whose documents
-            would count more than once: normalise first, then augment.
+            One data set, or several with the same features. They may not contain samples, whose
+            documents would count more than once: normalise first, then augment.
         progress
-            Who wants to know how far it is.
+            Progress reporter.
         """
         check(OWNER, "most_cut_points", self.most_cut_points, MOST)
-        given = _checked_sets(sets)
+        data_sets = _checked_sets(sets)
 
         def find(columns: slice) -> list[CutPoints]:
-            pieces = [_columns(data.base, data.rows, columns) for data in given]
+            pieces = [_columns(data.matrix, data.rows, columns) for data in data_sets]
             values = np.concatenate(pieces, axis=1)
             return [CutPoints.of(column, self.most_cut_points) for column in values]
 
-        n_features = given[0].n_features
-        found = _in_blocks(find, n_features, "Finding cut points", progress)
-        self.cut_points_ = [cut_points for block in found for cut_points in block]
-        self.feature_names_ = given[0].feature_names
+        blocks = _in_blocks(find, data_sets[0].n_features, "Finding cut points", progress)
+        self.cut_points_ = [cut_points for block in blocks for cut_points in block]
+        self.feature_names_ = data_sets[0].feature_names
         return self
 
     def transform(self, data: RankingData, *, progress: Progress | None = None) -> RankingData:
-        """Return a set with a new matrix of features, and all else as it was.
+        """Return the data set with a new feature matrix.
 
         Parameters
         ----------
         data
-            A set with the features that were fitted. Samples go on sharing their rows.
+            Data set with the features that were fitted. Samples keep sharing their rows.
         progress
-            Who wants to know how far it is.
+            Progress reporter.
         """
         self._check_fitted()
-        checks.data_set(OWNER, data)
+        checks.require_data_set(OWNER, data)
         refuse_other_features(OWNER, self.feature_names_, data.feature_names)
         used, rows = _used_rows(data)
         n_rows = data.n_docs if used is None else len(used)
         matrix = np.empty((n_rows, data.n_features), np.float32)
 
         def fill(columns: slice) -> None:
-            values = _columns(data.base, used, columns)
+            values = _columns(data.matrix, used, columns)
             for column, cut_points in zip(values, self.cut_points_[columns], strict=True):
                 column[:] = cut_points.ranks(column)
             matrix[:, columns] = values.T
 
         for _ in _in_blocks(fill, data.n_features, "Normalising", progress):
             pass
-        return data._with(base=matrix, rows=rows)
+        return data.replace(matrix=matrix, rows=rows)
 
     def fit_transform(
         self, sets: RankingData | Sequence[RankingData], *, progress: Progress | None = None
     ) -> list[RankingData]:
-        """Learn the ranks of all sets together, and return each of them normalised.
+        """Fit all data sets together, and return each of them normalised.
 
         Parameters
         ----------
         sets, progress
             As in `fit`.
         """
-        given = _checked_sets(sets)
-        self.fit(given, progress=progress)
-        return [self.transform(data, progress=progress) for data in given]
+        data_sets = _checked_sets(sets)
+        self.fit(data_sets, progress=progress)
+        return [self.transform(data, progress=progress) for data in data_sets]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "cut_points_"):
@@ -291,8 +294,8 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
                 f"{path}: holds a {kind!r} and no {OWNER}; rankers are read with load_model"
             )
         try:
-            new = cls(_known_most(content.manifest))
-            new.feature_names_ = _known_names(content.manifest)
+            new = cls(_read_most(content.manifest))
+            new.feature_names_ = _read_names(content.manifest)
             new.cut_points_ = from_arrays(content.arrays, len(new.feature_names_))
         except ModelFileError as problem:
             raise ModelFileError(f"{path}: {problem}") from None
@@ -300,64 +303,60 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
 
 
 def _checked_sets(sets: RankingData | Sequence[RankingData]) -> list[RankingData]:
-    given = list(sets) if isinstance(sets, Sequence) else [sets]
-    if not given:
-        raise UsageError(f"{OWNER}: there is nothing to fit; give at least one set")
-    for data in given:
-        checks.data_set(OWNER, data)
-        refuse_other_features(OWNER, given[0].feature_names, data.feature_names)
-        sample = first_sample(data.qids)
-        if sample is not None:
-            raise UsageError(
-                f"{OWNER}: the data hold samples, such as {sample!r}, whose documents would count "
-                "more than once; normalise first, then augment"
-            )
-    return given
+    data_sets = list(sets) if isinstance(sets, Sequence) else [sets]
+    if not data_sets:
+        raise UsageError(f"{OWNER}: there is nothing to fit; give at least one data set")
+    for data in data_sets:
+        checks.require_data_set(OWNER, data)
+        refuse_other_features(OWNER, data_sets[0].feature_names, data.feature_names)
+        advice = "their documents would count more than once, so normalise first, then augment"
+        refuse_samples(OWNER, data.qids, advice)
+    return data_sets
 
 
 def _in_blocks(
-    work: Callable[[slice], Found], n_features: int, name: str, progress: Progress | None
-) -> Iterator[Found]:
-    """Do work on blocks of columns, several at once, and go through what it gives in order."""
+    work: Callable[[slice], Result], n_features: int, name: str, progress: Progress | None
+) -> Iterator[Result]:
+    """Apply a function to blocks of columns on several threads; yield its results in order."""
     starts = range(0, n_features, COLUMNS_A_BLOCK)
     blocks = [slice(start, min(start + COLUMNS_A_BLOCK, n_features)) for start in starts]
     with (
         ThreadPoolExecutor(n_threads()) as pool,
         (progress or Silent()).start(name, n_features, "features") as bar,
     ):
-        for columns, found in zip(blocks, pool.map(work, blocks), strict=True):
-            yield found
+        for columns, result in zip(blocks, pool.map(work, blocks), strict=True):
+            yield result
             bar.advance(columns.stop - columns.start)
 
 
 def _used_rows(data: RankingData) -> tuple[Integers | None, Integers | None]:
-    """Return the rows of the matrix that hold a document, and each document's among these."""
+    """Return the rows of the matrix that are in use, and the index of each document among them."""
     if data.rows is None:
         return None, None
-    used = np.zeros(len(data.base), np.bool_)
+    used = np.zeros(len(data.matrix), np.bool_)
     used[data.rows] = True
     return np.flatnonzero(used), (np.cumsum(used) - 1)[data.rows]
 
 
 def _columns(
-    base: NDArray[np.float32], rows: Integers | None, columns: slice
+    matrix: NDArray[np.float32], rows: Integers | None, columns: slice
 ) -> NDArray[np.float32]:
-    """Copy some columns of some rows, or all, out of the matrix, each in one piece."""
-    block = base[:, columns]
+    """Return a copy of some columns, each contiguous, of some or all rows of the matrix."""
+    block = matrix[:, columns]
     return (block if rows is None else block[rows]).T.copy()
 
 
-def _known_most(manifest: Mapping[str, Any]) -> int | None:
+def _read_most(manifest: Mapping[str, Any]) -> int | None:
     most: int | None = manifest.get("most_cut_points")
     if not MOST.allows(most):
         raise ModelFileError(f"most_cut_points is {most!r}; expected {MOST}")
     return most
 
 
-def _known_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     names = manifest.get("feature_names")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ModelFileError("the names of features are damaged; expected a list of texts")
+        raise ModelFileError("the feature names are damaged; expected a list of texts")
     if not names or len(set(names)) < len(names):
-        raise ModelFileError("the names of features are damaged; expected each once")
+        raise ModelFileError("the feature names are damaged; expected each once")
     return tuple(names)

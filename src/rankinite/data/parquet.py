@@ -1,6 +1,6 @@
 """Data sets as Parquet files.
 
-What a table by itself cannot tell (which column is what, the top grade) is in the metadata of
+The role of each column and the top grade, which a table has no place for, are in the metadata of
 files that Rankinite wrote.
 """
 
@@ -24,9 +24,35 @@ from rankinite.core.progress import Progress, Silent
 from rankinite.data import checks
 from rankinite.data.frames import ROWS_A_BATCH, Columns, assemble, without_index
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.stream import PARQUET_MAGIC
 
 METADATA = b"rankinite"
 ROWS_A_GROUP = 1 << 16
+
+
+class Parquet:
+    """Parquet as a `FileFormat`."""
+
+    name = "parquet"
+    title = "Parquet"
+    suffixes: Sequence[str] = (".parquet", ".pq")
+    options = frozenset({"labels", "label", "qid", "features", "doc_id", "group", "top_grade"})
+
+    def recognise(self, head: bytes) -> bool:
+        """Return whether the file begins as Parquet files do."""
+        return head.startswith(PARQUET_MAGIC)
+
+    def read(
+        self, path: str | Path, *, progress: Progress | None = None, **options: Any
+    ) -> RankingData:
+        """Read a file; see `read_parquet`."""
+        return read_parquet(path, progress=progress, **options)
+
+    def write(
+        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
+    ) -> None:
+        """Write a file; see `write_parquet`."""
+        write_parquet(data, path, progress=progress)
 
 
 def read_parquet(
@@ -43,25 +69,25 @@ def read_parquet(
     top_grade: float | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
-    """Read a Parquet file with one row a document.
+    """Read a Parquet file with one row per document.
 
     Parameters
     ----------
     path
-        The file. If Rankinite wrote it, its metadata say which column is what; else the label is
-        in ``label``, the query in ``qid``, and all other columns are features.
+        The file. If Rankinite wrote it, its metadata define the role of each column; otherwise
+        the label is in ``label``, the query in ``qid``, and all other columns are features.
     label, qid, labels, features, query_weight, doc_id, comment, group, top_grade
-        As in `from_frame`; what is given goes before the metadata.
+        As in `from_frame`; they take precedence over the metadata.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     source = Path(path)
     refuse_text("load", "labels", labels)
     refuse_text("load", "features", features)
     with _open(source) as file:
         schema = file.schema_arrow
-        columns, known = _described(source, schema.metadata or {})
-        given: dict[str, Any] = {
+        columns, saved_top_grade = _parse_metadata(source, schema.metadata or {})
+        roles: dict[str, Any] = {
             "label": label,
             "qid": qid,
             "labels": None
@@ -72,10 +98,10 @@ def read_parquet(
             "doc_id": doc_id,
             "comment": comment,
         }
-        chosen = {name: value for name, value in given.items() if value is not None}
+        chosen = {name: value for name, value in roles.items() if value is not None}
         columns = replace(columns, **chosen)
-        if top_grade is None and label is None:
-            top_grade = known.get("top_grade")
+        if top_grade is None and label is None:  # the saved one belongs to the saved label column
+            top_grade = saved_top_grade
         try:
             columns = columns.complete(without_index(schema, columns))
             return assemble(
@@ -94,22 +120,21 @@ def read_parquet(
 def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | None = None) -> None:
     """Write a data set as a Parquet file; the file appears whole or not at all.
 
-    Documents without a label have NaN. A part of a set in which no document has one is refused,
-    for it could not be loaded again.
+    Documents without a label have NaN. A data set in which no document has a label is refused,
+    because it could not be loaded again.
 
     Parameters
     ----------
     data
-        What to write.
+        Data set to write.
     path
         The file.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
-    checks.some_labelled("Parquet", data.y)
+    checks.require_some_labels("Parquet", data.y)
     columns = _free_names(data)
-    described = {**asdict(columns), "top_grade": data.top_grade}
-    metadata = {METADATA: json.dumps(described)}
+    metadata = {METADATA: json.dumps({**asdict(columns), "top_grade": data.top_grade})}
     with (
         atomic_write(path) as file,
         (progress or Silent()).start(f"Writing {Path(path).name}", data.n_docs, "documents") as bar,
@@ -128,7 +153,7 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
 
 
 def _free_names(data: RankingData) -> Columns:
-    """Choose names for the columns that are not features, so that none stands twice."""
+    """Choose names for the columns that are not features, so that all names are distinct."""
     taken = set(data.feature_names)
 
     def free(name: str) -> str:
@@ -143,22 +168,22 @@ def _free_names(data: RankingData) -> Columns:
         labels={name: free(name) for name in data.labels},
         features=list(data.feature_names),
         query_weight=None if data.query_weight is None else free("query_weight"),
-        doc_id=None if data._doc_ids is None else free("docid"),
-        comment=None if data._comments is None else free("comment"),
+        doc_id=None if data.doc_id_column is None else free("docid"),
+        comment=None if data.comment_column is None else free("comment"),
     )
 
 
 def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
-    values = data.base[docs] if data.rows is None else data.base[data.rows[docs]]
+    values = data.matrix[docs] if data.rows is None else data.matrix[data.rows[docs]]
     arrays: dict[str, Any] = {columns.label: data.y[docs], columns.qid: data.qid[docs]}
     for source, column in columns.labels.items():
         arrays[column] = data.labels[source][docs]
     if columns.query_weight is not None and data.query_weight is not None:
         arrays[columns.query_weight] = np.repeat(data.query_weight, data.sizes)[docs]
     if columns.doc_id is not None:
-        arrays[columns.doc_id] = data._doc_ids[docs]
+        arrays[columns.doc_id] = data.doc_id_column[docs]
     if columns.comment is not None:
-        arrays[columns.comment] = data._comments[docs]
+        arrays[columns.comment] = data.comment_column[docs]
     for j, name in enumerate(data.feature_names):
         arrays[name] = np.ascontiguousarray(values[:, j])
     return arrays
@@ -175,18 +200,19 @@ def _open(path: Path) -> Any:
         raise FileFormatError(path, f"cannot be read as Parquet: {problem}") from None
 
 
-def _described(path: Path, metadata: Mapping[bytes, bytes]) -> tuple[Columns, dict[str, Any]]:
+def _parse_metadata(path: Path, metadata: Mapping[bytes, bytes]) -> tuple[Columns, float | None]:
+    """Return the roles of the columns and the top grade; defaults for a foreign file."""
     if METADATA not in metadata:
-        return Columns(), {}
+        return Columns(), None
     try:
-        known = json.loads(metadata[METADATA])
-        columns = Columns(**{name: known[name] for name in asdict(Columns())})
+        saved = json.loads(metadata[METADATA])
+        columns = Columns(**{name: saved[name] for name in asdict(Columns())})
         names = [*columns.named(), *(columns.features or ())]
         if not all(isinstance(name, str) for name in names):
             raise TypeError("the name of a column is not a text")
-        if not Real(0).allows(known["top_grade"]):
+        if not Real(0).allows(saved["top_grade"]):
             raise ValueError("the top grade is not a number of at least 0")
-        return columns, {"top_grade": known["top_grade"]}
+        return columns, float(saved["top_grade"])
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise FileFormatError(path, f"the metadata are damaged: {problem!r}") from None
 

@@ -1,9 +1,9 @@
-"""RankingData: queries, their documents, features and labels; made once, checked once, shared."""
+"""RankingData: queries with their documents, features and labels; validated once, then shared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Self, overload
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Whole, check
-from rankinite.core.types import Floats, Integers
+from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
 from rankinite.data.samples import are_samples, origins
 from rankinite.data.splits import fold_queries, split_queries
@@ -21,45 +21,49 @@ from rankinite.data.splits import fold_queries, split_queries
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class RankingData:
-    """Queries with their documents: a matrix of features, labels, and what belongs to them.
+    """A data set for learning to rank: queries, their documents, features and labels.
 
-    Immutable; splits, folds and slices share the feature matrix and hold only new indexes.
+    Immutable. Splits, folds and slices share the feature matrix and hold only new indexes.
 
     Parameters
     ----------
     X
-        Features, one row a document; NaN means missing. Kept as float32, without a copy if it
-        already is that.
+        Features, one row per document; NaN means missing. Stored as float32, without a copy if
+        they already are float32 in C order.
     y
-        Labels, one a document: finite, at least 0. NaN means that the document has none, and is
-        fine for one that has a label in a further source.
+        Labels, one per document: finite, at least 0. NaN means that the document has no label,
+        which is allowed for documents that have a label in another source (see ``labels``).
     qid
-        The query of every document; documents of one query stand together.
+        Query id of each document; the documents of a query must be contiguous.
     group_sizes
-        Instead of ``qid``: how many documents each query has. Queries are then called 1, 2, ...
+        Number of documents of each query, instead of ``qid``. The query ids are then 1, 2, ...
     labels
-        Further label sources by name, one value a document; NaN means that the document has none.
+        Further label sources by name, one value per document; NaN means no label.
     query_weight
-        One weight a query.
+        One weight per query.
     doc_ids, comments
-        One text a document: its name, and what stood behind ``#`` in a text file.
+        One text per document: its id, and the comment behind ``#`` in a text file.
     feature_names
-        One name a feature; "1", "2", ... if not given.
+        One name per feature; "1", "2", ... by default.
     top_grade
-        The largest label there can be; the largest label seen if not given.
+        Largest label that a document can have; the largest label in ``y`` by default.
     group
-        Bring documents of one query together instead of refusing them when they stand apart.
+        Bring the documents of each query together if they are not contiguous, instead of
+        refusing them.
 
     Attributes
     ----------
-    base : float32 array
-        The matrix of features, which several sets may share.
+    matrix : float32 array
+        Feature matrix, which several data sets may share.
     rows : int64 array or None
-        The row of ``base`` that holds each document; None if document i is row i.
+        Row of ``matrix`` that holds each document; None if document i is row i.
     offsets : int64 array
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     qids : array
-        One id a query, as it stood in the file.
+        One id per query, as in the file.
+    doc_id_column, comment_column : Arrow array or None
+        Ids and comments of the documents. Arrow keeps millions of texts in two buffers;
+        ``doc_ids`` and ``comments`` give them as numpy arrays.
 
     Examples
     --------
@@ -70,7 +74,7 @@ class RankingData:
     array([[0.9]], dtype=float32)
     """
 
-    base: NDArray[np.float32]
+    matrix: Floats32
     rows: Integers | None
     y: Floats
     offsets: Integers
@@ -79,8 +83,8 @@ class RankingData:
     query_weight: Floats | None
     feature_names: tuple[str, ...]
     top_grade: float
-    _doc_ids: Any = field()
-    _comments: Any = field()
+    doc_id_column: Any
+    comment_column: Any
 
     def __init__(
         self,
@@ -97,25 +101,25 @@ class RankingData:
         top_grade: float | None = None,
         group: bool = False,
     ) -> None:
-        base = checks.feature_matrix(X)
-        n_docs, n_features = base.shape
-        names = checks.names_of_features(feature_names, n_features)
-        checks.finite_features(base, names)
+        matrix = checks.feature_matrix(X)
+        n_docs, n_features = matrix.shape
+        names = checks.feature_names(feature_names, n_features)
+        checks.require_finite_features(matrix, names)
         grades = checks.label_array("y", y, n_docs)
         sources = {
-            name: checks.source_array(name, values, n_docs)
+            name: checks.label_source_array(name, values, n_docs)
             for name, values in (labels or {}).items()
         }
-        checks.each_labelled(grades, sources)
-        checks.some_labelled("y", grades)
+        checks.require_label_in_some_source(grades, sources)
+        checks.require_some_labels("y", grades)
         texts = {
-            "_doc_ids": checks.text_array("doc_ids", doc_ids, n_docs),
-            "_comments": checks.text_array("comments", comments, n_docs),
+            "doc_id_column": checks.text_array("doc_ids", doc_ids, n_docs),
+            "comment_column": checks.text_array("comments", comments, n_docs),
         }
-        order, offsets, qids = checks.queries(qid, group_sizes, n_docs, group=group)
+        order, offsets, qids = checks.query_layout(qid, group_sizes, n_docs, group=group)
         weight = checks.weight_array(query_weight, len(qids))
         self._set(
-            base=base,
+            matrix=matrix,
             rows=order,
             y=grades if order is None else grades[order],
             offsets=offsets,
@@ -123,11 +127,12 @@ class RankingData:
             labels={n: v if order is None else v[order] for n, v in sources.items()},
             query_weight=weight,
             feature_names=names,
-            top_grade=checks.grade(top_grade, grades),
+            top_grade=checks.top_grade(top_grade, grades),
             **{n: t if t is None or order is None else t.take(order) for n, t in texts.items()},
         )
 
     def _set(self, **fields: Any) -> None:
+        # Data sets share arrays, so that a write to one of them would change the others.
         fields["labels"] = MappingProxyType(dict(fields["labels"]))
         for value in (*fields.values(), *fields["labels"].values()):
             if isinstance(value, np.ndarray):
@@ -136,14 +141,15 @@ class RankingData:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _trusted(cls, **fields: Any) -> Self:
-        """Make a set of fields that are known to be right: a reader's, or parts of another set."""
+    def unchecked(cls, **fields: Any) -> Self:
+        """Make a data set of fields that are known to be valid, such as those of a file reader."""
         new = object.__new__(cls)
         new._set(**fields)
         return new
 
-    def _with(self, **changes: Any) -> Self:
-        return self._trusted(
+    def replace(self, **changes: Any) -> Self:
+        """Return the data set with some fields replaced; the new values are not checked."""
+        return self.unchecked(
             **{name: getattr(self, name) for name in self.__dataclass_fields__} | changes
         )
 
@@ -156,51 +162,51 @@ class RankingData:
 
     @property
     def n_queries(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
         return len(self.qids)
 
     @property
     def n_docs(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return len(self.y)
 
     @property
     def n_features(self) -> int:
-        """How many features a document has."""
-        return int(self.base.shape[1])
+        """Number of features."""
+        return int(self.matrix.shape[1])
 
     @property
-    def X(self) -> NDArray[np.float32]:  # noqa: N802 the field's name for features
-        """The features of the documents; copied out if the set is an index into a larger one."""
+    def X(self) -> Floats32:  # noqa: N802 the field's name for features
+        """Features of the documents; a copy if the data set is an index into a larger matrix."""
         if self.rows is None:
-            return self.base
-        copied: NDArray[np.float32] = self.base[self.rows]
+            return self.matrix
+        copied: Floats32 = self.matrix[self.rows]
         copied.flags.writeable = False
         return copied
 
     @property
     def sizes(self) -> Integers:
-        """How many documents each query has."""
+        """Number of documents of each query."""
         return np.diff(self.offsets)
 
     @property
     def qid(self) -> NDArray[Any]:
-        """The query id of every document."""
+        """Query id of each document."""
         return np.repeat(self.qids, self.sizes)
 
     @property
     def origins(self) -> Integers:
-        """One number a query, the same for a query 12 and its samples 12~1, 12~2 and so on."""
+        """One number per query, the same for query 12 and its samples 12~1, 12~2 and so on."""
         return origins(self.qids)
 
     @property
     def origin(self) -> Integers:
-        """The number from ``origins`` of every document: groups that no split may part."""
+        """Number from ``origins`` of each document: groups that a split must keep together."""
         return np.repeat(self.origins, self.sizes)
 
     @property
     def originals(self) -> RankingData:
-        """The set without samples, such as 12~1; the set itself if it has none."""
+        """The data set without samples such as 12~1; the data set itself if it has none."""
         sampled = are_samples(self.qids)
         if not sampled.any():
             return self
@@ -213,13 +219,13 @@ class RankingData:
 
     @property
     def doc_ids(self) -> NDArray[np.object_] | None:
-        """The name of every document, if documents have names."""
-        return _as_objects(self._doc_ids)
+        """Id of each document, if documents have ids."""
+        return _as_objects(self.doc_id_column)
 
     @property
     def comments(self) -> NDArray[np.object_] | None:
-        """What stood behind ``#`` at every document, if anything did."""
-        return _as_objects(self._comments)
+        """Comment of each document, if there are comments."""
+        return _as_objects(self.comment_column)
 
     def __len__(self) -> int:
         return self.n_queries
@@ -247,23 +253,31 @@ class RankingData:
         return self._picked(queries)
 
     def _picked(self, queries: Integers) -> RankingData:
-        begins = self.offsets[queries]
-        docs, offsets = runs(begins, self.offsets[queries + 1] - begins)
-        return self._made_of(queries, self.qids[queries], docs, offsets)
+        starts = self.offsets[queries]
+        docs, offsets = concatenated_ranges(starts, self.offsets[queries + 1] - starts)
+        return self.with_documents(queries, self.qids[queries], docs, offsets)
 
-    def _made_of(
+    def with_documents(
         self, queries: Integers, qids: NDArray[Any], docs: Integers, offsets: Integers
     ) -> RankingData:
-        """Return queries that are some of ours, or samples of them, with some of our documents."""
-        return self._with(
+        """Return some of the queries, or samples of them, with some of their documents.
+
+        Parameters
+        ----------
+        queries, qids
+            For each new query, the number of the query that it is or samples, and its id.
+        docs, offsets
+            Documents of the new queries, and where those of each query begin.
+        """
+        return self.replace(
             rows=docs if self.rows is None else self.rows[docs],
             y=self.y[docs],
             offsets=offsets,
             qids=qids,
             labels={name: values[docs] for name, values in self.labels.items()},
             query_weight=None if self.query_weight is None else self.query_weight[queries],
-            _doc_ids=None if self._doc_ids is None else self._doc_ids.take(docs),
-            _comments=None if self._comments is None else self._comments.take(docs),
+            doc_id_column=None if self.doc_id_column is None else self.doc_id_column.take(docs),
+            comment_column=None if self.comment_column is None else self.comment_column.take(docs),
         )
 
     def _query_numbers(self, chosen: int | slice | ArrayLike) -> Integers:
@@ -288,32 +302,33 @@ class RankingData:
         return picked
 
     def __iter__(self) -> Iterator[RankingData]:
-        """Go through the queries, each as a set of its own."""
+        """Iterate over the queries, each as a data set."""
         return (self._picked(np.array([q])) for q in range(self.n_queries))
 
     def with_query_weight(self, weights: ArrayLike) -> RankingData:
-        """Return the set with other query weights."""
-        return self._with(query_weight=checks.weight_array(weights, self.n_queries))
+        """Return the data set with other query weights."""
+        return self.replace(query_weight=checks.weight_array(weights, self.n_queries))
 
     @property
     def all_labels(self) -> dict[str | None, Floats]:
-        """The labels of every source; the data set's own under None."""
+        """Labels of each source; ``y`` has the key None."""
         return dict([(None, self.y), *self.labels.items()])
 
     def with_labels(self, labels: Mapping[str, ArrayLike]) -> RankingData:
-        """Return the set with further label sources; one of the same name is replaced.
+        """Return the data set with further label sources; sources of the same name are replaced.
 
-        Documents without a label in ``y`` must keep one in some source.
+        Documents without a label in ``y`` must still have one in some source.
         """
         added = {
-            name: checks.source_array(name, values, self.n_docs) for name, values in labels.items()
+            name: checks.label_source_array(name, values, self.n_docs)
+            for name, values in labels.items()
         }
         sources = {**self.labels, **added}
-        checks.each_labelled(self.y, sources)
-        return self._with(labels=sources)
+        checks.require_label_in_some_source(self.y, sources)
+        return self.replace(labels=sources)
 
     def select_features(self, features: Sequence[str] | Sequence[int] | slice) -> RankingData:
-        """Return the set with some of the features, by name or by column number from 0."""
+        """Return the data set with some of the features, chosen by name or column from 0."""
         refuse_text("select_features", "features", features)
         if isinstance(features, slice):
             columns = list(range(self.n_features))[features]
@@ -326,7 +341,9 @@ class RankingData:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise UsageError(f"select_features: feature {twice!r} is chosen twice")
-        return self._with(base=np.ascontiguousarray(self.base[:, columns]), feature_names=names)
+        return self.replace(
+            matrix=np.ascontiguousarray(self.matrix[:, columns]), feature_names=names
+        )
 
     def _column(self, feature: str | int, place: Mapping[str, int]) -> int:
         if isinstance(feature, str):
@@ -340,37 +357,37 @@ class RankingData:
         return int(feature)
 
     def split(self, parts: int | Sequence[float], *, seed: int = 0) -> list[RankingData]:
-        """Shuffle the queries and cut them into parts; samples stay with their query.
+        """Shuffle the queries and split them into parts; samples stay with their query.
 
         Parameters
         ----------
         parts
-            How many parts of equal size (sizes differ by one query at most, samples not
+            Number of parts of equal size (sizes differ by one query at most, samples not
             counted), or the proportions of the parts: ``[0.6, 0.2, 0.2]``.
         seed
-            Another seed gives another shuffle.
+            Seed of the shuffle.
         """
         return [self._picked(queries) for queries in split_queries(self.qids, parts, seed)]
 
     def folds(self, n: int = 10, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
-        """Go through n pairs (train, valid): every query is in exactly one of the valid parts.
+        """Iterate over n pairs (train, valid); each query is in exactly one of the valid parts.
 
         These are the bags without replacement of Ensemble, Sec. 4.3: train on nine tenths,
-        validate on the other tenth, ten times. Samples are in the train part that has their
-        query, and in no valid part: validation data is never augmented.
+        validate on the other tenth, ten times. Samples are in the training parts that contain
+        their query and in no validation part: validation data is never augmented.
 
         Parameters
         ----------
         n
-            How many pairs.
+            Number of folds.
         seed
-            Another seed gives another shuffle.
+            Seed of the shuffle.
         """
         pairs = fold_queries(self.qids, n, seed)
         return ((self._picked(train), self._picked(valid)) for train, valid in pairs)
 
     def equals(self, other: RankingData) -> bool:
-        """Tell whether two sets hold the same, to the last bit; how they share is no matter."""
+        """Return whether two data sets hold the same values, bit for bit."""
         return (
             self.feature_names == other.feature_names
             and self.top_grade == other.top_grade
@@ -387,10 +404,10 @@ class RankingData:
         )
 
 
-def runs(starts: Integers, sizes: Integers) -> tuple[Integers, Integers]:
-    """Return runs of numbers one behind the other, and where each of them begins and ends.
+def concatenated_ranges(starts: Integers, sizes: Integers) -> tuple[Integers, Integers]:
+    """Return the numbers of several ranges in one array, and the offsets of the ranges.
 
-    >>> [array.tolist() for array in runs(np.array([7, 2]), np.array([2, 3]))]
+    >>> [array.tolist() for array in concatenated_ranges(np.array([7, 2]), np.array([2, 3]))]
     [[7, 8, 2, 3, 4], [0, 2, 5]]
     """
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -401,15 +418,16 @@ def _as_objects(texts: Any) -> NDArray[np.object_] | None:
     return None if texts is None else texts.to_numpy(zero_copy_only=False)
 
 
-def _same_features(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
-    """Compare bits, but any NaN is like another: processors make them with and without a sign."""
-    if one.shape != other.shape:
+def _same_features(left: Floats32, right: Floats32) -> bool:
+    """Return whether the bits are the same, where any NaN equals any other."""
+    if left.shape != right.shape:
         return False
-    unlike = one.view(np.uint32) != other.view(np.uint32)
-    return bool((np.isnan(one[unlike]) & np.isnan(other[unlike])).all())
+    differ = left.view(np.uint32) != right.view(np.uint32)
+    # Processors make NaN with and without a sign.
+    return bool((np.isnan(left[differ]) & np.isnan(right[differ])).all())
 
 
-def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+def _same(left: NDArray[Any] | None, right: NDArray[Any] | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return np.array_equal(left, right, equal_nan=left.dtype.kind == "f")

@@ -1,4 +1,4 @@
-"""Scores in files: one number a line, or a TREC run; and labels as TREC qrels."""
+"""Files of scores (one number per line, or a TREC run) and of labels (TREC qrels)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.params import OneOf, check
 from rankinite.core.progress import Silent
+from rankinite.core.types import Floats, Integers
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import create_text, read_blocks_of_lines
 
@@ -20,8 +21,8 @@ log = logging.getLogger("rankinite")
 RUN_FIELDS = 6
 
 
-def check_scores(scores: ArrayLike, data: RankingData) -> NDArray[np.float64]:
-    """Return scores as float64, one finite number a document."""
+def check_scores(scores: ArrayLike, data: RankingData) -> Floats:
+    """Return scores as float64, one finite number per document."""
     try:
         array = np.ascontiguousarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as problem:
@@ -29,7 +30,7 @@ def check_scores(scores: ArrayLike, data: RankingData) -> NDArray[np.float64]:
     if array.shape != (data.n_docs,):
         raise DataError(
             f"scores: an array of shape {array.shape} for {data.n_docs} documents; "
-            "expected one score a document"
+            "expected one score per document"
         )
     bad = ~np.isfinite(array)
     if bad.any():
@@ -40,17 +41,18 @@ def check_scores(scores: ArrayLike, data: RankingData) -> NDArray[np.float64]:
     return array
 
 
-def feature_scores(data: RankingData, feature: str) -> NDArray[np.float64]:
-    """Return the values of a feature as scores; documents that lack it rank last.
+def feature_scores(data: RankingData, feature: str) -> Floats:
+    """Return the values of a feature as scores; documents with a missing value rank last.
 
     Parameters
     ----------
     data
         The data set.
     feature
-        The feature's name.
+        Name of the feature.
     """
     values = data.select_features([feature]).X[:, 0].astype(np.float64)
+    # Below every float32 value, and finite.
     return np.nan_to_num(values, nan=float(np.finfo(np.float32).min) * 2)
 
 
@@ -59,23 +61,23 @@ def load_scores(
     data: RankingData,
     *,
     missing: str = "refuse",
-    order: NDArray[np.int64] | None = None,
-) -> NDArray[np.float64]:
+    order: Integers | None = None,
+) -> Floats:
     """Load the scores of a data set's documents.
 
     Parameters
     ----------
     path
-        One number a line, in the order of the documents; or a TREC run (``query Q0 document rank
-        score tag``), whose documents are found by query and document id. Documents without ids
-        count 1, 2, ... within their query. Gzip is fine.
+        File with one number per line, in the order of the documents; or a TREC run (``query Q0
+        document rank score tag``), whose documents are identified by query and document id.
+        Documents without ids have the ids 1, 2, ... within their query. May be gzip.
     data
         The data set.
     missing
-        What to do with documents that a run lacks: ``"refuse"`` it, or rank them ``"last"``.
+        Documents that a run lacks: ``"refuse"`` the run, or rank them ``"last"``.
     order
-        For numbers in the order of a file whose queries were brought together when it was
-        loaded: the line of each document, which is ``data.rows`` then.
+        Line of each document in a file of numbers, if the documents were reordered when the data
+        set was loaded with ``group``; it is ``data.rows`` then.
     """
     check("load_scores", "missing", missing, OneOf(["refuse", "last"]))
     source = Path(path)
@@ -98,19 +100,19 @@ def load_scores(
 def save_scores(
     scores: ArrayLike, data: RankingData, path: str | Path, *, run: str | None = None
 ) -> None:
-    """Save scores: one number a line, or as a TREC run.
+    """Save scores: one number per line, or as a TREC run.
 
     Parameters
     ----------
     scores
-        One score a document.
+        One score per document.
     data
-        The data set that they belong to.
+        Data set that they belong to.
     path
-        The file; it appears whole or not at all, and ``.gz`` is compressed.
+        File to write; it appears whole or not at all, and ``.gz`` is compressed.
     run
-        The name of the run; one number a line is written if not given. Tied documents stand in
-        the order of the data set.
+        Name of a TREC run; by default one number per line is written. Tied documents are in the
+        order of the data set.
     """
     array = check_scores(scores, data)
     with create_text(path) as file:
@@ -131,7 +133,7 @@ def save_scores(
 def save_qrels(data: RankingData, path: str | Path) -> None:
     """Save the labels as TREC qrels (``query 0 document label``); labels must be whole.
 
-    Documents without a label are left out: qrels hold those that were judged.
+    Documents without a label are left out: qrels contain judged documents only.
     """
     judged = ~np.isnan(data.y)
     fractional = judged & (data.y != np.floor(data.y))
@@ -150,19 +152,19 @@ def save_qrels(data: RankingData, path: str | Path) -> None:
         )
 
 
-def _plain_numbers(path: Path) -> NDArray[np.float64] | None:
-    """Return the scores of a file with one number a line; None if anything needs a closer look."""
-    found = []
+def _plain_numbers(path: Path) -> Floats | None:
+    """Return the scores of a file with one number per line; None if anything is unusual."""
+    blocks = []
     for block in read_blocks_of_lines(path, Silent()):
         text = block.text[: block.n_bytes].tobytes()
-        words = text.split()
-        if len(words) != sum(1 for line in text.split(b"\n") if line.strip()):
+        tokens = text.split()
+        if len(tokens) != sum(1 for line in text.split(b"\n") if line.strip()):
             return None
         try:
-            found.append(np.array(words, np.bytes_).astype(np.float64))
+            blocks.append(np.array(tokens, np.bytes_).astype(np.float64))
         except ValueError:
             return None
-    scores = np.concatenate(found) if found else np.empty(0)
+    scores = np.concatenate(blocks) if blocks else np.empty(0)
     return scores if np.isfinite(scores).all() else None
 
 
@@ -174,9 +176,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line.decode("utf-8", "backslashreplace")
 
 
-def _from_numbers(
-    path: Path, lines: list[tuple[int, list[str]]], data: RankingData
-) -> NDArray[np.float64]:
+def _from_numbers(path: Path, lines: list[tuple[int, list[str]]], data: RankingData) -> Floats:
     scores = np.empty(len(lines))
     for i, (number, fields) in enumerate(lines):
         if len(fields) != 1:
@@ -184,14 +184,14 @@ def _from_numbers(
         scores[i] = _score(path, number, fields[0])
     if len(scores) != data.n_docs:
         raise FileFormatError(
-            path, f"{len(scores)} scores for {data.n_docs} documents; expected one a document"
+            path, f"{len(scores)} scores for {data.n_docs} documents; expected one per document"
         )
     return scores
 
 
 def _from_run(
     path: Path, lines: list[tuple[int, list[str]]], data: RankingData, missing: str
-) -> NDArray[np.float64]:
+) -> Floats:
     queries = [str(qid) for qid in data.qid.tolist()]
     keys = zip(queries, _document_names(data), strict=True)
     place = {key: doc for doc, key in enumerate(keys)}
@@ -208,15 +208,13 @@ def _from_run(
             problem = f"the data set has no document {fields[2]!r} in a query {fields[0]!r}"
             raise FileFormatError(path, problem, number)
         if not np.isnan(scores[doc]):
-            problem = f"document {fields[2]!r} of query {fields[0]!r} stands here a second time"
+            problem = f"document {fields[2]!r} of query {fields[0]!r} occurs a second time"
             raise FileFormatError(path, problem, number)
         scores[doc] = _score(path, number, fields[4])
     return _fill_missing(path, scores, data, missing)
 
 
-def _fill_missing(
-    path: Path, scores: NDArray[np.float64], data: RankingData, missing: str
-) -> NDArray[np.float64]:
+def _fill_missing(path: Path, scores: Floats, data: RankingData, missing: str) -> Floats:
     absent = np.isnan(scores)
     if absent.any() and missing == "refuse":
         doc = int(absent.argmax())
@@ -226,35 +224,39 @@ def _fill_missing(
             f"{_document_names(data)[doc]!r} of query {data.qid[doc]}; "
             "rank them last (missing='last', --missing last) or complete the run",
         )
-    without = np.logical_and.reduceat(absent, data.offsets[:-1])
-    if without.any():
+    not_in_run = np.logical_and.reduceat(absent, data.offsets[:-1])
+    if not_in_run.any():
         log.warning(
             "%s: %d queries are not in the run, such as %s; their documents count as tied",
             path,
-            without.sum(),
-            data.qids[without.argmax()],
+            not_in_run.sum(),
+            data.qids[not_in_run.argmax()],
         )
     for start, end in zip(data.offsets[:-1], data.offsets[1:], strict=True):
-        part = scores[start:end]
-        gone = np.isnan(part)
-        if gone.any():
-            part[gone] = 0.0 if gone.all() else np.nanmin(part) - 1.0 - abs(np.nanmin(part))
+        query_scores = scores[start:end]
+        missing_here = np.isnan(query_scores)
+        if missing_here.all():
+            query_scores[:] = 0.0
+        elif missing_here.any():
+            lowest = np.nanmin(query_scores)
+            # Not by 1 alone: for a large score, x - 1 may round to x.
+            query_scores[missing_here] = lowest - 1.0 - abs(lowest)
     return scores
 
 
 def _document_names(data: RankingData) -> list[str]:
     """Return document ids; without them, positions 1, 2, ... within each query."""
     if data.doc_ids is not None:
-        return _words("document", data.doc_ids.tolist())
+        return _single_words("document", data.doc_ids.tolist())
     positions = np.arange(data.n_docs) - np.repeat(data.offsets[:-1], data.sizes) + 1
     return [str(position) for position in positions.tolist()]
 
 
 def _query_names(data: RankingData) -> list[str]:
-    return _words("query", [str(qid) for qid in data.qids.tolist()])
+    return _single_words("query", [str(qid) for qid in data.qids.tolist()])
 
 
-def _words(what: str, names: list[str]) -> list[str]:
+def _single_words(what: str, names: list[str]) -> list[str]:
     for number, name in enumerate(names):
         if name.split() != [name]:
             raise DataError(

@@ -1,4 +1,4 @@
-"""Which queries go into which part; a query and its samples are never parted."""
+"""Splits and folds of queries; a query and its samples stay together."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rankinite.core.random import generator
 from rankinite.core.types import Integers
 from rankinite.data.samples import are_samples, origins
 
-PROPORTION = Real(0, 1e100, low_open=True)  # so that sums of them are finite
+PROPORTION = Real(0, 1e100, low_open=True)  # bounded so that sums are finite
 
 
 def split_queries(qids: NDArray[Any], parts: int | Sequence[float], seed: int) -> list[Integers]:
-    """Return the queries of every part: origins in shuffled order, samples behind their query."""
+    """Return the queries of each part: origins in shuffled order, samples behind their query."""
     origin = origins(qids)
     n_origins = int(origin.max()) + 1
     order = generator(seed, "split").permutation(n_origins)
@@ -29,7 +29,7 @@ def split_queries(qids: NDArray[Any], parts: int | Sequence[float], seed: int) -
 
 
 def _bounds(parts: int | Sequence[float], n_origins: int) -> Integers:
-    """Return where each part ends; none may be empty."""
+    """Return the end of each part; no part may be empty."""
     shares = _shares(parts)
     bounds: Integers = np.rint(np.cumsum(shares) / shares.sum() * n_origins).astype(np.int64)
     if (np.diff(bounds, prepend=0) == 0).any():
@@ -47,12 +47,12 @@ def _shares(parts: int | Sequence[float]) -> NDArray[np.float64]:
     for share in parts:
         check("split", "a proportion", share, PROPORTION)
     if len(parts) == 0:
-        raise UsageError("split: no parts are asked for; give a number or proportions")
+        raise UsageError("split: parts is empty; give a number or proportions")
     return np.asarray(parts, dtype=np.float64)
 
 
 def fold_queries(qids: NDArray[Any], n: int, seed: int) -> list[tuple[Integers, Integers]]:
-    """Return n pairs: the queries to train on, and the originals to validate on."""
+    """Return n pairs: the queries to train on, and the original queries to validate on."""
     check("folds", "n", n, Whole(2))
     parts = split_queries(qids, n, seed)
     sampled = are_samples(qids)

@@ -1,4 +1,4 @@
-"""Text files, plain or compressed: read as blocks of whole lines, written whole or not at all."""
+"""Text files, plain or gzip: reading in blocks of whole lines, and atomic writing."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from rankinite.core.progress import Progress
 
 BLOCK = 8 << 20
 LONGEST_LINE = 1 << 30
-PADDING = 64  # a kernel may look a few bytes past the last newline
+PADDING = 64  # kernels load eight bytes at a time, and may read past the last newline
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
 NEWLINE = b"\n"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of Windows editors; counts as blanks
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # written by Windows editors; counts as blanks
 
 
 @dataclass(frozen=True)
 class Block:
     """Whole lines of a file: ``text[:n_bytes]``, ending with a newline.
 
-    ``text`` is longer than that and is used again for the next block. ``consumed`` is how much
-    of the file has been read to get here, ``size`` how much there is.
+    ``text`` is longer than that, and is reused for the next block. ``consumed`` is the number of
+    bytes of the file that have been read so far, ``size`` that of the whole file.
     """
 
     text: NDArray[np.uint8]
@@ -43,7 +43,7 @@ class Block:
 
 
 def read_blocks_of_lines(path: Path, progress: Progress) -> Iterator[Block]:
-    """Go through a file in blocks of whole lines; the last line gets a newline if it lacks one."""
+    """Iterate over a file in blocks of whole lines; a newline is added at the end if needed."""
     with _open(path) as raw:
         if not raw.seekable():
             raise FileFormatError(path, "this is a pipe or a device; expected a file")
@@ -117,7 +117,7 @@ def _larger(path: Path, buffer: bytearray) -> bytearray:
     if len(buffer) > LONGEST_LINE:
         raise FileFormatError(
             path,
-            f"a line is longer than {readable_size(LONGEST_LINE)}; expected one document a line",
+            f"a line is longer than {readable_size(LONGEST_LINE)}; expected one document per line",
         )
     larger = bytearray(2 * len(buffer))
     larger[: len(buffer)] = buffer
@@ -126,7 +126,7 @@ def _larger(path: Path, buffer: bytearray) -> bytearray:
 
 @contextlib.contextmanager
 def create_text(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file that appears whole or not at all; ``.gz`` is compressed, to the same bytes."""
+    """Open a file for atomic writing; ``.gz`` is compressed, without a timestamp."""
     with atomic_write(path) as file:
         if Path(path).suffix != ".gz":
             yield file

@@ -1,4 +1,4 @@
-"""Average: the sum of the members' scores on one scale, every member with weight 1."""
+"""Average: the sum of the members' standardised scores, each with weight 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Constraint, OneOf
 from rankinite.core.types import Floats
-from rankinite.ensembles.ensemble import LARGEST, Ensemble, Gathered, LinearEnsemble, Scaling
+from rankinite.ensembles.ensemble import LARGEST, Ensemble, LinearEnsemble, MemberScores, Scaling
 from rankinite.ensembles.members import fitted_members
 from rankinite.rankers.ranker import Ranker
 
@@ -26,15 +26,16 @@ class Average(LinearEnsemble):
     Parameters
     ----------
     members
-        Fitted rankers, as a list or by name. None if their scores are given to fit and predict.
+        Fitted rankers, as a list or by name. None if fit and predict get their scores.
     scaled
-        Whether scores are scaled. If not, their plain mean is taken: for rankers whose scores mean
-        the same already, such as the ten trainings of one model in Ensemble, Sec. 4.3.
+        Whether scores are standardised. If not, the ensemble is their plain mean: for rankers
+        whose scores have one scale already, such as the ten bags of one model in Ensemble,
+        Sec. 4.3.
 
     Attributes
     ----------
     member_names_ : tuple of str
-        The names of the members: 1, 2, and so on, unless they were given by name.
+        Names of the members: 1, 2, and so on, unless they were passed by name.
     means_, scales_, weights_ : arrays
         A document's score is the sum over members of weight * (score - mean) / scale. For a plain
         mean of n members these are 0, 1 and 1 / n.
@@ -57,52 +58,52 @@ class Average(LinearEnsemble):
         self.scaled = scaled
 
     @classmethod
-    def made_of(
+    def from_members(
         cls,
         members: Mapping[str, Ranker],
         *,
         means: ArrayLike | None = None,
         scales: ArrayLike | None = None,
     ) -> Self:
-        """Put fitted rankers together without any data.
+        """Make a fitted ensemble of fitted rankers, without data.
 
         Parameters
         ----------
         members
             Fitted rankers of the same features, by name.
         means, scales
-            What each member's scores are scaled by, one number a member; without them the plain
-            mean of the scores is taken.
+            Mean and standard deviation of each member's scores; without them the ensemble is the
+            plain mean of the scores.
 
         Examples
         --------
         >>> import rankinite as rk
         >>> data = rk.polynomials(10, n_features=3)
         >>> bags = {name: rk.MART(n_trees=2, random_state=int(name)).fit(data) for name in "12"}
-        >>> average = rk.Average.made_of(bags)
+        >>> average = rk.Average.from_members(bags)
         >>> average.weights_
         array([0.5, 0.5])
         """
         if (means is None) != (scales is None):
             raise UsageError(f"{cls.__name__}: means and scales belong together; give both or none")
         new = cls(members, scaled=means is not None)
-        found = fitted_members(new._name, members)
-        for name, member in found.items():
+        rankers = fitted_members(new._name, members)
+        for name, member in rankers.items():
             if isinstance(member, Ensemble) and not member.members_:
                 raise UsageError(
                     f"{new._name}: the member {name!r}, a {type(member).__name__}, was fitted to "
                     "scores, not to rankers; give one whose members are rankers"
                 )
-        n = len(found)
-        new.member_names_, new.members_ = tuple(found), found
+        n = len(rankers)
+        new.member_names_, new.members_ = tuple(rankers), rankers
         new.means_ = np.zeros(n) if means is None else _numbers(new._name, "means", means, n)
         new.scales_ = np.ones(n) if scales is None else _numbers(new._name, "scales", scales, n)
         if not (new.scales_ > 0.0).all():
             raise DataError(f"{new._name}: scales has {new.scales_.min()}; expected positive ones")
         new.weights_ = new._equal_weights(n)
-        first = next(iter(found.values()))
+        first = next(iter(rankers.values()))
         new.feature_names_, new.n_features_in_ = first.feature_names_, first.n_features_in_
-        new.top_grade_ = max(member.top_grade_ for member in found.values())
+        new.top_grade_ = max(member.top_grade_ for member in rankers.values())
         return new
 
     def _scaling(self, scores: Floats) -> Scaling:
@@ -110,24 +111,24 @@ class Average(LinearEnsemble):
             return super()._scaling(scores)
         return Scaling(np.zeros(len(scores)), np.ones(len(scores)))
 
-    def _learn(self, gathered: Gathered) -> None:
-        self.weights_ = self._equal_weights(len(gathered.names))
+    def _learn(self, scores: MemberScores) -> None:
+        self.weights_ = self._equal_weights(len(scores.names))
 
     def _equal_weights(self, n_members: int) -> Floats:
         return np.full(n_members, 1.0 if self.scaled else 1.0 / n_members)
 
 
-def _numbers(owner: str, name: str, given: ArrayLike, length: int) -> Floats:
-    """Check one finite number a member."""
+def _numbers(owner: str, name: str, values: ArrayLike, length: int) -> Floats:
+    """Return one finite number per member."""
     try:
-        found = np.array(given, np.float64)
+        numbers = np.array(values, np.float64)
     except (TypeError, ValueError) as problem:
         raise DataError(f"{owner}: {name} cannot be made numbers: {problem}") from None
-    if found.shape != (length,):
+    if numbers.shape != (length,):
         raise DataError(
-            f"{owner}: {name} has the shape {found.shape}; expected one number for each of the "
+            f"{owner}: {name} has the shape {numbers.shape}; expected one number for each of the "
             f"{length} members"
         )
-    if not (np.abs(found) <= LARGEST).all():
-        raise DataError(f"{owner}: {name} has numbers that are too large, or none; got {found}")
-    return found
+    if not (np.abs(numbers) <= LARGEST).all():
+        raise DataError(f"{owner}: {name} has NaN or numbers that are too large; got {numbers}")
+    return numbers

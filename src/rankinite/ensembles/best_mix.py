@@ -1,4 +1,4 @@
-"""Binary trees of members, written as in Ensemble, Sec. 4.3: ``(((1 3)(2 4))(5 6))``."""
+"""BestMix: members joined two by two in the best proportion, along a binary tree of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import Constraint
 from rankinite.core.types import Floats
-from rankinite.ensembles.ensemble import Gathered, MeasuredEnsemble, read_numbers
+from rankinite.ensembles.ensemble import LinearEnsemble, MemberScores, read_numbers
 from rankinite.measures.line_search import Following, mixed
 from rankinite.measures.text import one_measure
 from rankinite.rankers.line_search import following_some
@@ -27,15 +27,15 @@ FORM = "expected pairs of pairs, as in (((1 3)(2 4))(5 6))"
 
 @dataclass(frozen=True)
 class MixTree:
-    """A binary tree whose leaves are members, each once.
+    """A binary tree whose leaves are members, each once; its text is ``(((1 3)(2 4))(5 6))``.
 
     Attributes
     ----------
     names
-        The names of the members; part k is the member k, from 0.
+        Names of the members; node k is the member k, from 0.
     pairs
-        Which two parts every inner node joins, each after the nodes inside it. Pair k is the part
-        ``len(names) + k``, and the last is the root.
+        Children of each inner node, in an order in which children come before their parents. Pair
+        k is the node ``len(names) + k``, and the last pair is the root.
     """
 
     names: tuple[str, ...]
@@ -43,13 +43,13 @@ class MixTree:
 
     @property
     def texts(self) -> list[str]:
-        """Every part as it is written: by names, or by numbers where a name cannot be written."""
+        """Text of each node, with names; with numbers if a name has spaces or parentheses."""
         plain = all(TOKEN.fullmatch(name) and name not in "()" for name in self.names)
-        found = list(self.names) if plain else [str(k + 1) for k in range(len(self.names))]
+        texts = list(self.names) if plain else [str(k + 1) for k in range(len(self.names))]
         for left, right in self.pairs:
-            space = "" if found[left].endswith(")") or found[right].startswith("(") else " "
-            found.append(f"({found[left]}{space}{found[right]})")
-        return found
+            space = "" if texts[left].endswith(")") or texts[right].startswith("(") else " "
+            texts.append(f"({texts[left]}{space}{texts[right]})")
+        return texts
 
     def __str__(self) -> str:
         return self.texts[-1]
@@ -75,40 +75,40 @@ def neighbours(names: Sequence[str]) -> MixTree:
 
 
 def parse_mix_tree(text: str, names: Sequence[str]) -> MixTree:
-    """Read a tree of members; the inverse of ``str``.
+    """Parse a tree of members; the inverse of ``str``.
 
     Parameters
     ----------
     text
-        Such as ``(((1 3)(2 4))(5 6))``: members by name, or by number, counted from 1, where none
+        Text such as ``(((1 3)(2 4))(5 6))``: members by name, or by number from 1 if no member
         has the number as its name.
     names
-        The names of the members.
+        Names of the members.
 
     Examples
     --------
     >>> parse_mix_tree("((a c)b)", ["a", "b", "c"]).pairs
     ((0, 2), (3, 1))
     """
-    reading = _Reading(text, names)
+    parser = _TreeParser(text, names)
     for match in TOKEN.finditer(text):
-        reading.take(match[0], match.start() + 1)
-    return reading.result()
+        parser.take(match[0], match.start() + 1)
+    return parser.result()
 
 
-class _Reading:
-    """A tree that is being read: the open parentheses, and what stands in them so far."""
+class _TreeParser:
+    """Parser of a tree: a stack of open parentheses with the nodes inside them so far."""
 
     def __init__(self, text: str, names: Sequence[str]) -> None:
         self.text = text
         self.names = tuple(names)
         self.pairs: list[tuple[int, int]] = []
         self.used: set[int] = set()
-        # The place of every open parenthesis, and the parts behind it; the first is the text.
+        # Place of each open parenthesis, and the nodes behind it; the first is the whole text.
         self.open: list[tuple[int, list[int]]] = [(0, [])]
 
     def take(self, token: str, place: int) -> None:
-        """Go on by a parenthesis or a member."""
+        """Take the next token, a parenthesis or a member."""
         if token == "(":
             self.open.append((place, []))
         elif token == ")":
@@ -117,7 +117,7 @@ class _Reading:
             self.open[-1][1].append(self._member(token, place))
 
     def result(self) -> MixTree:
-        """Return the tree, at the end of the text."""
+        """Return the tree when all tokens are taken."""
         if len(self.open) > 1:
             raise self._error(f"the parenthesis at place {self.open[-1][0]} is never closed")
         parts = self.open[0][1]
@@ -144,21 +144,21 @@ class _Reading:
 
     def _member(self, token: str, place: int) -> int:
         if token in self.names:
-            found = self.names.index(token)
+            member = self.names.index(token)
         elif token.isdecimal() and len(token) < 10 and 1 <= int(token) <= len(self.names):
-            found = int(token) - 1
+            member = int(token) - 1
         else:
             raise self._error(
                 f"there is no member {token!r} (at place {place}) among {some_of(self.names)}"
-                + self._apart(token)
+                + self._hint(token)
             )
-        if found in self.used:
+        if member in self.used:
             raise self._error(f"the member {token!r} comes twice; name every member once")
-        self.used.add(found)
-        return found
+        self.used.add(member)
+        return member
 
-    def _apart(self, token: str) -> str:
-        """Return a hint if the token is numbers that stand together, as the paper prints them."""
+    def _hint(self, token: str) -> str:
+        """Return a hint if the token is digits without spaces, as the paper prints them."""
         if len(token) > 1 and token.isdecimal():
             return f"; did you mean {' '.join(token)}, with spaces between?"
         return ""
@@ -173,7 +173,7 @@ class TextOrNone:
     """A text, or None."""
 
     def allows(self, value: Any) -> bool:
-        """Tell whether the value is a text, or None."""
+        """Return whether the value is a text or None."""
         return value is None or isinstance(value, str)
 
     def __str__(self) -> str:
@@ -187,11 +187,11 @@ class MixNode:
     Attributes
     ----------
     text
-        The members inside it, as the tree is written.
+        Text of the node, with the members below it.
     alpha
-        The share of the second part; 0 is all of the first.
+        Share of the right child; 0 is all of the left one.
     value
-        The measure of the mix on the data it was fitted to.
+        Measure of the mix on the data it was fitted to.
     """
 
     text: str
@@ -199,7 +199,7 @@ class MixNode:
     value: float
 
 
-class BestMix(MeasuredEnsemble):
+class BestMix(LinearEnsemble):
     """Rankers joined two by two, each two in the best proportion for a measure.
 
     The proportion is exact: no other gives a larger mean of the measure on the data it is fitted
@@ -209,20 +209,20 @@ class BestMix(MeasuredEnsemble):
     Parameters
     ----------
     members
-        Fitted rankers, as a list or by name. None if their scores are given to fit and predict.
+        Fitted rankers, as a list or by name. None if fit and predict get their scores.
     tree
-        Which to join: ``"(((1 3)(2 4))(5 6))"``, of numbers from 1 or names. If None, neighbours,
-        then neighbouring pairs, and so on.
+        Order of joining, such as ``"(((1 3)(2 4))(5 6))"``, with numbers from 1 or names. If
+        None, neighbours are joined, then neighbouring pairs, and so on.
     measure
-        What the proportions are best for.
+        Measure to maximise.
 
     Attributes
     ----------
     nodes_ : tuple of MixNode
-        Every two that were joined, with the share of the second and the measure of the mix; the
-        last is the whole.
+        Inner nodes of the tree, with the share of the right child and the measure of the mix; the
+        last is the root.
     member_names_ : tuple of str
-        The names of the members.
+        Names of the members.
     means_, scales_, weights_ : arrays
         A document's score is the sum over members of weight * (score - mean) / scale.
 
@@ -247,10 +247,14 @@ class BestMix(MeasuredEnsemble):
         self.tree = tree
         self.measure = measure
 
-    def _learn(self, gathered: Gathered) -> None:
-        tree = self._tree(gathered.names)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_measure(self._name, self.measure)
+
+    def _learn(self, scores: MemberScores) -> None:
+        tree = self._tree(scores.names)
         measure = one_measure(self._name, self.measure)
-        self.nodes_ = _join(gathered, tree, following_some(self._name, measure, gathered.data))
+        self.nodes_ = _join(scores, tree, following_some(self._name, measure, scores.data))
         self.weights_ = _weights(tree, [node.alpha for node in self.nodes_])
 
     def _tree(self, names: tuple[str, ...]) -> MixTree:
@@ -277,20 +281,20 @@ class BestMix(MeasuredEnsemble):
         )
 
 
-def _join(gathered: Gathered, tree: MixTree, measure: Following) -> tuple[MixNode, ...]:
-    """Mix every two parts; a mix is a part for those above it."""
-    parts = list(gathered.scaled)
+def _join(scores: MemberScores, tree: MixTree, measure: Following) -> tuple[MixNode, ...]:
+    """Mix the children of each inner node, from the leaves up."""
+    node_scores = list(scores.scaled)
     nodes = []
     texts = tree.texts[len(tree.names) :]
     for (left, right), text in zip(tree.pairs, texts, strict=True):
-        mix = measure.best_mix(parts[left], parts[right])
-        parts.append(mixed(parts[left], parts[right], mix.alpha))
+        mix = measure.best_mix(node_scores[left], node_scores[right])
+        node_scores.append(mixed(node_scores[left], node_scores[right], mix.alpha))
         nodes.append(MixNode(text, mix.alpha, mix.value))
     return tuple(nodes)
 
 
 def _weights(tree: MixTree, alphas: list[float]) -> Floats:
-    """Return the product of shares from the root down to every member."""
+    """Return the product of shares on the path from the root to each member."""
     n = len(tree.names)
     shares = np.ones(n + len(tree.pairs))
     for k in reversed(range(len(tree.pairs))):

@@ -1,4 +1,4 @@
-"""Members made one: what every subset's average is worth, and the combination that is chosen."""
+"""Combine members into an ensemble, and compare it with the members and their average."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ from rankinite.stats.paired_tests import gain_and_p
 AVERAGE, BEST_MIX, INTERPOLATION = "average", "best-mix", "interpolation"
 LINEAR, TWO_LAYER = "linear", "two-layer"
 METHODS = (AVERAGE, BEST_MIX, INTERPOLATION, LINEAR, TWO_LAYER)
-# Of the net that combines; Ensemble does not tell how many units its had.
+# Hidden units of the net that combines; Ensemble does not report how many its net had.
 HIDDEN = 10
 
 EVERY, GREEDY, NO_SEARCH = "every", "greedy", "none"
 FEWEST = 2
-# Up to so many members every subset is measured unless somebody asks for it: 4,095 of them.
-MOST_BY_ITSELF = 12
+# Most members of which every subset is measured by default, 4,095 subsets, and on request.
+MOST_BY_DEFAULT = 12
 MOST_EXHAUSTIVE = 24
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How members are to be combined.
+class CombineOptions:
+    """Options of `combine_members`.
 
     Attributes
     ----------
     measures
-        What is computed; the first decides.
+        Measures to compute; the first decides.
     method
         One of `METHODS`: `Average`, `BestMix`, `Interpolation`, or `Stacked` with a linear net or
         one of two layers.
     tree
-        Which members a best mix joins first; see `BestMix`.
+        Tree of a best mix; see `BestMix`.
     subsets
-        Whether subsets to average are searched: ``"every"``, ``"greedy"`` (members are added one
-        by one, and taken one by one) or ``"none"``. If None, an average looks at every subset of up
-        to 12 members and is greedy with more, and other methods take all members.
+        Search for a subset to average: ``"every"``, ``"greedy"`` (members are added one by one,
+        and removed one by one) or ``"none"``. If None, an average searches every subset of up to
+        12 members and is greedy with more, and other methods take all members.
     level
-        Below which p-value a subset is better than all members.
+        Significance level at which a subset is better than all members.
     seed
-        Of the search's halves of queries, and of nets.
+        Seed of the search's halves of queries, and of nets.
     """
 
     measures: Sequence[Measure]
@@ -67,7 +67,7 @@ class Plan:
     seed: int = 0
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse what cannot be meant for these members."""
+        """Refuse options that are wrong, or wrong for these members."""
         owner = "combine"
         check(owner, "method", self.method, OneOf(METHODS))
         check(owner, "subsets", self.subsets, OneOf([None, EVERY, GREEDY, NO_SEARCH]))
@@ -90,18 +90,18 @@ class Plan:
             )
         if self.subsets == EVERY and len(names) > MOST_EXHAUSTIVE:
             raise UsageError(
-                f"{owner}: {len(names)} members have too many subsets to measure every one; the "
-                f"most are {MOST_EXHAUSTIVE} members; let the search be {GREEDY}"
+                f"{owner}: {len(names)} members have too many subsets to measure every one; "
+                f"expected at most {MOST_EXHAUSTIVE} members; use the {GREEDY} search"
             )
 
     def most_exhaustive(self) -> int | None:
-        """Return up to how many members every subset is measured; None if nothing is searched."""
+        """Return the most members of which every subset is measured; None without a search."""
         if self.method != AVERAGE or self.subsets == NO_SEARCH:
             return None
-        return {EVERY: MOST_EXHAUSTIVE, GREEDY: 1, None: MOST_BY_ITSELF}[self.subsets]
+        return {EVERY: MOST_EXHAUSTIVE, GREEDY: 1, None: MOST_BY_DEFAULT}[self.subsets]
 
-    def new(self, members: Mapping[str, Ranker] | None) -> Any:
-        """Return the combination, unfitted."""
+    def new_ensemble(self, members: Mapping[str, Ranker] | None) -> Any:
+        """Return the unfitted ensemble."""
         measure = self.measures[0]
         if self.method == AVERAGE:
             return Average(members)
@@ -115,17 +115,17 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Applied:
-    """What members and combinations are worth on one data set.
+class EnsembleEvaluation:
+    """Evaluations of the members and ensembles on one data set.
 
     Attributes
     ----------
     members
-        The evaluation of every member, by name.
+        Evaluation of each member, by name.
     average, chosen
-        Those of the average of all members, and of the combination that was chosen.
+        Evaluations of the average of all members, and of the chosen ensemble.
     scores
-        The scores of the latter.
+        Scores of the chosen ensemble.
     """
 
     members: Mapping[str, Evaluation]
@@ -133,110 +133,111 @@ class Applied:
     chosen: Evaluation
     scores: Floats
 
-    def against_average(self, found: Evaluation) -> tuple[float, float]:
-        """Return the gain over the average of all members, and the p-value, by measure one."""
-        first = next(iter(found.per_query))
-        return gain_and_p(found.per_query[first], self.average.per_query[first])
+    def against_average(self, evaluation: Evaluation) -> tuple[float, float]:
+        """Return the gain in the first measure over the average of all members, and its p-value."""
+        first = next(iter(evaluation.per_query))
+        return gain_and_p(evaluation.per_query[first], self.average.per_query[first])
 
 
 @dataclass(frozen=True)
-class Combined:
-    """Members, made one.
+class CombineResult:
+    """Result of `combine_members`.
 
     Attributes
     ----------
-    plan
-        How it was done.
+    options
+        The options.
     names
-        What all members are called.
+        Names of all members.
     search
-        What the search for a subset found, if there was one.
+        Result of the search for a subset, if there was one.
     chosen
-        The members that were taken.
-    combination
-        The combination of these, fitted; its members are rankers if all were known.
+        Names of the members of the ensemble.
+    ensemble
+        The fitted ensemble; its members are rankers if all rankers were known.
     average
-        The average of all members, fitted.
-    applied
-        What all are worth on the data that they were fitted to.
+        The fitted average of all members.
+    evaluation
+        Evaluations on the data that the ensembles were fitted to.
     """
 
-    plan: Plan
+    options: CombineOptions
     names: tuple[str, ...]
     search: SubsetSearch | None
     chosen: tuple[str, ...]
-    combination: Ensemble
+    ensemble: Ensemble
     average: Average
-    applied: Applied
+    evaluation: EnsembleEvaluation
 
     @property
     def table(self) -> tuple[Subset, ...]:
-        """Every subset whose average was measured, the best first; or members, and all of them."""
+        """Measured subsets, the best first; without a search, each member alone and all."""
         if self.search is not None:
             return self.search.table
-        singles = [Subset((name,), one.mean) for name, one in self.applied.members.items()]
-        return (*singles, Subset(self.names, self.applied.average.mean))
+        members = self.evaluation.members.items()
+        singles = [Subset((name,), evaluation.mean) for name, evaluation in members]
+        return (*singles, Subset(self.names, self.evaluation.average.mean))
 
-    def apply(self, rows: Mapping[str, Floats], data: RankingData) -> Applied:
-        """Evaluate the members, their average and the combination on other data.
+    def evaluate(self, rows: Mapping[str, Floats], data: RankingData) -> EnsembleEvaluation:
+        """Evaluate the members, their average and the ensemble on other data.
 
         Parameters
         ----------
         rows
-            The scores of all members for the data, by name.
+            Scores of all members for the data, by name.
         data
             The data set.
         """
-        return _apply(self.average, self.combination, rows, data, self.plan.measures)
+        return _evaluate(self.average, self.ensemble, rows, data, self.options.measures)
 
 
 def combine_members(
     rankers: Mapping[str, Ranker | None],
     rows: Mapping[str, Floats],
     data: RankingData,
-    plan: Plan,
+    options: CombineOptions,
     *,
     progress: Progress | None = None,
-) -> Combined:
-    """Combine members as planned, and measure them and the combinations.
+) -> CombineResult:
+    """Combine members into an ensemble, and evaluate them, their average and the ensemble.
 
     Parameters
     ----------
     rankers
-        The members by name; None where only scores are known.
+        Members by name; None for a member of which only scores are known.
     rows
-        Their scores for the data, by name.
+        Scores of the members for the data, by name.
     data
-        Queries with labels that the members were not trained on.
-    plan
+        Labelled queries that the members were not trained on.
+    options
         How to combine them.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     names = tuple(rows)
-    plan.check(names)
-    watcher = progress or Silent()
-    search = _search(rows, data, plan, watcher)
+    options.check(names)
+    progress = progress or Silent()
+    search = _search(rows, data, options, progress)
     chosen = names if search is None else search.chosen
-    combination = _fit({name: rankers[name] for name in chosen}, rows, data, plan, watcher)
+    ensemble = _fit({name: rankers[name] for name in chosen}, rows, data, options, progress)
     average = Average().fit(data, member_scores=rows)
-    applied = _apply(average, combination, rows, data, plan.measures)
-    return Combined(plan, names, search, chosen, combination, average, applied)
+    evaluation = _evaluate(average, ensemble, rows, data, options.measures)
+    return CombineResult(options, names, search, chosen, ensemble, average, evaluation)
 
 
 def _search(
-    rows: Mapping[str, Floats], data: RankingData, plan: Plan, progress: Progress
+    rows: Mapping[str, Floats], data: RankingData, options: CombineOptions, progress: Progress
 ) -> SubsetSearch | None:
-    most = plan.most_exhaustive()
+    most = options.most_exhaustive()
     if most is None:
         return None
     return best_subset(
         rows,
         data,
-        plan.measures,
+        options.measures,
         most_exhaustive=most,
-        level=plan.level,
-        seed=plan.seed,
+        level=options.level,
+        seed=options.seed,
         progress=progress,
     )
 
@@ -245,32 +246,33 @@ def _fit(
     chosen: Mapping[str, Ranker | None],
     rows: Mapping[str, Floats],
     data: RankingData,
-    plan: Plan,
+    options: CombineOptions,
     progress: Progress,
 ) -> Ensemble:
-    """Fit the combination; rankers that can be asked later are kept inside, if all can."""
-    known = {name: one for name, one in chosen.items() if one is not None}
-    options: dict[str, Any] = {}
+    """Fit the ensemble; it contains the rankers if all of them are known."""
+    known = {name: ranker for name, ranker in chosen.items() if ranker is not None}
+    arguments: dict[str, Any] = {}
     if len(known) < len(chosen):
-        options["member_scores"] = {name: rows[name] for name in chosen}
-    if plan.method in (LINEAR, TWO_LAYER):
-        options["progress"] = progress
-    combination = plan.new(known if len(known) == len(chosen) else None)
-    fitted: Ensemble = combination.fit(data, **options)
+        arguments["member_scores"] = {name: rows[name] for name in chosen}
+    if options.method in (LINEAR, TWO_LAYER):
+        arguments["progress"] = progress
+    ensemble = options.new_ensemble(known if len(known) == len(chosen) else None)
+    fitted: Ensemble = ensemble.fit(data, **arguments)
     return fitted
 
 
-def _apply(
+def _evaluate(
     average: Average,
-    combination: Ensemble,
+    ensemble: Ensemble,
     rows: Mapping[str, Floats],
     data: RankingData,
     measures: Sequence[Measure],
-) -> Applied:
-    given = None
-    if combination.members is None:
-        given = {name: rows[name] for name in combination.member_names_}
-    scores = combination.predict(data, member_scores=given)
+) -> EnsembleEvaluation:
+    member_scores = None
+    if ensemble.members is None:
+        member_scores = {name: rows[name] for name in ensemble.member_names_}
+    scores = ensemble.predict(data, member_scores=member_scores)
     systems = [*rows.values(), average.predict(data, member_scores=rows), scores]
     *members, of_average, of_chosen = evaluate_all(systems, data, measures, drop_single_label=False)
-    return Applied(dict(zip(rows, members, strict=True)), of_average, of_chosen, scores)
+    by_name = dict(zip(rows, members, strict=True))
+    return EnsembleEvaluation(by_name, of_average, of_chosen, scores)

@@ -1,4 +1,4 @@
-"""Rankers within a ranker, and how a model file holds them."""
+"""Ensemble: several rankers as one, the scales of their scores, and its model file."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
-from rankinite.measures.text import one_measure
-from rankinite.rankers.inputs import Given, check_features, training_data
-from rankinite.rankers.manifest import Manifest, plain
+from rankinite.rankers.inputs import InputData, check_features, training_data
+from rankinite.rankers.model_file import Manifest, plain
 from rankinite.rankers.ranker import Ranker
 
 MEMBERS = "members"
 INNER = "ranker"
 
 
-def with_parts(own: Content, parts: Mapping[str, Ranker]) -> Content:
-    """Return the content of a ranker's file together with that of the rankers in it.
+def with_members(content: Content, members: Mapping[str, Ranker]) -> Content:
+    """Return the content of a ranker's model file together with that of the rankers inside it.
 
     Parameters
     ----------
-    own
-        What it keeps besides them.
-    parts
-        The rankers by the prefix of their arrays: ``members.0``, ``members.1``, and so on, and
-        ``ranker`` for one on top.
+    content
+        Manifest and arrays of the ranker itself.
+    members
+        The rankers inside it by the prefix of their arrays: ``members.0``, ``members.1``, and so
+        on, and ``ranker`` for a ranker on top of them.
     """
-    manifest, arrays = {**own.manifest, MEMBERS: []}, dict(own.arrays)
-    for prefix, part in parts.items():
-        inner = part.to_content()
+    manifest, arrays = {**content.manifest, MEMBERS: []}, dict(content.arrays)
+    for prefix, member in members.items():
+        inner = member.to_content()
         arrays |= {f"{prefix}.{name}": array for name, array in inner.arrays.items()}
         if prefix == INNER:
             manifest[INNER] = inner.manifest
@@ -47,20 +46,20 @@ def with_parts(own: Content, parts: Mapping[str, Ranker]) -> Content:
     return Content(manifest, arrays)
 
 
-# Of the largest score: a spread below it is the rounding of whoever computed the scores.
+# Relative to the largest score: a smaller standard deviation is rounding, not information.
 ROUNDING = 2.0**-46
-# Of scaled scores, of weights, and of what a model file may hold: products stay finite.
+# Limit of scaled scores, weights and the numbers in a model file, so that products stay finite.
 LARGEST = 1e150
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """How to bring the scores of members to one scale (Ensemble, Sec. 4.3).
+    """Standardisation of the members' scores to zero mean and unit variance (Ensemble, Sec. 4.3).
 
     Attributes
     ----------
     means, scales
-        One of each for every member: the mean, and the standard deviation.
+        Mean and standard deviation of each member's scores.
     """
 
     means: Floats
@@ -68,27 +67,27 @@ class Scaling:
 
     @classmethod
     def fit(cls, scores: Floats) -> Scaling:
-        """Learn the scales of scores, one row a member; one that says nothing has scale 1.
+        """Learn the scales of scores, one row per member; constant scores have scale 1.
 
-        The mean is over all documents, not over those of a query: how sure a member is of a query
-        stays in its scores.
+        Means are over all documents, not over those of a query, so that a member's confidence in
+        a query stays in its scores.
 
         Examples
         --------
         >>> Scaling.fit(np.array([[1.0, 3.0], [5.0, 5.0]]))
         Scaling(means=array([2., 5.]), scales=array([1., 1.]))
         """
-        # By the largest, so that no square is too large or too small for a number.
+        # Relative to the largest score, so that no square overflows or underflows.
         largest = np.abs(scores).max(axis=1, keepdims=True)
         largest[largest == 0.0] = 1.0
         relative = scores / largest
         spreads = relative.std(axis=1)
         scales = spreads * largest[:, 0]
-        says_nothing = (spreads <= ROUNDING) | (scales < np.finfo(np.float64).tiny)
-        return cls(relative.mean(axis=1) * largest[:, 0], np.where(says_nothing, 1.0, scales))
+        constant = (spreads <= ROUNDING) | (scales < np.finfo(np.float64).tiny)
+        return cls(relative.mean(axis=1) * largest[:, 0], np.where(constant, 1.0, scales))
 
     def apply(self, owner: str, names: Sequence[str], scores: Floats) -> Floats:
-        """Return scores, one row a member, on one scale."""
+        """Return standardised scores, one row per member."""
         with np.errstate(over="ignore"):
             scaled: Floats = (scores - self.means[:, None]) / self.scales[:, None]
         bad = np.abs(scaled) > LARGEST
@@ -96,17 +95,16 @@ class Scaling:
             member, doc = np.argwhere(bad)[0]
             raise DataError(
                 f"{owner}: the score {scores[member, doc]:g} of the member {names[member]!r} for "
-                f"document {doc} is too far from those it was fitted to, which spread by "
+                f"document {doc} is too far from the scores in fit, whose standard deviation is "
                 f"{self.scales[member]:g}"
             )
         return scaled
 
 
 def weighted_sum(scaled: Floats, weights: Floats) -> Floats:
-    """Return the sum of rows, each times its weight.
-
-    Row by row, so that a document's score does not depend on what documents stand beside it.
-    """
+    """Return the weighted sum of rows."""
+    # Row by row: a matrix product may add in another order for other numbers of documents, and
+    # a document's score must not depend on the documents beside it.
     total = np.zeros(scaled.shape[1])
     for row, weight in zip(scaled, weights, strict=True):
         total += weight * row
@@ -114,17 +112,17 @@ def weighted_sum(scaled: Floats, weights: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """What a combination learns from.
+class MemberScores:
+    """Training data of an ensemble: the members' scores of labelled documents.
 
     Attributes
     ----------
     data
         The documents, with labels and queries.
     names
-        The names of the members.
+        Names of the members.
     scaling, scaled
-        What brings their scores to one scale; and the scores on it, one row a member.
+        Standardisation of the scores, and the standardised scores, one row per member.
     """
 
     data: RankingData
@@ -134,19 +132,19 @@ class Gathered:
 
 
 class Ensemble(Ranker):
-    """Several fitted rankers as one; or scores of several, where the rankers are not at hand.
+    """Base class of ensembles: several fitted rankers, or the scores of several, as one ranker.
 
     Attributes
     ----------
     members_ : dict
-        The members that it was fitted with, by name; none if it was fitted to scores.
+        Members by name; empty if the ensemble was fitted to scores.
     member_names_ : tuple of str
-        The names of the members: 1, 2, and so on, unless they were given by name.
+        Names of the members: 1, 2, and so on, unless they were passed by name.
     means_, scales_ : arrays
-        What each member's scores are scaled by, learned when the combination was fitted.
+        Mean and standard deviation of each member's scores in fit.
     """
 
-    # What a combination consists of; it has no rounds of its own.
+    # An ensemble has members where other rankers have rounds.
     rounds: ClassVar[str] = MEMBERS
 
     members: Any
@@ -157,18 +155,18 @@ class Ensemble(Ranker):
 
     @abstractmethod
     def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
-        """Return one score a document, from the members' on one scale."""
+        """Return one score per document from the members' standardised scores."""
 
     @abstractmethod
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what was learned besides the scales, as arrays."""
+        """Return what fit learned besides the scales, as arrays of a model file."""
 
     @abstractmethod
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
-        """Take what was learned from a model file, or refuse it."""
+        """Set what fit learned from the arrays of a model file, or refuse them."""
 
     def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy; members are part of the parameters and stay fitted."""
+        """Return an unfitted copy; members are parameters and stay fitted."""
         copied: Self = type(self)(
             **{
                 name: value if name == MEMBERS else clone(value, safe=False)
@@ -184,15 +182,15 @@ class Ensemble(Ranker):
         *,
         member_scores: Any = None,
     ) -> Floats:
-        """Return one score a document; larger is better.
+        """Return one score per document; larger is better.
 
         Parameters
         ----------
         X, qid
-            The documents, as every member takes them. None if ``member_scores`` are given.
+            Documents, as in the members' predict. None with ``member_scores``.
         member_scores
-            The scores of the members for these documents, if the combination was fitted to scores:
-            by name, or one row a member.
+            Scores of the members for these documents, if the ensemble was fitted to scores: by
+            name, or one row per member.
         """
         self._check_fitted()
         scores = self._scores_to_combine(X, qid, member_scores)
@@ -202,80 +200,80 @@ class Ensemble(Ranker):
             qid = X.qid
         return self._combine(scaled, None if qid is None else np.asarray(qid))
 
-    def _scores_to_combine(self, X: Any, qid: ArrayLike | None, given: Any) -> Floats:
+    def _scores_to_combine(self, X: Any, qid: ArrayLike | None, member_scores: Any) -> Floats:
         if not self.members_:
-            if given is None:
+            if member_scores is None:
                 raise UsageError(
                     f"{self._name}: was fitted to scores, not to rankers; give member_scores, the "
                     "same rankers' scores of these documents"
                 )
-            rows = scores_by_name(self._name, given, _n_docs(X))
+            rows = scores_by_name(self._name, member_scores, _n_docs(X))
             return in_order(self._name, rows, self.member_names_)
-        self._refuse_scores(given)
-        self._features_of(X)  # others are refused in the name of the combination
-        return ask(self.members_, X, qid)
+        self._refuse_scores(member_scores)
+        self._features_of(X)  # so that messages about wrong features name the ensemble
+        return predict_all(self.members_, X, qid)
 
-    def _refuse_scores(self, given: Any) -> None:
-        if given is not None:
+    def _refuse_scores(self, member_scores: Any) -> None:
+        if member_scores is not None:
             raise UsageError(
-                f"{self._name}: member_scores were given, but the members are rankers, which are "
-                "asked themselves; leave them out, or say members=None"
+                f"{self._name}: member_scores were given, but the members are rankers, which "
+                "predict themselves; leave them out, or say members=None"
             )
 
-    def _scores_of(
-        self, given: Given, X: Any, qid: ArrayLike | None, member_scores: Any
+    def _scores_by_name(
+        self, inputs: InputData, X: Any, qid: ArrayLike | None, member_scores: Any
     ) -> dict[str, Floats]:
-        """Return the scores of every member for a data set to learn from."""
+        """Return the scores of each member for the training data."""
         if self.members is None:
             if member_scores is None:
                 raise UsageError(
                     f"{self._name}: there is nothing to combine; give members, fitted rankers, or "
                     "fit's member_scores"
                 )
-            rows = scores_by_name(self._name, member_scores, given.data.n_docs)
+            rows = scores_by_name(self._name, member_scores, inputs.data.n_docs)
         else:
             self._refuse_scores(member_scores)
             members = fitted_members(self._name, self.members)
             if isinstance(X, RankingData):
                 first = next(iter(members.values()))
                 check_features(self._name, X.feature_names, first.feature_names_)
-            rows = dict(zip(members, ask(members, X, qid), strict=True))
-        return {name: given.arrange(scores) for name, scores in rows.items()}
+            rows = dict(zip(members, predict_all(members, X, qid), strict=True))
+        return {name: inputs.arrange(scores) for name, scores in rows.items()}
 
-    def _gather(
+    def _begin_fit(
         self, X: Any, y: ArrayLike | None, qid: ArrayLike | None, member_scores: Any
-    ) -> Gathered:
-        """Check what fit was given, and ask the members for their scores."""
+    ) -> MemberScores:
+        """Check the arguments of fit, and compute the members' scores."""
         self._check_parameters()
-        given = training_data(self._name, X, y, qid, None)
-        rows = self._scores_of(given, X, qid, member_scores)
+        inputs = training_data(self._name, X, y, qid, None)
+        rows = self._scores_by_name(inputs, X, qid, member_scores)
         scores = np.stack(list(rows.values()))
         scaling = self._scaling(scores)
         scaled = scaling.apply(self._name, list(rows), scores)
-        return Gathered(given.data, tuple(rows), scaling, scaled)
+        return MemberScores(inputs.data, tuple(rows), scaling, scaled)
 
     def _scaling(self, scores: Floats) -> Scaling:
-        """Return what brings the members' scores to one scale."""
+        """Return the standardisation of the members' scores."""
         return Scaling.fit(scores)
 
-    def _take(self, gathered: Gathered) -> None:
-        """Remember what was learned of all members alike."""
-        self.member_names_ = gathered.names
-        self.means_, self.scales_ = gathered.scaling.means, gathered.scaling.scales
-        self._remember(gathered.data)
+    def _end_fit(self, scores: MemberScores) -> None:
+        """Set the attributes that every fitted ensemble has."""
+        self.member_names_ = scores.names
+        self.means_, self.scales_ = scores.scaling.means, scores.scaling.scales
+        self._remember(scores.data)
         self.members_ = {}
         if self.members is not None:
             self.members_ = fitted_members(self._name, self.members)
-            # Fitted by name, they may have been given columns without names.
+            # X may have been an array without names, and the members know them.
             self.feature_names_ = next(iter(self.members_.values())).feature_names_
 
-    def _parts(self) -> dict[str, Ranker]:
-        """Return the rankers in this one, by the prefix of their arrays in a model file."""
+    def _rankers_inside(self) -> dict[str, Ranker]:
+        """Return the rankers inside this one by the prefix of their arrays in a model file."""
         return {f"{MEMBERS}.{k}": member for k, member in enumerate(self.members_.values())}
 
     def to_content(self) -> Content:
         """Return the manifest and arrays of a model file."""
-        return with_parts(super().to_content(), self._parts())
+        return with_members(super().to_content(), self._rankers_inside())
 
     def _content(self) -> Content:
         parameters = self.get_params(deep=False)
@@ -294,17 +292,18 @@ class Ensemble(Ranker):
         return Content(manifest, {**scales, **self._arrays()})
 
     @classmethod
-    def _from_content(
-        cls, content: Content, base: Ranker | None, parts: Mapping[str, Ranker] | None = None
+    def from_content(
+        cls, content: Content, base: Ranker | None, members: Mapping[str, Ranker] | None = None
     ) -> Self:
+        """Return the fitted ensemble of a model file."""
         if base is not None:
             raise ModelFileError("the base in the file does not fit the ranker that contains it")
-        found = dict(parts or {})
-        inner = found.pop(INNER, None)
+        rankers = dict(members or {})
+        inner = rankers.pop(INNER, None)
         manifest = Manifest.read({**content.manifest, "n_rounds": 0, "history": []})
         names = _read_names(content.manifest.get("member_names"))
         new = cls._with_parameters(manifest.parameters)
-        new._set_members(names, list(found.values()), manifest)
+        new._set_members(names, list(rankers.values()), manifest)
         new.means_ = read_numbers(content, "means", len(names))
         new.scales_ = read_numbers(content, "scales", len(names))
         if not (new.scales_ > 0).all():
@@ -317,7 +316,7 @@ class Ensemble(Ranker):
 
     @classmethod
     def _with_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """Make an unfitted combination of what a file says, if `fit` would take it."""
+        """Return an unfitted ensemble with the parameters of a model file, which must be valid."""
         if {MEMBERS, INNER} & parameters.keys():
             raise ModelFileError("the manifest of the file has rankers among the parameters")
         try:
@@ -331,8 +330,8 @@ class Ensemble(Ranker):
         self, names: tuple[str, ...], members: Sequence[Ranker], manifest: Manifest
     ) -> None:
         expected = 0 if manifest.based_on_scores else len(names)
-        alike = all(member.feature_names_ == manifest.feature_names for member in members)
-        if len(members) != expected or not alike:
+        same_features = all(member.feature_names_ == manifest.feature_names for member in members)
+        if len(members) != expected or not same_features:
             raise ModelFileError("the members in the file do not fit the ranker that contains them")
         self.member_names_ = names
         self.members_ = dict(zip(names, members, strict=True)) if members else {}
@@ -340,19 +339,19 @@ class Ensemble(Ranker):
 
 
 class LinearEnsemble(Ensemble):
-    """A weighted sum of the members' scores on one scale.
+    """Base class of ensembles whose score is a weighted sum of the members' standardised scores.
 
     Attributes
     ----------
     weights_ : array
-        The weight of each member, by which its scaled scores are multiplied.
+        Weight of each member.
     """
 
     weights_: Floats
 
     @abstractmethod
-    def _learn(self, gathered: Gathered) -> None:
-        """Learn the weights, and what else there is to learn of scaled scores."""
+    def _learn(self, scores: MemberScores) -> None:
+        """Set ``weights_``, and the other attributes that are learned from the scores."""
 
     def fit(
         self,
@@ -362,19 +361,19 @@ class LinearEnsemble(Ensemble):
         qid: ArrayLike | None = None,
         member_scores: Any = None,
     ) -> Self:
-        """Learn the scales of the members' scores, and their weights.
+        """Learn the scales of the members' scores and the weights of the members.
 
         Parameters
         ----------
         X, y, qid
             Documents that the members were not fitted to: a `RankingData`, or arrays.
         member_scores
-            With ``members=None``: the scores of every member for these documents, by name, or one
-            row a member.
+            With ``members=None``: scores of each member for these documents, by name, or one row
+            per member.
         """
-        gathered = self._gather(X, y, qid, member_scores)
-        self._learn(gathered)
-        self._take(gathered)
+        scores = self._begin_fit(X, y, qid, member_scores)
+        self._learn(scores)
+        self._end_fit(scores)
         return self
 
     def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
@@ -389,18 +388,8 @@ class LinearEnsemble(Ensemble):
         self.weights_ = read_numbers(content, "weights", len(self.member_names_))
 
 
-class MeasuredEnsemble(LinearEnsemble):
-    """A weighted sum that is best for a measure on the data it is fitted to."""
-
-    measure: Any
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_measure(self._name, self.measure)
-
-
-def ask(members: Mapping[str, Ranker], X: Any, qid: ArrayLike | None) -> Floats:
-    """Return what members predict, one row each."""
+def predict_all(members: Mapping[str, Ranker], X: Any, qid: ArrayLike | None) -> Floats:
+    """Return the predictions of members, one row each."""
     return np.stack([member.predict(X, qid) for member in members.values()])
 
 
@@ -410,15 +399,15 @@ def _n_docs(X: Any) -> int | None:
     return X.n_docs if isinstance(X, RankingData) else len(X)
 
 
-def _read_names(given: Any) -> tuple[str, ...]:
-    sound = isinstance(given, list) and all(isinstance(name, str) for name in given)
-    if not sound or not given or len(set(given)) < len(given):
+def _read_names(names: Any) -> tuple[str, ...]:
+    are_texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not are_texts or not names or len(set(names)) < len(names):
         raise ModelFileError("the manifest of the file does not name the members, each once")
-    return tuple(given)
+    return tuple(names)
 
 
 def read_numbers(content: Content, name: str, length: int) -> Floats:
-    """Return an array of a model file with one finite number for each of several, or refuse it."""
+    """Return a float64 array of a model file, or refuse one of another length or with NaN."""
     array = content.arrays.get(name)
     if array is None or array.dtype != np.float64 or array.shape != (length,):
         raise ModelFileError(f"the file has no {name} of {length} numbers")

@@ -1,4 +1,4 @@
-"""Interpolation: weights of the members by Powell's search."""
+"""Interpolation: weights of the members by Powell's method."""
 
 from __future__ import annotations
 
@@ -12,37 +12,39 @@ from scipy.optimize import minimize
 from rankinite.core.container import Content
 from rankinite.core.params import Constraint, Whole
 from rankinite.core.types import Floats
-from rankinite.ensembles.ensemble import Gathered, MeasuredEnsemble, read_numbers, weighted_sum
-from rankinite.ensembles.members import Judge
+from rankinite.ensembles.ensemble import LinearEnsemble, MemberScores, read_numbers, weighted_sum
+from rankinite.ensembles.members import member_scorer
+from rankinite.evaluation.evaluate import mean_of_counted
+from rankinite.measures.scorer import Scorer
 from rankinite.measures.text import one_measure
 from rankinite.rankers.ranker import Ranker
 
 
-class Interpolation(MeasuredEnsemble):
-    """Rankers with the weights that Powell's search finds best for a measure.
+class Interpolation(LinearEnsemble):
+    """Rankers with the weights that Powell's method finds best for a measure.
 
     This is the interpolation that LambdaSMART, Sec. 5.5, compares model adaptation with. The search
-    starts from equal weights and looks along one weight after the other, then along what helped.
-    It is kept to weights of at least 0. What it ends with is never worse, on the data it is fitted
-    to, than equal weights or the best member alone. All scores are first scaled, as in `Average`.
+    starts from equal weights and searches along one weight after the other, then along directions
+    that helped. Weights are at least 0. On the data it is fitted to, the result is never worse
+    than equal weights or the best single member. All scores are first scaled, as in `Average`.
 
     Parameters
     ----------
     members
-        Fitted rankers, as a list or by name. None if their scores are given to fit and predict.
+        Fitted rankers, as a list or by name. None if fit and predict get their scores.
     measure
-        What the weights should be best for.
+        Measure to maximise.
     most_evaluations
-        How often the search may measure, after equal weights and every member alone.
+        Maximum number of evaluations of the measure, after equal weights and each member alone.
 
     Attributes
     ----------
     value_ : float
-        The measure on the data that the combination was fitted to.
+        Measure on the data that the ensemble was fitted to.
     n_evaluations_ : int
-        How often the search measured.
+        Number of evaluations of the measure.
     member_names_ : tuple of str
-        The names of the members.
+        Names of the members.
     means_, scales_, weights_ : arrays
         A document's score is the sum over members of weight * (score - mean) / scale; the weights
         add up to 1.
@@ -68,9 +70,14 @@ class Interpolation(MeasuredEnsemble):
         self.measure = measure
         self.most_evaluations = most_evaluations
 
-    def _learn(self, gathered: Gathered) -> None:
-        judge = Judge(self._name, gathered.data, [one_measure(self._name, self.measure)])
-        search = _Search(judge, gathered.scaled)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_measure(self._name, self.measure)
+
+    def _learn(self, scores: MemberScores) -> None:
+        measure = one_measure(self._name, self.measure)
+        scorer = member_scorer(self._name, scores.data, [measure])
+        search = _Search(scorer, scores.scaled)
         search.run(int(self.most_evaluations))
         self.weights_, self.value_ = search.best, search.value
         self.n_evaluations_ = search.n_evaluations
@@ -86,34 +93,35 @@ class Interpolation(MeasuredEnsemble):
 
 
 class _Search:
-    """A search for weights, which remembers the best that it has seen."""
+    """A search for weights that keeps the best it has evaluated."""
 
-    def __init__(self, judge: Judge, scaled: Floats) -> None:
-        self._judge = judge
+    def __init__(self, scorer: Scorer, scaled: Floats) -> None:
+        self._scorer = scorer
         self._scaled = scaled
         self.n_evaluations = 0
         self.best = np.zeros(len(scaled))
         self.value = -np.inf
 
     def run(self, most_evaluations: int) -> None:
-        """Try equal weights, every member alone, and where Powell's search leads from the first."""
+        """Evaluate equal weights, each member alone, and Powell's path from equal weights."""
         n = len(self._scaled)
         equal = np.full(n, 1.0 / n)
         for weights in (equal, *np.eye(n)):
             self._loss(weights)
         if n > 1:
-            # Only proportions matter: weights up to 1 can have any.
+            # Only proportions matter, and weights up to 1 can have any proportions.
             limits = {"maxfev": most_evaluations, "maxiter": most_evaluations}
             minimize(self._loss, equal, method="Powell", bounds=[(0, 1)] * n, options=limits)
 
     def _loss(self, weights: Floats) -> float:
-        """Return minus the measure of weights, brought to sum 1."""
+        """Return minus the measure of the weights after division by their sum."""
         self.n_evaluations += 1
         total = float(weights.sum())
         if total <= 0.0:
-            return 0.0  # no ranking at all; none is worth less
+            return 0.0  # all documents tie: no measure is below 0
         shares = weights / total
-        value = self._judge.mean(weighted_sum(self._scaled, shares))
+        values = self._scorer.measure(weighted_sum(self._scaled, shares), again=True)
+        value = mean_of_counted(values[0])
         if value > self.value:
             self.best, self.value = shares, value
         return -value

@@ -1,4 +1,4 @@
-"""The members of a combination: fitted rankers, or scores that others gave."""
+"""Members of an ensemble: checks of fitted rankers, and of scores from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer
 from rankinite.rankers.ranker import Ranker
 
 
-def fitted_members(owner: str, given: Any) -> dict[str, Ranker]:
+def fitted_members(owner: str, members: Any) -> dict[str, Ranker]:
     """Return fitted rankers of the same features, by name.
 
     Parameters
     ----------
     owner
-        Who asks, for error messages.
-    given
+        Name that error messages begin with.
+    members
         Rankers by name, or a sequence of them, whose names are then 1, 2, and so on.
     """
-    if not isinstance(given, (Mapping, list, tuple)):
+    if not isinstance(members, (Mapping, list, tuple)):
         raise UsageError(
-            f"{owner}: members is a {type(given).__name__}; expected a list of fitted rankers, or "
-            "several by name"
+            f"{owner}: members is a {type(members).__name__}; expected a list of fitted rankers, "
+            "or several by name"
         )
-    members = _named(owner, "members", given)
-    for name, member in members.items():
-        _refuse_unfitted(owner, name, member)
-    (first, one), *others = members.items()
+    rankers = _named(owner, "members", members)
+    for name, ranker in rankers.items():
+        _refuse_unfitted(owner, name, ranker)
+    (first_name, first), *others = rankers.items()
     for name, other in others:
-        if other.feature_names_ != one.feature_names_:
+        if other.feature_names_ != first.feature_names_:
             raise DataError(
-                f"{owner}: the members {first!r} and {name!r} were fitted to different features: "
-                + _difference(one.feature_names_, other.feature_names_)
+                f"{owner}: the members {first_name!r} and {name!r} were fitted to different "
+                f"features: {_difference(first.feature_names_, other.feature_names_)}"
             )
-    return members
+    return rankers
 
 
 def _refuse_unfitted(owner: str, name: str, member: Any) -> None:
@@ -64,44 +63,44 @@ def _difference(first: Sequence[str], second: Sequence[str]) -> str:
     only = [[f for f in ours if f not in set(theirs)] for ours, theirs in
             ((first, second), (second, first))]  # fmt: skip
     if not any(only):
-        return "they stand in another order"
+        return "they are in another order"
     parts = [f"only the {word} has {some_of(names)}"
              for word, names in zip(("first", "second"), only, strict=True) if names]  # fmt: skip
     return ", ".join(parts)
 
 
-def scores_by_name(owner: str, given: Any, n_docs: int | None) -> dict[str, Floats]:
-    """Return the scores of members by name, one finite number a document.
+def scores_by_name(owner: str, member_scores: Any, n_docs: int | None) -> dict[str, Floats]:
+    """Return the scores of members by name, one finite number per document.
 
     Parameters
     ----------
     owner
-        Who asks, for error messages.
-    given
-        Scores by name, or a matrix with one row a member; rows are called 1, 2, and so on.
+        Name that error messages begin with.
+    member_scores
+        Scores by name, or a matrix with one row per member; rows are called 1, 2, and so on.
     n_docs
-        How many documents there are; as many as the first member has scores if None.
+        Number of documents; that of the first member's scores if None.
     """
-    if isinstance(given, np.ndarray) and given.ndim != 2:
+    if isinstance(member_scores, np.ndarray) and member_scores.ndim != 2:
         raise DataError(
-            f"{owner}: member_scores has the shape {given.shape}; expected one row a member and "
-            "one column a document, or scores by name"
+            f"{owner}: member_scores has the shape {member_scores.shape}; expected one row per "
+            "member and one column per document, or scores by name"
         )
-    if not isinstance(given, (Mapping, list, tuple, np.ndarray)):
+    if not isinstance(member_scores, (Mapping, list, tuple, np.ndarray)):
         raise UsageError(
-            f"{owner}: member_scores is a {type(given).__name__}; expected one row of scores a "
-            "member, or scores by name"
+            f"{owner}: member_scores is a {type(member_scores).__name__}; expected one row of "
+            "scores per member, or scores by name"
         )
     rows = {
         name: _numbers(owner, name, scores)
-        for name, scores in _named(owner, "member_scores", given).items()
+        for name, scores in _named(owner, "member_scores", member_scores).items()
     }
     first, length = next((name, len(scores)) for name, scores in rows.items())
     for name, scores in rows.items():
         if n_docs is not None and len(scores) != n_docs:
             raise DataError(
                 f"{owner}: the member {name!r} has {len(scores):,} scores for {n_docs:,} "
-                "documents; expected one score a document"
+                "documents; expected one score per document"
             )
         if len(scores) != length:
             raise DataError(
@@ -111,9 +110,9 @@ def scores_by_name(owner: str, given: Any, n_docs: int | None) -> dict[str, Floa
     return rows
 
 
-def _numbers(owner: str, name: str, given: ArrayLike) -> Floats:
+def _numbers(owner: str, name: str, values: ArrayLike) -> Floats:
     try:
-        scores = np.asarray(given, np.float64)
+        scores = np.asarray(values, np.float64)
     except (TypeError, ValueError) as problem:
         raise DataError(
             f"{owner}: the scores of the member {name!r} cannot be made numbers: {problem}"
@@ -121,7 +120,7 @@ def _numbers(owner: str, name: str, given: ArrayLike) -> Floats:
     if scores.ndim != 1:
         raise DataError(
             f"{owner}: the scores of the member {name!r} have the shape {scores.shape}; expected "
-            "one score a document"
+            "one score per document"
         )
     bad = ~np.isfinite(scores)
     if bad.any():
@@ -134,7 +133,7 @@ def _numbers(owner: str, name: str, given: ArrayLike) -> Floats:
 
 
 def in_order(owner: str, rows: Mapping[str, Floats], names: Sequence[str]) -> Floats:
-    """Return the scores as a matrix, one row a member, in the order of the names."""
+    """Return the scores as a matrix, one row per member, in the order of the names."""
     missing = [name for name in names if name not in rows]
     added = [name for name in rows if name not in set(names)]
     if missing or added:
@@ -146,48 +145,40 @@ def in_order(owner: str, rows: Mapping[str, Floats], names: Sequence[str]) -> Fl
     return np.stack([rows[name] for name in names])
 
 
-def _named(owner: str, word: str, given: Any) -> dict[str, Any]:
+def _named(owner: str, argument: str, values: Any) -> dict[str, Any]:
     pairs: Iterable[tuple[Any, Any]]
-    pairs = given.items() if isinstance(given, Mapping) else enumerate(given, 1)
-    found: dict[str, Any] = {}
+    pairs = values.items() if isinstance(values, Mapping) else enumerate(values, 1)
+    by_name: dict[str, Any] = {}
     for key, member in pairs:
-        if str(key) in found:
+        if str(key) in by_name:  # such as 1 and "1"
             raise UsageError(
                 f"{owner}: two members are called {str(key)!r}; give each a name of its own"
             )
-        found[str(key)] = member
-    if not found:
-        raise UsageError(f"{owner}: {word} is empty; give at least one member")
-    return found
+        by_name[str(key)] = member
+    if not by_name:
+        raise UsageError(f"{owner}: {argument} is empty; give at least one member")
+    return by_name
 
 
-class Judge:
-    """Measures scores of one data set, over and over.
+def member_scorer(owner: str, data: RankingData, measures: Sequence[Measure]) -> Scorer:
+    """Return the scorer of a data set, in which some query must count for each measure.
 
     Parameters
     ----------
     owner
-        Who asks, for error messages.
+        Name that error messages begin with.
     data
-        The data set.
+        Data set on which ensembles are measured.
     measures
-        What to compute; the first decides.
+        Measures to compute; the first decides.
     """
-
-    def __init__(self, owner: str, data: RankingData, measures: Sequence[Measure]) -> None:
-        labels = data.all_labels
-        self._measuring = Scorer(measures, labels, data.offsets, data.top_grade)
-        for measure, values in zip(measures, self.per_query(np.zeros(data.n_docs)), strict=True):
-            if np.isnan(values).all():
-                raise DataError(
-                    f"{owner}: no query of the data counts for {measure}: none has a relevant "
-                    "document; give others, or another measure"
-                )
-
-    def per_query(self, scores: Floats) -> Floats:
-        """Return the value of every measure (rows) for every query (columns)."""
-        return self._measuring.measure(scores, again=True)
-
-    def mean(self, scores: Floats) -> float:
-        """Return the mean of the first measure over the queries that count."""
-        return mean_of_counted(self.per_query(scores)[0])
+    scorer = Scorer(measures, data.all_labels, data.offsets, data.top_grade)
+    # Which queries count does not depend on the scores.
+    values = scorer.measure(np.zeros(data.n_docs), again=True)
+    for measure, row in zip(measures, values, strict=True):
+        if np.isnan(row).all():
+            raise DataError(
+                f"{owner}: no query of the data counts for {measure}: none has a relevant "
+                "document; give others, or another measure"
+            )
+    return scorer

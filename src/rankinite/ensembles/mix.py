@@ -1,4 +1,4 @@
-"""The exact best mix of two rankers, as a function and as a value that can be drawn."""
+"""The exact best mix of two rankers: a function, and a result that can be drawn."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ BOUNDS = (0.0, 100.0)
 
 @dataclass(frozen=True)
 class Mix(Along):
-    """The best mix of two rankers; see `Along` for what it holds.
+    """The best mix of two rankers; see `Along` for its other attributes.
 
     Attributes
     ----------
     measure
-        The measure that is best, as a text.
+        Measure that was maximised, as a text.
     form
         ``"convex"`` for (1 - alpha) a + alpha b, ``"additive"`` for a + alpha b.
     """
@@ -49,11 +49,11 @@ class Mix(Along):
         Parameters
         ----------
         a, b
-            Their scores, one a document.
+            Scores of the two, one per document.
         """
-        one = given_scores("Mix", "a", a, np.size(a))
-        other = given_scores("Mix", "b", b, len(one))
-        return Way(one, other, 0.0, 0.0, convex=self.form == CONVEX).scores(self.alpha)
+        first = given_scores("Mix", "a", a, np.size(a))
+        second = given_scores("Mix", "b", b, len(first))
+        return Way(first, second, 0.0, 0.0, convex=self.form == CONVEX).scores(self.alpha)
 
     def draw(self, path: str | Path, names: tuple[str, str] = ("a", "b")) -> None:
         """Draw the measure against alpha.
@@ -61,9 +61,9 @@ class Mix(Along):
         Parameters
         ----------
         path
-            The PNG file to write.
+            PNG file to write.
         names
-            What the two rankers are called.
+            Names of the two rankers.
         """
         figure, (axes,) = subplots()
         course = self.course
@@ -78,8 +78,8 @@ class Mix(Along):
             ha="center",
         )
         axes.margins(y=0.12)
-        way = "(1 - alpha) a + alpha b" if self.form == CONVEX else "a + alpha b"
-        axes.set_xlabel(f"alpha in {way}; a is {names[0]}, b is {names[1]}")
+        formula = "(1 - alpha) a + alpha b" if self.form == CONVEX else "a + alpha b"
+        axes.set_xlabel(f"alpha in {formula}; a is {names[0]}, b is {names[1]}")
         axes.set_ylabel(self.measure)
         save_figure(figure, path)
 
@@ -96,25 +96,25 @@ def best_mix(
 ) -> Mix:
     """Find the exact best mix of two rankers (LambdaSMART, Sec. 4).
 
-    Every point at which two documents of a query cross is followed. The best value is taken over
-    the open intervals between such points, and the two ends. Points that differ by a part in 10^12
-    or less are one; so the scales of the two rankers should not differ by nearly as much.
+    The measure changes only where two documents of a query tie. The best value is taken over the
+    open intervals between such points, and the two ends. Points whose relative difference is at
+    most 10^-12 are merged, so the scales of the two rankers should not differ by nearly as much.
 
     Parameters
     ----------
     a, b
-        Fitted rankers, or one score a document.
+        Fitted rankers, or one score per document.
     data
         Queries with labels that neither ranker was trained on.
     measure
-        What shall be best: any measure.
+        Measure to maximise; any measure.
     form
         ``"convex"``: (1 - alpha) a + alpha b, with alpha from 0 to 1. ``"additive"``: a + alpha b,
         with alpha within the bounds.
     bounds
-        The least and the largest alpha of the additive form; 0 and 100 if not given.
+        Smallest and largest alpha of the additive form; 0 and 100 by default.
     whole_course
-        Give every interval of the course, also if there are millions.
+        Return every interval of the course, even if there are millions.
 
     Examples
     --------
@@ -124,17 +124,17 @@ def best_mix(
     (0.8333333333333333, 1.0, (0.6666666666666666, 1.0))
     """
     owner = "best_mix"
-    checks.data_set(owner, data)
+    checks.require_data_set(owner, data)
     check(owner, "form", form, OneOf([CONVEX, ADDITIVE]))
     chosen = one_measure(owner, measure)
     low, high = _bounds(owner, form, bounds)
-    one, other = _scores(owner, "a", a, data), _scores(owner, "b", b, data)
+    first, second = _scores(owner, "a", a, data), _scores(owner, "b", b, data)
     measure_of = following_some(owner, chosen, data)
     if form == CONVEX:
-        found = measure_of.best_mix(one, other, whole=whole_course)
+        best = measure_of.best_mix(first, second, whole=whole_course)
     else:
-        found = measure_of.best_step(one, other, low, high, whole=whole_course)
-    return Mix(**vars(found), measure=str(chosen), form=form)
+        best = measure_of.best_step(first, second, low, high, whole=whole_course)
+    return Mix(**vars(best), measure=str(chosen), form=form)
 
 
 def _bounds(owner: str, form: str, bounds: tuple[float, float] | None) -> tuple[float, float]:
@@ -150,33 +150,33 @@ def _bounds(owner: str, form: str, bounds: tuple[float, float] | None) -> tuple[
     return float(low), float(high)
 
 
-def _scores(owner: str, name: str, given: Any, data: RankingData) -> Floats:
-    if is_model(given):
-        return model_scores(owner, given, data, None, data.n_docs, called=name)
-    return given_scores(owner, name, given, data.n_docs)
+def _scores(owner: str, name: str, ranker: Any, data: RankingData) -> Floats:
+    if is_model(ranker):
+        return model_scores(owner, ranker, data, None, data.n_docs, called=name)
+    return given_scores(owner, name, ranker, data.n_docs)
 
 
 @dataclass(frozen=True)
-class Mixing:
-    """The best mix of two rankers on one data set.
+class MixComparison:
+    """The best mix of two rankers, compared with the better of the two ends of alpha.
 
     Attributes
     ----------
     names
-        What the two are called.
+        Names of the two rankers.
     mix
         Their best mix.
     bounds
-        The least and the largest alpha.
+        Smallest and largest alpha.
     scores
         The mixed scores.
     n_queries
-        How many queries count.
+        Number of queries that count.
     better
-        Which end of alpha is better, 0 or 1.
+        Index of the better end of alpha, 0 or 1.
     gain, p_value
-        The mean difference between the best mix and that end, and the p-value of the paired
-        t-test, on the queries that alpha was chosen by.
+        Mean difference between the best mix and that end, and the p-value of the paired t-test,
+        on the queries that alpha was chosen by.
     """
 
     names: tuple[str, str]
@@ -189,7 +189,7 @@ class Mixing:
     p_value: float
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return plain values for a JSON file."""
         best = self.mix
         return {
             "a": self.names[0],
@@ -215,26 +215,26 @@ def mix_scores(
     measure: Measure,
     form: str = CONVEX,
     bounds: tuple[float, float] | None = None,
-) -> Mixing:
+) -> MixComparison:
     """Find the best mix of two rankers' scores, and compare it with the better end.
 
     Parameters
     ----------
     rows
-        The scores of the two, by name.
+        Scores of the two, by name.
     data, measure, form, bounds
         As in `best_mix`.
     """
     (first, a), (second, b) = rows.items()
-    found = best_mix(a, b, data, measure, form=form, bounds=bounds)
+    best = best_mix(a, b, data, measure, form=form, bounds=bounds)
     limits = (0.0, 1.0) if form == CONVEX else bounds or BOUNDS
-    better = int(found.at_ends[1] > found.at_ends[0])
+    better = int(best.at_ends[1] > best.at_ends[0])
     end = (a, b)[better] if form == CONVEX else a + limits[better] * b
-    mixed = found.scores(a, b)
+    mixed = best.scores(a, b)
     values = [
-        one.per_query[str(measure)]
-        for one in evaluate_all([mixed, end], data, measure, drop_single_label=False)
+        evaluation.per_query[str(measure)]
+        for evaluation in evaluate_all([mixed, end], data, measure, drop_single_label=False)
     ]
     gain, p_value = gain_and_p(*values)
     n_queries = int((~np.isnan(values[0])).sum())
-    return Mixing((first, second), found, limits, mixed, n_queries, better, gain, p_value)
+    return MixComparison((first, second), best, limits, mixed, n_queries, better, gain, p_value)

@@ -1,4 +1,4 @@
-"""Features of a query that are made of a ranker's scores (Ensemble, Sec. 4.2)."""
+"""Features of queries computed from a ranker's scores, and a ranker that uses them."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from rankinite.core.container import Content
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, Whole
-from rankinite.core.types import Floats, Integers
+from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import split_queries
-from rankinite.ensembles.ensemble import INNER, MEMBERS, with_parts
+from rankinite.ensembles.ensemble import INNER, MEMBERS, with_members
 from rankinite.rankers.inputs import Valid, training_data, validation_sets
 from rankinite.rankers.lambdamart import LambdaMART
-from rankinite.rankers.manifest import Manifest
 from rankinite.rankers.mart import MART
+from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.ranker import Ranker
 
 TOP = 3
 FEATURE_NAMES = ("max of scores", "mean of scores", "max of top 3 scores", "mean of top 3 scores")
 OWNER = "score_features"
-# How many rows to copy at a time, so that an indexed set is not copied out twice.
-ROWS_AT_ONCE = 1 << 16
+# Rows copied at a time, so that an indexed data set is not copied twice.
+ROWS_A_BLOCK = 1 << 16
 
 
-def score_features(scores: ArrayLike, offsets: ArrayLike) -> NDArray[np.float32]:
-    """Return four features of every document, which are those of its query.
+def score_features(scores: ArrayLike, offsets: ArrayLike) -> Floats32:
+    """Return four features per document, the same for all documents of a query.
 
     They are the maximum and the mean of scores over all documents of the query, and over the three
-    that are ranked first (Ensemble, Sec. 4.2). The two maxima are one number; both are there as
-    in the paper. A document's own score is none of them.
+    that are ranked first (Ensemble, Sec. 4.2). The two maxima are the same number; both are kept
+    as in the paper. The score of the document itself is not among them.
 
     Parameters
     ----------
     scores
-        One score a document.
+        One score per document.
     offsets
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
 
@@ -53,7 +53,7 @@ def score_features(scores: ArrayLike, offsets: ArrayLike) -> NDArray[np.float32]
            [7. , 7. , 7. , 7. ]], dtype=float32)
     """
     numbers, sizes = _checked(scores, offsets)
-    # The best first, so that a sum does not depend on the order in which documents were given.
+    # Sorted, so that the rounding of a sum does not depend on the order of the documents.
     ordered = numbers[np.lexsort((-numbers, np.repeat(np.arange(len(sizes)), sizes)))]
     sizes = sizes[sizes > 0]
     starts = np.cumsum(sizes) - sizes
@@ -63,16 +63,16 @@ def score_features(scores: ArrayLike, offsets: ArrayLike) -> NDArray[np.float32]
     for k in range(1, TOP):
         has_more = sizes > k
         top_sums[has_more] += ordered[starts[has_more] + k]
-    found = np.stack([largest, means, largest, top_sums / np.minimum(sizes, TOP)], axis=1)
-    return np.repeat(found.astype(np.float32), sizes, axis=0)
+    features = np.stack([largest, means, largest, top_sums / np.minimum(sizes, TOP)], axis=1)
+    return np.repeat(features.astype(np.float32), sizes, axis=0)
 
 
 def _checked(scores: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Integers]:
-    """Return scores that fit into features of 32 bits, and how many each query has."""
+    """Return scores that fit into float32 features, and the number of documents per query."""
     numbers, bounds = np.asarray(scores, np.float64), np.asarray(offsets)
     if numbers.ndim != 1:
         raise DataError(
-            f"{OWNER}: scores have the shape {numbers.shape}; expected one score a document"
+            f"{OWNER}: scores have the shape {numbers.shape}; expected one score per document"
         )
     if not np.isfinite(numbers).all():
         doc = int((~np.isfinite(numbers)).argmax())
@@ -83,25 +83,25 @@ def _checked(scores: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Integers]:
     if len(bounds) == 0 or bounds[0] != 0 or bounds[-1] != len(numbers) or (sizes < 0).any():
         raise DataError(
             f"{OWNER}: offsets must go from 0 to the number of documents, {len(numbers)}, and "
-            "never fall; give those of a RankingData"
+            "never decrease; give those of a RankingData"
         )
     limit = float(np.finfo(np.float32).max)
     return numbers.clip(-limit, limit), sizes
 
 
 def with_score_features(data: RankingData, scores: ArrayLike, prefix: str = "") -> RankingData:
-    """Return the data set with four more features, see `score_features`.
+    """Return the data set with the four features of `score_features` appended.
 
     Parameters
     ----------
     data
-        The set.
+        The data set.
     scores
-        One score a document.
+        One score per document.
     prefix
-        What the names of the new features begin with, such as that of the ranker.
+        Prefix of the names of the new features, such as the name of the ranker.
     """
-    checks.data_set("with_score_features", data)
+    checks.require_data_set("with_score_features", data)
     names = tuple(prefix + name for name in FEATURE_NAMES)
     taken = [name for name in names if name in set(data.feature_names)]
     if taken:
@@ -109,13 +109,13 @@ def with_score_features(data: RankingData, scores: ArrayLike, prefix: str = "") 
             f"with_score_features: the data set has {some_of(taken)} already; give another prefix"
         )
     added = score_features(scores, data.offsets)
-    base = np.empty((data.n_docs, data.n_features + len(names)), np.float32)
-    base[:, data.n_features :] = added
-    for first in range(0, data.n_docs, ROWS_AT_ONCE):
-        some = slice(first, first + ROWS_AT_ONCE)
-        rows = some if data.rows is None else data.rows[some]
-        base[some, : data.n_features] = data.base[rows]
-    return data._with(base=base, rows=None, feature_names=(*data.feature_names, *names))
+    matrix = np.empty((data.n_docs, data.n_features + len(names)), np.float32)
+    matrix[:, data.n_features :] = added
+    for first in range(0, data.n_docs, ROWS_A_BLOCK):
+        block = slice(first, first + ROWS_A_BLOCK)
+        rows = block if data.rows is None else data.rows[block]
+        matrix[block, : data.n_features] = data.matrix[rows]
+    return data.replace(matrix=matrix, rows=None, feature_names=(*data.feature_names, *names))
 
 
 SCORER = "scorer"
@@ -124,28 +124,27 @@ WEIGHTS = "sample_weight"
 
 
 class WithScoreFeatures(Ranker):
-    """A ranker whose features include four that are made of another ranker's scores.
+    """A ranker with four additional features computed from another ranker's scores.
 
-    These are of the query: see `score_features` (Ensemble, Sec. 4.2). For training documents the
-    scores come from rankers that were fitted to other queries, so that the features tell no more
-    of their labels than they will of new documents' labels.
+    They are features of the query: see `score_features` (Ensemble, Sec. 4.2). For training
+    documents the scores come from rankers that were fitted to other queries; otherwise the
+    features would reveal more about training labels than about the labels of new documents.
 
     Parameters
     ----------
     scorer
-        The ranker whose scores are used, unfitted; ``MART("logistic")`` if None.
+        Unfitted ranker whose scores are used; ``MART("logistic")`` if None.
     ranker
-        The ranker that sees them, unfitted; a `LambdaMART` if None.
+        Unfitted ranker that gets the features; a `LambdaMART` if None.
     folds
-        The queries are cut into so many parts, and the scores of each part are those of the scorer
-        fitted to the others.
+        Number of folds; the scores of each fold come from a scorer fitted to the others.
 
     Attributes
     ----------
     scorer_ : ranker
-        The scorer, fitted to all training data; predict uses it.
+        Scorer fitted to all training data, which predict uses.
     ranker_ : ranker
-        The fitted ranker; its features are the scorer's, and the four.
+        The fitted ranker; its features are those of the scorer and the four.
 
     Examples
     --------
@@ -157,7 +156,7 @@ class WithScoreFeatures(Ranker):
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {FOLDS: Whole(2)}
-    # What it consists of; it has no rounds of its own.
+    # It has rankers inside where other rankers have rounds.
     rounds: ClassVar[str] = "rankers"
 
     scorer_: Ranker
@@ -169,31 +168,31 @@ class WithScoreFeatures(Ranker):
         self.folds = folds
 
     @classmethod
-    def made_of(cls, scorer: Ranker, ranker: Ranker) -> Self:
-        """Put a fitted scorer and a fitted ranker together without any data.
+    def from_fitted(cls, scorer: Ranker, ranker: Ranker) -> Self:
+        """Make a fitted ranker of a fitted scorer and a fitted ranker, without data.
 
         Parameters
         ----------
         scorer
-            The ranker whose scores are used.
+            Ranker whose scores are used.
         ranker
-            The ranker that sees them: fitted to the scorer's features and the four that
+            Ranker that gets the features: fitted to the scorer's features and the four that
             `with_score_features` adds.
         """
         new = cls()
-        for role, part in ((SCORER, scorer), (INNER, ranker)):
-            new._refuse_other(role, part)
-            if not part.is_fitted:
+        for role, value in ((SCORER, scorer), (INNER, ranker)):
+            new._refuse_other(role, value)
+            if not value.is_fitted:
                 raise UsageError(f"{new._name}: the {role} is not fitted yet; fit it first")
         if _prefix(scorer, ranker) is None:
             raise DataError(
                 f"{new._name}: the features of the ranker are not those of the scorer and four "
                 "more, as with_score_features makes them"
             )
-        new._put_together(scorer, ranker)
+        new._set_fitted(scorer, ranker)
         return new
 
-    def _put_together(self, scorer: Ranker, ranker: Ranker) -> None:
+    def _set_fitted(self, scorer: Ranker, ranker: Ranker) -> None:
         self.scorer, self.ranker = clone(scorer), clone(ranker)
         self.scorer_, self.ranker_ = scorer, ranker
         self.feature_names_ = scorer.feature_names_
@@ -217,24 +216,24 @@ class WithScoreFeatures(Ranker):
         X, y, qid, query_weight
             A `RankingData`, or arrays, as in `LambdaMART.fit`.
         valid
-            One or several validation sets, for the ranker alone.
+            One or several validation sets of the ranker.
         options
-            What else the ranker's fit takes, such as ``progress``.
+            Further options of the ranker's fit, such as ``progress``.
         """
         self._check_parameters()
         scorer, ranker = self._new(SCORER), self._new(INNER)
-        given = training_data(self._name, X, y, qid, query_weight)
-        data = given.data
+        inputs = training_data(self._name, X, y, qid, query_weight)
+        data = inputs.data
         sets = validation_sets(self._name, valid, data.feature_names)
         if options.get(WEIGHTS) is not None:
-            options[WEIGHTS] = given.arrange(np.asarray(options[WEIGHTS]))
+            options[WEIGHTS] = inputs.arrange(np.asarray(options[WEIGHTS]))
         held_out = out_of_fold_scores(scorer, data, self.folds)
         scorer.fit(data)
         prefix = f"{type(scorer).__name__}: "
         if sets:
             options["valid"] = {
-                name: with_score_features(one.data, scorer.predict(one.data), prefix)
-                for name, one in sets.items()
+                name: with_score_features(valid_set.data, scorer.predict(valid_set.data), prefix)
+                for name, valid_set in sets.items()
             }
         ranker.fit(with_score_features(data, held_out, prefix), **options)
         self.scorer_, self.ranker_ = scorer, ranker
@@ -242,34 +241,34 @@ class WithScoreFeatures(Ranker):
         return self
 
     def _new(self, role: str) -> Any:
-        """Return the scorer or the ranker, not yet fitted."""
-        given = getattr(self, role)
-        if given is None:
+        """Return the scorer or the ranker, unfitted."""
+        template = getattr(self, role)
+        if template is None:
             return MART("logistic") if role == SCORER else LambdaMART()
-        self._refuse_other(role, given)
-        return clone(given)
+        self._refuse_other(role, template)
+        return clone(template)
 
-    def _refuse_other(self, role: str, given: Any) -> None:
-        if not isinstance(given, Ranker):
+    def _refuse_other(self, role: str, value: Any) -> None:
+        if not isinstance(value, Ranker):
             raise UsageError(
-                f"{self._name}: {role} is a {type(given).__name__}; expected a ranker, such as "
+                f"{self._name}: {role} is a {type(value).__name__}; expected a ranker, such as "
                 + ('MART("logistic")' if role == SCORER else "LambdaMART()")
             )
 
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
-        """Return one score a document; larger is better.
+        """Return one score per document; larger is better.
 
         Parameters
         ----------
         X
             A `RankingData`, or an array or frame of features.
         qid
-            With an array or a frame: the query of every document.
+            With an array or a frame: query of each document.
         """
         matrix, _ = self._features_of(X)
         if isinstance(X, RankingData):
-            seen = with_score_features(X, self.scorer_.predict(X), self._prefix)
-            return self.ranker_.predict(seen)
+            extended = with_score_features(X, self.scorer_.predict(X), self._prefix)
+            return self.ranker_.predict(extended)
         if qid is None:
             raise UsageError(
                 f"{self._name}: a score depends on the whole query; give predict a qid, or a "
@@ -289,8 +288,8 @@ class WithScoreFeatures(Ranker):
 
     def to_content(self) -> Content:
         """Return the manifest and arrays of a model file."""
-        parts = {f"{MEMBERS}.0": self.scorer_, INNER: self.ranker_}
-        return with_parts(super().to_content(), parts)
+        members = {f"{MEMBERS}.0": self.scorer_, INNER: self.ranker_}
+        return with_members(super().to_content(), members)
 
     def _content(self) -> Content:
         manifest = {
@@ -302,15 +301,16 @@ class WithScoreFeatures(Ranker):
         return Content(manifest, {})
 
     @classmethod
-    def _from_content(
-        cls, content: Content, base: Ranker | None, parts: Mapping[str, Ranker] | None = None
+    def from_content(
+        cls, content: Content, base: Ranker | None, members: Mapping[str, Ranker] | None = None
     ) -> Self:
+        """Return the fitted ranker of a model file."""
         manifest = Manifest.read({**content.manifest, "n_rounds": 0, "history": []})
-        found = dict(parts or {})
-        ranker = found.pop(INNER, None)
-        if base is not None or ranker is None or len(found) != 1 or manifest.based_on_scores:
+        rankers = dict(members or {})
+        ranker = rankers.pop(INNER, None)
+        if base is not None or ranker is None or len(rankers) != 1 or manifest.based_on_scores:
             raise ModelFileError("the file has other rankers inside than a scorer and a ranker")
-        (scorer,) = found.values()
+        (scorer,) = rankers.values()
         if scorer.feature_names_ != manifest.feature_names or _prefix(scorer, ranker) is None:
             raise ModelFileError("the rankers in the file do not fit the ranker that contains them")
         try:
@@ -320,24 +320,24 @@ class WithScoreFeatures(Ranker):
             new._check_parameters()
         except UsageError as problem:
             raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
-        new._put_together(scorer, ranker)
+        new._set_fitted(scorer, ranker)
         new.top_grade_ = manifest.top_grade
         return new
 
 
 def out_of_fold_scores(scorer: Ranker, data: RankingData, folds: int, *, seed: int = 0) -> Floats:
-    """Return a score a document, of a ranker that was fitted to other queries.
+    """Return one score per document, from a ranker that was fitted to other queries.
 
     Parameters
     ----------
     scorer
-        The ranker, of which a clone is fitted for every fold.
+        Ranker of which a clone is fitted for each fold.
     data
         The documents; samples are in the fold of their query.
     folds
-        How many folds there are.
+        Number of folds.
     seed
-        Another seed cuts other folds.
+        Seed of the folds.
     """
     n_queries = int(data.origins.max()) + 1
     if n_queries < folds:
@@ -346,27 +346,29 @@ def out_of_fold_scores(scorer: Ranker, data: RankingData, folds: int, *, seed: i
             "ask for fewer folds"
         )
     scores = np.empty(data.n_docs)
-    for part in split_queries(data.qids, folds, seed):
+    for fold in split_queries(data.qids, folds, seed):
         held_out = np.zeros(data.n_queries, bool)
-        held_out[part] = True
+        held_out[fold] = True
         fitted = clone(scorer).fit(data[~held_out])
         scores[np.repeat(held_out, data.sizes)] = fitted.predict(data[held_out])
     return scores
 
 
-def _features_by_query(scores: Floats, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return score features of documents whose queries may stand apart."""
+def _features_by_query(scores: Floats, numbers: Integers) -> Floats32:
+    """Return score features of documents whose queries need not be contiguous."""
     order = np.argsort(numbers, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
-    found = np.empty((len(scores), len(FEATURE_NAMES)), np.float32)
-    found[order] = score_features(scores[order], offsets)
-    return found
+    features = np.empty((len(scores), len(FEATURE_NAMES)), np.float32)
+    features[order] = score_features(scores[order], offsets)
+    return features
 
 
 def _prefix(scorer: Ranker, ranker: Ranker) -> str | None:
-    """Return what the names of the score features begin with; None if they are others."""
+    """Return the prefix of the score features' names; None if the ranker lacks them."""
     n = len(scorer.feature_names_)
-    own, added = ranker.feature_names_[:n], ranker.feature_names_[n:]
+    inherited, added = ranker.feature_names_[:n], ranker.feature_names_[n:]
     prefix = added[0].removesuffix(FEATURE_NAMES[0]) if added else ""
-    fits = own == scorer.feature_names_ and added == tuple(prefix + name for name in FEATURE_NAMES)
+    fits = inherited == scorer.feature_names_ and added == tuple(
+        prefix + name for name in FEATURE_NAMES
+    )
     return prefix if fits else None

@@ -13,38 +13,37 @@ from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Constraint
 from rankinite.core.progress import Progress
-from rankinite.core.types import Floats
+from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.ensemble import INNER, Ensemble, Gathered, ask
+from rankinite.ensembles.ensemble import INNER, Ensemble, MemberScores, predict_all
 from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
-from rankinite.rankers.inputs import VALID, Given, Valid, validation_sets
+from rankinite.rankers.inputs import VALID, InputData, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
 
 
 class Stacked(Ensemble):
     """A ranker on top of others, whose scores are its features.
 
-    With ``ranker=LambdaRank("NDCG@10", hidden=0)`` it learns one weight a member, and with
+    With ``ranker=LambdaRank("NDCG@10", hidden=0)`` it learns one weight per member, and with
     ``hidden=10`` a net of two layers: the combiners that Ensemble, Table 1, compares. All scores
     are first scaled, as in `Average`.
 
     Parameters
     ----------
     members
-        Fitted rankers, as a list or by name. None if their scores are given to fit and predict.
+        Fitted rankers, as a list or by name. None if fit and predict get their scores.
     ranker
-        What learns from the scores, unfitted; a linear `LambdaRank` for NDCG@10 if None.
+        Unfitted ranker that learns from the scores; a linear `LambdaRank` for NDCG@10 if None.
 
     Attributes
     ----------
     ranker_ : ranker
         The fitted ranker on top; its features are the members, by name.
     member_names_ : tuple of str
-        The names of the members.
+        Names of the members.
     means_, scales_ : arrays
-        What each member's scores are scaled by.
+        Mean and standard deviation of each member's scores in fit.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class Stacked(Ensemble):
 
     constraints: ClassVar[Mapping[str, Constraint]] = {}
 
-    ranker_: Learner
+    ranker_: Ranker
 
     def __init__(self, members: Any = None, *, ranker: Any = None) -> None:
         self.members = members
@@ -81,60 +80,62 @@ class Stacked(Ensemble):
         ----------
         X, y, qid, member_scores
             Documents that the members were not fitted to, and with ``members=None`` the scores
-            of every member for them, by name, or one row a member.
+            of each member for them, by name, or one row per member.
         valid
             One or several validation sets, as in `LambdaMART.fit`.
         valid_scores
-            With ``members=None``: the members' scores for the validation set; of several sets, by
-            the sets' names.
+            With ``members=None``: the members' scores for the validation set; for several sets,
+            by the names of the sets.
         progress
-            Who wants to know how far it is.
+            Progress reporter.
         """
         inner = self._new_ranker()
-        gathered = self._gather(X, y, qid, member_scores)
-        sets = validation_sets(self._name, valid, gathered.data.feature_names)
+        scores = self._begin_fit(X, y, qid, member_scores)
+        sets = validation_sets(self._name, valid, scores.data.feature_names)
         if valid_scores is not None and (self.members is not None or not sets):
             raise UsageError(
                 f"{self._name}: valid_scores were given, but "
                 + ("there is no validation set" if not sets else "the members are rankers")
                 + "; leave them out"
             )
-        watched = {
-            name: self._watch(name, given, gathered, valid_scores) for name, given in sets.items()
+        valid_sets = {
+            name: self._valid_set(name, inputs, scores, valid_scores)
+            for name, inputs in sets.items()
         }
-        train = _features(gathered.data, gathered.names, gathered.scaled)
-        inner.fit(train, valid=watched or None, progress=progress)
+        train = _with_scores_as_features(scores.data, scores.names, scores.scaled)
+        inner.fit(train, valid=valid_sets or None, progress=progress)
         self.ranker_ = inner
-        self._take(gathered)
+        self._end_fit(scores)
         return self
 
     def _new_ranker(self) -> Any:
         if self.ranker is None:
             return LambdaRank("NDCG@10", hidden=0)
-        if not isinstance(self.ranker, Learner):
+        if not getattr(self.ranker, "learns_in_rounds", False):
             raise UsageError(
                 f"{self._name}: ranker is a {type(self.ranker).__name__}; expected a ranker that "
                 "learns, such as LambdaRank(hidden=0)"
             )
         return clone(self.ranker)
 
-    def _watch(self, name: str, given: Given, gathered: Gathered, valid_scores: Any) -> RankingData:
+    def _valid_set(
+        self, name: str, inputs: InputData, train: MemberScores, valid_scores: Any
+    ) -> RankingData:
         """Return a validation set whose features are the members' scores."""
-        data = given.data
+        data = inputs.data
         if self.members is not None:
-            # Without names, for those of the columns were checked already.
-            scores = ask(fitted_members(self._name, self.members), data.X, data.qid)
+            # As an array: the names of the features have been checked already.
+            scores = predict_all(fitted_members(self._name, self.members), data.X, data.qid)
         else:
             rows = scores_by_name(self._name, self._scores_for(name, valid_scores), data.n_docs)
             scores = np.stack(
-                [given.arrange(row) for row in in_order(self._name, rows, gathered.names)]
+                [inputs.arrange(row) for row in in_order(self._name, rows, train.names)]
             )
-        return _features(
-            data, gathered.names, gathered.scaling.apply(self._name, gathered.names, scores)
-        )
+        scaled = train.scaling.apply(self._name, train.names, scores)
+        return _with_scores_as_features(data, train.names, scaled)
 
     def _scores_for(self, name: str, valid_scores: Any) -> Any:
-        """Return the scores of a validation set, of the only one or by its name."""
+        """Return the scores of a validation set, by its name unless it is the only one."""
         if isinstance(valid_scores, Mapping) and name in valid_scores:
             return valid_scores[name]
         if valid_scores is None or name != VALID:
@@ -147,21 +148,24 @@ class Stacked(Ensemble):
     def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
         return self.ranker_.predict(_as_columns(scaled), qid)
 
-    def _parts(self) -> dict[str, Ranker]:
-        return {**super()._parts(), INNER: self.ranker_}
+    def _rankers_inside(self) -> dict[str, Ranker]:
+        return {**super()._rankers_inside(), INNER: self.ranker_}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {}
 
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
-        if not isinstance(inner, Learner) or inner.feature_names_ != self.member_names_:
+        fits = inner is not None and inner.feature_names_ == self.member_names_
+        if inner is None or not fits or not inner.learns_in_rounds:
             raise ModelFileError("the file has no ranker that takes the scores of its members")
         self.ranker_ = inner
         self.ranker = clone(inner)
 
 
-def _features(data: RankingData, names: Sequence[str], scaled: Floats) -> RankingData:
-    """Return the data set with the members' scores for its features."""
+def _with_scores_as_features(
+    data: RankingData, names: Sequence[str], scaled: Floats
+) -> RankingData:
+    """Return the data set with the members' scores as its features."""
     return RankingData(
         _as_columns(scaled),
         data.y,
@@ -173,7 +177,7 @@ def _features(data: RankingData, names: Sequence[str], scaled: Floats) -> Rankin
     )
 
 
-def _as_columns(scaled: Floats) -> NDArray[np.float32]:
-    """Return one column a member; rankers have features of 32 bits."""
+def _as_columns(scaled: Floats) -> Floats32:
+    """Return one column per member, clipped to the range of float32 features."""
     largest = np.finfo(np.float32).max
     return np.ascontiguousarray(scaled.T.clip(-largest, largest), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Which members to average: subset search, with a guard against choosing by noise."""
+"""Search for the best subset of members to average, with a test on held-out queries."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import split_queries
 from rankinite.ensembles.ensemble import Scaling, weighted_sum
-from rankinite.ensembles.members import Judge, fitted_members, scores_by_name
+from rankinite.ensembles.members import fitted_members, member_scorer, scores_by_name
 from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.rankers.ranker import Ranker
 from rankinite.stats.paired_tests import gain_and_p
 
-# A subset: which members are in it, counted from 0.
+# Members of a subset, by number from 0.
 Numbers = tuple[int, ...]
 
-# A way to go through subsets that looks only at one part of the queries: 0 is all of them, 1 and
-# 2 are the halves. It gives the best subset on its way.
+# Returns the best subset on a part of the queries: 0 is all of them, 1 and 2 are the halves.
 Search = Callable[[int], Numbers]
 
 EVERY, GREEDY, GIVEN = "every subset", "forward and backward", "given subsets"
 OWNER = "best_subset"
-# Of a mean: below it is the rounding of whoever added the values up.
+# Relative difference of means below which they are equal but for rounding.
 ROUNDING = 2.0**-46
 
 
 @dataclass(frozen=True)
 class Subset:
-    """Some of the members, and what their average is worth.
+    """Some of the members, and the measures of their average.
 
     Attributes
     ----------
     members
-        Their names.
+        Names of the members.
     values
-        The mean of every measure, by its text.
+        Mean of each measure, by its text.
     """
 
     members: tuple[str, ...]
@@ -54,28 +53,28 @@ class Subset:
 
 @dataclass(frozen=True)
 class SubsetSearch:
-    """What a search for the best subset has found.
+    """Result of a search for the best subset.
 
     Attributes
     ----------
     chosen
-        The members to take: `best` if it is better than all members by the guarded test, otherwise
+        Members to use: `best` if it is better than all members by the held-out test, otherwise
         all.
     best, full
-        The subset with the largest mean of the first measure, and all members.
+        Subset with the largest mean of the first measure, and all members.
     table
         Every subset that was measured, the best first.
     p_value, gain
-        The guarded test. Queries are cut in two halves; the best subset of each half is compared
-        with all members on the other half, where it was not chosen. This is the two-sided p-value
-        of the paired t-test over all queries, and the mean difference.
+        The held-out test. Queries are split into two halves; the best subset of each half is
+        compared with all members on the other half. These are the two-sided p-value of the paired
+        t-test over all queries, and the mean difference.
     naive_p_value, naive_gain
-        The same of `best` on the queries that it was chosen by. The gain is never below zero, and
-        the p-value too small: of many subsets some look good by chance.
+        The same for `best` on the queries that it was chosen by. The gain is never negative and
+        the p-value too small, because among many subsets some look good by chance.
     method
         "every subset", "forward and backward" or "given subsets".
     level
-        Below which p-value a difference counts.
+        Significance level.
     """
 
     chosen: tuple[str, ...]
@@ -112,64 +111,64 @@ def best_subset(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> SubsetSearch:
-    """Search for the members whose average, of scores on one scale, is best.
+    """Search for the subset of members whose average of standardised scores is best.
 
-    The largest of many means is large by luck as well. So a subset is chosen only if the search,
-    done on one half of the queries, finds what is better than all members on the other half.
+    The largest of many means is partly luck. Therefore a subset is chosen only if the search on
+    one half of the queries finds subsets that are better than all members on the other half.
 
     Parameters
     ----------
     members
-        Fitted rankers, as a list or by name; or their scores for the data, by name or one row a
-        member.
+        Fitted rankers, as a list or by name; or their scores for the data, by name or one row
+        per member.
     data
-        A validation set, which the members were not fitted to.
+        Validation set that the members were not fitted to.
     measure
-        What to compute: one measure or several, of which the first decides.
+        One measure or several, of which the first decides.
     candidates
         Subsets to choose from, as names of members; only these and all members are measured. Any
         subset if None.
     most_exhaustive
-        Up to so many members every subset is measured. With more, members are added one by one
-        to none, and taken one by one from all, the best first, and the best subset on both ways
-        is taken.
+        Largest number of members of which every subset is measured. With more, the search is
+        greedy: forward from no members and backward from all, one member at a time, and the best
+        subset on both paths wins.
     level
-        The p-value below which a subset is better than all members.
+        Significance level at which a subset is better than all members.
     seed
-        Another seed cuts the queries into other halves.
+        Seed of the halves of the queries.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
 
     Examples
     --------
     >>> import rankinite as rk
     >>> data = rk.RankingData([[0.0], [1.0]] * 2, [0, 1, 1, 0], [1, 1, 2, 2])
-    >>> found = best_subset({"good": [0, 1, 1, 0], "bad": [9, 0, 1, 2]}, data, "NDCG")
-    >>> found.best.members, found.chosen
+    >>> search = best_subset({"good": [0, 1, 1, 0], "bad": [9, 0, 1, 2]}, data, "NDCG")
+    >>> search.best.members, search.chosen
     (('good',), ('good', 'bad'))
     """
-    checks.data_set(OWNER, data)
+    checks.require_data_set(OWNER, data)
     check(OWNER, "most_exhaustive", most_exhaustive, Whole(1, 24))
     check(OWNER, "level", level, Real(0, 1))
     names, scaled = _scaled_scores(members, data)
-    found = _Values(names, scaled, data, measure, _halves(data, seed))
+    means = _SubsetMeans(names, scaled, data, measure, _halves(data, seed))
     progress = progress or Silent()
     if candidates is not None:
-        method, search = GIVEN, _given(found, _numbers(names, candidates), progress)
+        method, search = GIVEN, _given(means, _numbers(names, candidates), progress)
     elif len(names) <= most_exhaustive:
-        method, search = EVERY, _every(found, progress)
+        method, search = EVERY, _every(means, progress)
     else:
-        method, search = GREEDY, _greedy(found, progress)
+        method, search = GREEDY, _greedy(means, progress)
     best = search(0)
-    held_out = _held_out(found, search)
-    gain, p_value = gain_and_p(held_out, found.per_query(found.full))
-    naive_gain, naive_p_value = gain_and_p(found.per_query(best), found.per_query(found.full))
-    better = best if p_value < level and gain > 0 else found.full
+    held_out = _held_out(means, search)
+    gain, p_value = gain_and_p(held_out, means.per_query(means.full))
+    naive_gain, naive_p_value = gain_and_p(means.per_query(best), means.per_query(means.full))
+    better = best if p_value < level and gain > 0 else means.full
     return SubsetSearch(
-        chosen=found.subset(better).members,
-        best=found.subset(best),
-        full=found.subset(found.full),
-        table=_table(found),
+        chosen=means.subset(better).members,
+        best=means.subset(best),
+        full=means.subset(means.full),
+        table=_table(means),
         p_value=p_value,
         gain=gain,
         naive_p_value=naive_p_value,
@@ -179,26 +178,26 @@ def best_subset(
     )
 
 
-def _held_out(found: _Values, search: Search) -> Floats:
-    """Return for every query what the subset is worth that was chosen by the other half."""
-    values = found.per_query(found.full)
-    _, first, second = found.parts
+def _held_out(means: _SubsetMeans, search: Search) -> Floats:
+    """Return for each query the measure of the subset that was chosen by the other half."""
+    values = means.per_query(means.full)
+    _, first, second = means.parts
     if first.any() and second.any():
-        chosen = [found.per_query(search(part)) for part in (1, 2)]
+        chosen = [means.per_query(search(part)) for part in (1, 2)]
         values[second], values[first] = chosen[0][second], chosen[1][first]
     return values
 
 
-def _table(found: _Values) -> tuple[Subset, ...]:
+def _table(means: _SubsetMeans) -> tuple[Subset, ...]:
     """Return all subsets that were measured, the best first."""
-    order = sorted(found.means, key=lambda s: (-found.first_means[s][0], len(s), s))
-    return tuple(found.subset(numbers) for numbers in order)
+    order = sorted(means.by_subset, key=lambda s: (-means.first_means[s][0], len(s), s))
+    return tuple(means.subset(numbers) for numbers in order)
 
 
 def _scaled_scores(members: Any, data: RankingData) -> tuple[tuple[str, ...], Floats]:
-    """Return the names of the members, and their scores on one scale."""
+    """Return the names of the members and their standardised scores."""
     values = list(members.values()) if isinstance(members, Mapping) else members
-    if isinstance(values, (list, tuple)) and any(isinstance(one, Ranker) for one in values):
+    if isinstance(values, (list, tuple)) and any(isinstance(value, Ranker) for value in values):
         rankers = fitted_members(OWNER, members)
         rows = {name: ranker.predict(data) for name, ranker in rankers.items()}
     else:
@@ -208,15 +207,15 @@ def _scaled_scores(members: Any, data: RankingData) -> tuple[tuple[str, ...], Fl
 
 
 def _halves(data: RankingData, seed: int) -> Integers:
-    """Return for every query whether it is in the first half or in the second."""
+    """Return the half of each query, 0 or 1; samples are in the half of their query."""
     half = np.zeros(data.n_queries, np.int64)
     if data.origins.max() > 0:
         half[split_queries(data.qids, 2, seed)[1]] = 1
     return half
 
 
-class _Values:
-    """What subsets are worth, each measured once; a subset is the numbers of its members."""
+class _SubsetMeans:
+    """Measures of subsets, each computed once; a subset is the numbers of its members."""
 
     def __init__(
         self,
@@ -229,28 +228,29 @@ class _Values:
         self.names = names
         self.scaled = scaled
         self.measures = parse_measures(measure)
-        self.judge = Judge(OWNER, data, self.measures)
+        self._scorer = member_scorer(OWNER, data, self.measures)
         self.full = tuple(range(len(names)))
         # Which queries count does not depend on the scores.
         counted = ~np.isnan(self.per_query(self.full))
         self.parts = [counted, counted & (half == 0), counted & (half == 1)]
-        self.means: dict[Numbers, list[float]] = {}
+        self.by_subset: dict[Numbers, list[float]] = {}
         self.first_means: dict[Numbers, list[float]] = {}
 
     def per_query(self, subset: Numbers) -> Floats:
-        """Return the first measure of a subset for every query."""
-        first: Floats = self.judge.per_query(self._average(subset))[0]
+        """Return the first measure of a subset for each query."""
+        first: Floats = self._scorer.measure(self._average(subset), again=True)[0]
         return first
 
     def _average(self, subset: Numbers) -> Floats:
         return weighted_sum(self.scaled[list(subset)], np.ones(len(subset)))
 
     def add(self, subset: Numbers, average: Floats | None = None) -> None:
-        """Measure a subset, unless it is known."""
-        if subset in self.means:
+        """Measure a subset unless that was done before."""
+        if subset in self.by_subset:
             return
-        values = self.judge.per_query(self._average(subset) if average is None else average)
-        self.means[subset] = [mean_of_counted(row) for row in values]
+        scores = self._average(subset) if average is None else average
+        values = self._scorer.measure(scores, again=True)
+        self.by_subset[subset] = [mean_of_counted(row) for row in values]
         self.first_means[subset] = [
             float(values[0, part].mean()) if part.any() else 0.0 for part in self.parts
         ]
@@ -258,7 +258,7 @@ class _Values:
     def best(self, subsets: Iterable[Numbers], part: int) -> Numbers:
         """Return the subset with the largest mean on a part of the queries.
 
-        Of those within rounding: all members, then fewer, then the first members.
+        Ties within rounding are broken in favour of all members, then of fewer members.
         """
         values = {subset: self.first_means[subset][part] for subset in subsets}
         largest = max(values.values())
@@ -268,49 +268,49 @@ class _Values:
     def subset(self, numbers: Numbers) -> Subset:
         """Return a subset with the names of its members."""
         texts = [str(measure) for measure in self.measures]
-        values = dict(zip(texts, self.means[numbers], strict=True))
+        values = dict(zip(texts, self.by_subset[numbers], strict=True))
         return Subset(tuple(self.names[k] for k in numbers), values)
 
 
 def _numbers(names: Sequence[str], candidates: Iterable[Sequence[str]]) -> list[Numbers]:
-    """Return given subsets, each once, as numbers of their members."""
+    """Return the candidates, each once, as numbers of their members."""
     refuse_text(OWNER, "candidates", candidates)
     place = {name: k for k, name in enumerate(names)}
-    found: dict[Numbers, None] = {}
+    subsets: dict[Numbers, None] = {}
     for subset in candidates:
         refuse_text(OWNER, "a subset of candidates", subset)
         unknown = [name for name in subset if name not in place]
         if unknown or not subset or len(set(subset)) < len(subset):
             problem = f"the members are {some_of(names)}" if unknown else "expected some, each once"
             raise UsageError(f"{OWNER}: candidates has the subset {tuple(subset)}; {problem}")
-        found[tuple(sorted(place[name] for name in subset))] = None
-    return list(found)
+        subsets[tuple(sorted(place[name] for name in subset))] = None
+    return list(subsets)
 
 
-def _given(found: _Values, subsets: Sequence[Numbers], progress: Progress) -> Search:
-    subsets = list(dict.fromkeys([*subsets, found.full]))
+def _given(means: _SubsetMeans, subsets: Sequence[Numbers], progress: Progress) -> Search:
+    subsets = list(dict.fromkeys([*subsets, means.full]))
     with progress.start("subsets", len(subsets), "subsets") as bar:
         for subset in subsets:
-            found.add(subset)
+            means.add(subset)
             bar.advance(1)
-    return lambda part: found.best(subsets, part)
+    return lambda part: means.best(subsets, part)
 
 
-def _every(found: _Values, progress: Progress) -> Search:
-    n = len(found.names)
+def _every(means: _SubsetMeans, progress: Progress) -> Search:
+    n = len(means.names)
     with progress.start("subsets", 2**n - 1, "subsets") as bar:
-        for subset, average in _averages(found.scaled):
-            found.add(subset, average)
+        for subset, average in _averages(means.scaled):
+            means.add(subset, average)
             bar.advance(1)
-    subsets = list(found.means)
-    return lambda part: found.best(subsets, part)
+    subsets = list(means.by_subset)
+    return lambda part: means.best(subsets, part)
 
 
 def _averages(scaled: Floats) -> Iterator[tuple[Numbers, Floats]]:
-    """Go through all subsets, with the sum of their scores, which holds until the next one.
+    """Iterate over all subsets with the sums of their scores; a sum is valid until the next one.
 
-    The sums over the first members are kept, and the last members change fastest: two additions a
-    subset, and the bits of each sum are those of `Average`.
+    Sums over the first members are kept and the last members change fastest, which takes two
+    additions per subset, and gives each sum the same bits as `Average`.
     """
     n = len(scaled)
     sums = np.zeros((n + 1, scaled.shape[1]))
@@ -324,30 +324,30 @@ def _averages(scaled: Floats) -> Iterator[tuple[Numbers, Floats]]:
         yield tuple(k for k in range(n) if count >> (n - 1 - k) & 1), sums[n]
 
 
-def _greedy(found: _Values, progress: Progress) -> Search:
+def _greedy(means: _SubsetMeans, progress: Progress) -> Search:
     with progress.start("subsets", None, "subsets") as bar:
-        found_by_part = [_both_ways(found, part, bar) for part in range(len(found.parts))]
-    return found_by_part.__getitem__
+        best_by_part = [_both_ways(means, part, bar) for part in range(len(means.parts))]
+    return best_by_part.__getitem__
 
 
-def _both_ways(found: _Values, part: int, bar: ProgressBar) -> Numbers:
-    """Return the best of the subsets on the way from none to all members, and back."""
-    found.add(found.full)
-    way = [found.full]
-    for start, larger in (((), True), (found.full, False)):
-        here: Numbers = start
-        for _ in found.full[1:]:
-            steps = _steps(here, found.full, larger)
+def _both_ways(means: _SubsetMeans, part: int, bar: ProgressBar) -> Numbers:
+    """Return the best of the subsets on the path from none to all members, and back."""
+    means.add(means.full)
+    path = [means.full]
+    for start, larger in (((), True), (means.full, False)):
+        current: Numbers = start
+        for _ in means.full[1:]:
+            steps = _steps(current, means.full, larger)
             for subset in steps:
-                found.add(subset)
+                means.add(subset)
                 bar.advance(1)
-            here = found.best(steps, part)
-            way.append(here)
-    return found.best(way, part)
+            current = means.best(steps, part)
+            path.append(current)
+    return means.best(path, part)
 
 
 def _steps(subset: Numbers, full: Numbers, larger: bool) -> list[Numbers]:
-    """Return the subsets with one member more, or fewer."""
+    """Return the subsets with one member more, or one fewer."""
     if larger:
         return [tuple(sorted({*subset, k})) for k in full if k not in subset]
     return [tuple(k for k in subset if k != out) for out in subset]

@@ -17,7 +17,7 @@ from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import first_sample
+from rankinite.data.samples import refuse_dependent_queries
 from rankinite.data.scores import check_scores
 from rankinite.evaluation.comparison import TESTS, Comparison, Settings
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
@@ -102,9 +102,9 @@ def compare(
     settings = checked(
         Settings(test, correction, level, permutations, resamples, seed, bool(drop_single_label))
     )
-    checks.data_set("compare", data)
+    checks.require_data_set("compare", data)
     names = checked_names(scores)
-    refuse_samples(data.qids)
+    refuse_dependent_queries("compare", data.qids)
     rankings = [_checked_scores(name, scores[name], data) for name in names]
     evaluations = evaluate_all(rankings, data, measures, drop_single_label=drop_single_label)
     comparison = _compare(dict(zip(names, evaluations, strict=True)), settings, progress)
@@ -135,7 +135,7 @@ def compare_evaluations(
     settings = checked(Settings(test, correction, level, permutations, resamples, seed))
     checked_names(evaluations)
     _check_alike(evaluations)
-    refuse_samples(next(iter(evaluations.values())).qids)
+    refuse_dependent_queries("compare", next(iter(evaluations.values())).qids)
     return _compare(evaluations, settings, progress)
 
 
@@ -202,17 +202,6 @@ def _tau(per_query: Mapping[str, Floats]) -> Floats | None:
     if len(per_query) == 1:
         return None
     return kendall_tau(np.array([np.nanmean(values, axis=1) for values in per_query.values()]))
-
-
-def refuse_samples(qids: NDArray[Any]) -> None:
-    """Refuse samples of queries: they share documents, and tests take queries for independent."""
-    sample = first_sample(qids)
-    if sample is not None:
-        raise DataError(
-            f"compare: the data hold samples, such as {sample!r}, which p-values would take for "
-            "independent queries; leave them out (data.originals, or rankinite data convert "
-            "--originals)"
-        )
 
 
 def _check_finite(

@@ -81,7 +81,7 @@ def evaluate(
     >>> evaluate([0.3, 0.1], data, ["MRR", "ERR"]).mean
     {'MRR': 0.5, 'ERR': 0.25}
     """
-    checks.data_set("evaluate", data)
+    checks.require_data_set("evaluate", data)
     checked = check_scores(scores, data)
     sample = first_sample(data.qids)
     if sample is not None:

@@ -11,13 +11,13 @@ from typing import Any, cast
 import numpy as np
 
 from rankinite.core.figures import save_figure, subplots
+from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
+from rankinite.models import TrainedRanker
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.learner import Learner
-from rankinite.rankers.manifest import plain
+from rankinite.rankers.model_file import plain
 from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.runs.configuration import defaults_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +198,7 @@ class Inspection:
         }
 
 
-def rounds_as_json(ranker: Learner) -> dict[str, int]:
+def rounds_as_json(ranker: TrainedRanker) -> dict[str, int]:
     """Return the numbers of trees kept and grown; or the best epoch, and the number of epochs."""
     return _rounds(ranker.rounds, ranker.kept_rounds_, ranker.n_rounds_)
 
@@ -207,7 +207,7 @@ def _rounds(name: str, best_round: int, n_rounds: int) -> dict[str, int]:
     return {name: best_round, f"{name}_{'grown' if name == 'trees' else 'done'}": n_rounds}
 
 
-def inspect_ranker(ranker: Learner | Ensemble | WithScoreFeatures) -> Inspection:
+def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Inspection:
     """Return the contents of a fitted ranker, of its base and of its members."""
     if isinstance(ranker, Ensemble):
         return _inspect_ensemble(ranker)
@@ -215,17 +215,15 @@ def inspect_ranker(ranker: Learner | Ensemble | WithScoreFeatures) -> Inspection
         return _inspect_with_score_features(ranker)
     started_from = getattr(ranker, "base", None)
     base: Inspection | str | None = None
-    if isinstance(started_from, (Learner, Ensemble, WithScoreFeatures)):
+    if isinstance(started_from, (TreeRanker, LambdaRank, Ensemble, WithScoreFeatures)):
         base = inspect_ranker(started_from)
     elif started_from is not None:
         base = "scores"
-    kind = type(ranker).__name__
-    defaults = defaults_of(kind)
-    parameters = ranker.get_params(deep=False)
+    declared = file_parameters_of(type(ranker))
     return Inspection(
-        kind=kind,
-        parameters={name: parameters[name] for name in defaults},
-        defaults=defaults,
+        kind=type(ranker).__name__,
+        parameters={name: getattr(ranker, name) for name in declared},
+        defaults={name: parameter.default for name, parameter in declared.items()},
         rounds=ranker.rounds,
         best_round=ranker.kept_rounds_,
         n_rounds=ranker.n_rounds_,
@@ -275,7 +273,7 @@ def _inspect_ensemble(ranker: Ensemble) -> Inspection:
 def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
     """Return the contents of a ranker with another one's scores as features, and of both."""
     scorer, on_top = (
-        inspect_ranker(cast("Learner | Ensemble", part))
+        inspect_ranker(cast("TrainedRanker | Ensemble", part))
         for part in (ranker.scorer_, ranker.ranker_)
     )
     default = inspect.signature(type(ranker)).parameters["folds"].default
@@ -309,7 +307,9 @@ def _members_of(ranker: Ensemble) -> tuple[Member, ...]:
     inspections: list[Inspection | None] = [None] * len(names)
     if ranker.members_:
         members = ranker.members_.values()
-        inspections = [inspect_ranker(cast("Learner | Ensemble", member)) for member in members]
+        inspections = [
+            inspect_ranker(cast("TrainedRanker | Ensemble", member)) for member in members
+        ]
     weights = getattr(ranker, "weights_", [None] * len(names))
     rows = zip(names, weights, ranker.means_, ranker.scales_, inspections, strict=True)
     return tuple(
@@ -328,7 +328,7 @@ def _layers_of(ranker: LambdaRank) -> Layers:
     return Layers((len(net.inputs.features), *net.hidden), len(net.weights))
 
 
-def importances_of(ranker: Learner) -> tuple[Importance, ...]:
+def importances_of(ranker: TrainedRanker) -> tuple[Importance, ...]:
     """Return the importances of the features that a ranker uses, the largest first."""
     if isinstance(ranker, LambdaRank):
         return _importances_of_net(ranker)

@@ -17,8 +17,8 @@ from rankinite.evaluation.tables import Table
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.stats.optimality import (
     STEPS,
-    Moves,
     Optimality,
+    Perturbations,
     SingleWeights,
     local_optimality,
     single_weights,
@@ -133,7 +133,7 @@ def panel_of(tested: Tested, title: str) -> Panel:
 COLUMNS = ("Value", "Moved", "Rise", "Tie", "Largest change", "Optimum")
 
 
-def row_of(moves: Moves) -> tuple[str, ...]:
+def row_of(moves: Perturbations) -> tuple[str, ...]:
     """Return moves as a row of a table; see `COLUMNS`."""
     worst = moves.worst
     return (

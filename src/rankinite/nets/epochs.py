@@ -1,4 +1,4 @@
-"""Teaching a net on one data set: what stays the same from epoch to epoch, and an epoch."""
+"""Train a net on one data set, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -10,69 +10,77 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Floats32, Integers
-from rankinite.nets.kernels.forward import Room, score_documents
-from rankinite.nets.kernels.training import GIVEN, Adam, Documents, adam_step, go_through
-from rankinite.nets.net import Net
+from rankinite.nets.kernels.forward import score_documents
+from rankinite.nets.kernels.training import (
+    PRECOMPUTED,
+    Documents,
+    Optimiser,
+    adam_step,
+    train_queries,
+)
+from rankinite.nets.net import Net, workspace_at
 from rankinite.objectives.kernels.arrays import NO_NUMBERS, NO_PLACES, Plan, alone
 from rankinite.objectives.objective import Blended, Gradients, GradientsOfSome, Planned
 
 # A call of a kernel cannot be interrupted; this many documents take about half a second.
-DOCS_A_CALL = 1 << 17
-# A batch is shared out in at most so many blocks, and one for so many of its queries.
+DOCS_PER_CALL = 1 << 17
+# A batch is divided into blocks whose gradients are added up in parallel: at most this many, and
+# one for this many of its queries. Their number must not depend on that of the threads.
 MOST_BLOCKS = 32
-QUERIES_A_BLOCK = 4
-# So many numbers may be scratch.
-MOST_ROOM = 1 << 27
+QUERIES_PER_BLOCK = 4
+# Numbers of all workspaces together at most: half a gigabyte of activations.
+MOST_ACTIVATIONS = 1 << 27
 
+# Adam's usual decay rates of the first and second moment, and its guard against division by 0.
 BETA, GAMMA, EPSILON = 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """The running means of Adam, and how many steps they are of.
+class AdamState:
+    """Running moments of Adam, and the number of steps taken.
 
     Attributes
     ----------
-    first, second
-        Of the gradient and of its square; empty if steps go straight along the lambdas.
+    first_moment, second_moment
+        Running means of the gradient and of its square; empty for plain gradient steps.
     n_steps
-        How many steps were taken.
+        Number of steps taken.
     """
 
-    first: Floats32
-    second: Floats32
+    first_moment: Floats32
+    second_moment: Floats32
     n_steps: int = 0
 
     @classmethod
-    def none(cls) -> Moments:
-        """Return the moments of steps that have none."""
-        return cls(np.zeros(0, np.float32), np.zeros(0, np.float32))
+    def empty(cls) -> AdamState:
+        """Return the state of plain gradient steps, which have no moments."""
+        return cls.zeros(0)
 
     @classmethod
-    def begin(cls, n_weights: int) -> Moments:
-        """Return the moments before the first step."""
+    def zeros(cls, n_weights: int) -> AdamState:
+        """Return the state before the first step."""
         return cls(np.zeros(n_weights, np.float32), np.zeros(n_weights, np.float32))
 
-    def copy(self) -> Moments:
-        """Return moments that can be changed without changing these."""
-        return Moments(self.first.copy(), self.second.copy(), self.n_steps)
+    def copy(self) -> AdamState:
+        """Return a state that can be changed without changing this one."""
+        return AdamState(self.first_moment.copy(), self.second_moment.copy(), self.n_steps)
 
 
-class Teacher:
-    """One data set, and what its lambdas ask of a net.
+class EpochRunner:
+    """Runs epochs of training: forward pass, lambdas, backward pass and steps, query by query.
 
     Parameters
     ----------
     net
-        A net of the layers and inputs to be taught.
+        Net with the layers and inputs that are trained.
     X, rows, offsets
-        The features of the data set, and its queries.
+        Feature matrix, row of each document, and the queries of the data set.
     gradients
-        An objective, prepared; with one output.
+        Prepared objective, with one output.
     start
-        The scores that the net's are added to, one a document.
+        Scores that the net's are added to, one per document.
     queries_per_step
-        How many queries a step is for; all if None.
+        Number of queries of a step; all if None.
     """
 
     def __init__(
@@ -87,149 +95,163 @@ class Teacher:
     ) -> None:
         n_queries, n_docs = len(offsets) - 1, len(start)
         self._layers = net.layers
-        self._source = net.source(X, rows)
+        self._inputs = net.inputs_of(X, rows)
         self._gradients = gradients
         self._is_planned = isinstance(gradients, (Planned, Blended))
-        self._blend = alone(gradients.plan if isinstance(gradients, Planned) else _given(offsets))
-        spare = np.zeros((2, n_docs if isinstance(gradients, Blended) else 0))
-        scores, lambdas, slopes = np.zeros((3, n_docs))
-        self._documents = Documents(frozen(start), scores, lambdas, slopes, spare)
-        self.sizes = np.diff(offsets)
+        self._blend = alone(
+            gradients.plan if isinstance(gradients, Planned) else _precomputed(offsets)
+        )
+        blended = np.zeros((2, n_docs if isinstance(gradients, Blended) else 0))
+        scores, lambdas, hessians = np.zeros((3, n_docs))
+        self._documents = Documents(frozen(start), scores, lambdas, hessians, blended)
+        self._sizes = np.diff(offsets)
         self._offsets = offsets
-        self._together = min(queries_per_step or n_queries, n_queries)
-        longest = int(self.sizes.max())
-        room = longest * int(net.layers.strides.sum())
-        blocks = min(MOST_BLOCKS, self._together // QUERIES_A_BLOCK, MOST_ROOM // max(room, 1))
-        self._rooms = net.rooms(longest, max(blocks, 1))
+        self._queries_per_step = min(queries_per_step or n_queries, n_queries)
+        longest = int(self._sizes.max())
+        n_activations = longest * int(net.layers.strides.sum())
+        n_blocks = min(
+            MOST_BLOCKS,
+            self._queries_per_step // QUERIES_PER_BLOCK,
+            MOST_ACTIVATIONS // max(n_activations, 1),
+        )
+        self._workspaces = net.workspaces(longest, max(n_blocks, 1))
 
-    def epoch(
+    @property
+    def scores(self) -> Floats:
+        """Scores of the documents when their queries were last trained on."""
+        return self._documents.scores
+
+    def run(
         self,
         order: Integers,
-        number: int,
+        epoch: int,
         weights: Floats32,
-        moments: Moments,
-        rate: float,
-        decay: float = 0.0,
-    ) -> Moments:
-        """Go through the queries in this order and change the weights; return the moments.
+        adam: AdamState,
+        learning_rate: float,
+        weight_decay: float = 0.0,
+    ) -> AdamState:
+        """Train on the queries in this order, changing the weights; return the state of Adam.
 
         Parameters
         ----------
         order
-            The queries.
-        number
-            How many epochs were before.
-        weights, moments
-            As kernels take them; the weights are changed.
-        rate, decay
-            The learning rate; and the share of the weights that is taken away a step, times it.
+            Queries of the epoch.
+        epoch
+            Number of epochs run before.
+        weights
+            Packed weights, which are changed.
+        adam
+            State of Adam before the epoch, which is not changed.
+        learning_rate
+            Learning rate.
+        weight_decay
+            Share of the weights that a step removes, times the learning rate.
         """
-        moments = moments.copy()
+        adam = adam.copy()
         if isinstance(self._gradients, Blended):
-            self._blend = self._gradients.blend(number)
-        # What is too large for 32 bits makes weights run away, which `Climb` notices.
-        with np.errstate(over="ignore", invalid="ignore"):
-            numbers = np.array(
-                [rate, BETA, GAMMA, EPSILON, max(1.0 - rate * decay, 0.0)], np.float32
-            )
-        adam = Adam(moments.first, moments.second, numbers)
-        n_steps = moments.n_steps
-        gradients = np.zeros((len(self._rooms.activity), len(weights)), np.float32)
+            self._blend = self._gradients.blend(epoch)
+        optimiser = self._optimiser(adam, learning_rate, weight_decay)
+        gradients = np.zeros((len(self._workspaces.activations), len(weights)), np.float32)
         with ThreadPoolExecutor(n_threads()) as workers:
             for queries in self._calls(order):
                 if not self._is_planned:
-                    self._ask(queries, number, weights)
-                if self._together == 1:
-                    self._go_through(queries, 0, weights, True, rate, adam, n_steps, gradients[0])
-                    n_steps += len(queries)
+                    self._precompute_lambdas(queries, epoch, weights)
+                if optimiser.steps_per_query:
+                    self._train(queries, 0, weights, optimiser, gradients[0])
+                    n_steps = optimiser.n_steps + len(queries)
                 else:
-                    self._add_up(queries, weights, rate, adam, n_steps, gradients, workers)
-                    n_steps += 1
-        return Moments(moments.first, moments.second, n_steps)
+                    self._train_batch(queries, weights, optimiser, gradients, workers)
+                    n_steps = optimiser.n_steps + 1
+                optimiser = optimiser._replace(n_steps=n_steps)
+        return AdamState(adam.first_moment, adam.second_moment, optimiser.n_steps)
 
-    def _go_through(
+    def _optimiser(self, adam: AdamState, learning_rate: float, weight_decay: float) -> Optimiser:
+        # A rate too large for 32 bits makes weights diverge, which the trainer notices.
+        with np.errstate(over="ignore", invalid="ignore"):
+            keep = max(1.0 - learning_rate * weight_decay, 0.0)
+            coefficients = np.array([learning_rate, BETA, GAMMA, EPSILON, keep], np.float32)
+        return Optimiser(
+            adam.first_moment,
+            adam.second_moment,
+            coefficients,
+            float(learning_rate),
+            self._queries_per_step == 1,
+            adam.n_steps,
+        )
+
+    def _train(
         self,
         queries: Integers,
-        room: int,
+        block: int,
         weights: Floats32,
-        by_query: bool,
-        rate: float,
-        adam: Adam,
-        n_steps: int,
+        optimiser: Optimiser,
         gradient: Floats32,
     ) -> None:
-        own = Room(*(array[room] for array in self._rooms))
-        go_through(
-            queries, self._source, self._layers, weights, self._blend, self._documents, own,
-            by_query, rate, adam, n_steps, gradient,
+        train_queries(
+            queries, self._inputs, self._layers, weights, self._blend, self._documents,
+            workspace_at(self._workspaces, block), optimiser, gradient,
         )  # fmt: skip
 
-    def _add_up(
+    def _train_batch(
         self,
         queries: Integers,
         weights: Floats32,
-        rate: float,
-        adam: Adam,
-        n_steps: int,
+        optimiser: Optimiser,
         gradients: Floats32,
         workers: ThreadPoolExecutor,
     ) -> None:
-        """Take one step for all these queries, which are shared out in blocks.
+        """Take one step for all these queries, which are divided into blocks.
 
-        How many blocks there are does not depend on the number of threads, and their gradients
-        are added in their order.
+        The gradients of the blocks are added in their order, whichever thread is done first.
         """
         n_blocks = len(gradients)
-        cuts = [len(queries) * k // n_blocks for k in range(n_blocks + 1)]
+        bounds = [len(queries) * k // n_blocks for k in range(n_blocks + 1)]
 
-        def work(block: int) -> None:
-            part = queries[cuts[block] : cuts[block + 1]]
-            self._go_through(part, block, weights, False, rate, adam, n_steps, gradients[block])
+        def train_block(block: int) -> None:
+            part = queries[bounds[block] : bounds[block + 1]]
+            self._train(part, block, weights, optimiser, gradients[block])
 
-        list(workers.map(work, range(n_blocks)))
+        list(workers.map(train_block, range(n_blocks)))
         with np.errstate(over="ignore", invalid="ignore"):
             total = gradients.sum(axis=0)
             gradients[:] = 0.0
-            if len(adam.first):
-                adam_step(weights, total, adam, n_steps + 1)
+            if len(optimiser.first_moment):
+                adam_step(weights, total, optimiser, optimiser.n_steps + 1)
             else:
-                weights += adam.numbers[0] * total
-
-    @property
-    def scores(self) -> Floats:
-        """The scores that documents had when their queries were last gone through."""
-        return self._documents.scores
+                weights += optimiser.coefficients[0] * total
 
     def _calls(self, order: Integers) -> list[Integers]:
-        """Cut an order into what is done at once: a batch, or many queries that are one each."""
-        n_queries = self._together
+        """Divide an order into calls of the kernel: a batch, or many queries of a step each."""
+        n_queries = self._queries_per_step
         if n_queries == 1 and self._is_planned:
-            n_queries = max(1, int(DOCS_A_CALL / max(self.sizes.mean(), 1.0)))
+            n_queries = max(1, int(DOCS_PER_CALL / max(self._sizes.mean(), 1.0)))
         return [order[begin : begin + n_queries] for begin in range(0, len(order), n_queries)]
 
-    def _ask(self, queries: Integers, number: int, weights: Floats32) -> None:
-        """Score some queries and ask the objective for their lambdas."""
-        scores, lambdas, slopes = (
-            array[np.newaxis]
-            for array in (self._documents.scores, self._documents.lambdas, self._documents.slopes)
-        )
-        room = Room(*(array[0] for array in self._rooms))
+    def _precompute_lambdas(self, queries: Integers, epoch: int, weights: Floats32) -> None:
+        """Score some queries and compute their lambdas, for objectives that kernels cannot."""
+        documents = self._documents
+        workspace = workspace_at(self._workspaces, 0)
         for q in queries:
             first, last = int(self._offsets[q]), int(self._offsets[q + 1])
-            scores[0, first:last] = self._documents.start[first:last]
-            score_documents(self._source, self._layers, weights, room, first, last, scores[0])
+            documents.scores[first:last] = documents.start[first:last]
+            score_documents(
+                self._inputs, self._layers, weights, workspace, first, last, documents.scores
+            )
+        scores, lambdas, hessians = (
+            array[np.newaxis] for array in (documents.scores, documents.lambdas, documents.hessians)
+        )
         if isinstance(self._gradients, GradientsOfSome):
-            chosen = np.zeros(len(self.sizes), np.bool_)
+            chosen = np.zeros(len(self._sizes), np.bool_)
             chosen[queries] = True
-            self._gradients.gradients_of(chosen, scores, number, lambdas, slopes)
+            self._gradients.gradients_of(chosen, scores, epoch, lambdas, hessians)
         else:
-            self._gradients.gradients(scores, number, lambdas, slopes)
+            self._gradients.gradients(scores, epoch, lambdas, hessians)
 
 
-def _given(offsets: Integers) -> Plan:
-    """Return the plan of lambdas that were computed before."""
+def _precomputed(offsets: Integers) -> Plan:
+    """Return the plan of lambdas that are computed before the kernel is called."""
     none, places = frozen(NO_NUMBERS), frozen(NO_PLACES)
     return Plan(
-        GIVEN, 0, 0, 0, 0.0, frozen(np.ascontiguousarray(offsets)), none, places, none, none,
+        PRECOMPUTED, 0, 0, 0, 0.0, frozen(np.ascontiguousarray(offsets)), none, places, none, none,
         places, none, none,
     )  # fmt: skip

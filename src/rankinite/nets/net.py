@@ -1,4 +1,4 @@
-"""A net: layers of units with the hyperbolic tangent, and one score at the end."""
+"""A net: standardised features, layers of units with the hyperbolic tangent, and a score."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ from rankinite.nets.kernels.forward import (
     BLOCK_DOCS,
     GROUP,
     LANES,
+    Inputs,
     Layers,
-    Room,
-    Source,
+    Workspace,
     score_documents,
 )
 
 EVERY_ROW = np.zeros(0, np.int64)
-MOST_BLOCKS = 64
+# Sums go over a number of blocks that does not depend on the threads, so that neither do they.
+SUM_BLOCKS = 64
+# A constant feature seems to vary by up to this share of its mean, because sums are rounded.
+ROUNDING = 1e-6
+# Fewer documents are scored before another thread would have started.
+DOCS_PER_THREAD = 4096
+MOST_UNITS = 1 << 16
 
 
 @parallel_kernel
@@ -39,9 +45,9 @@ def sums_by_block(
     sums: NDArray[np.float64],
     squares: NDArray[np.float64],
 ) -> None:
-    """Write, for blocks of documents, the sums of what features have above the centre.
+    """Write, for blocks of documents, the sums and squares of features minus their centres.
 
-    A missing value counts nothing.
+    Missing values do not count.
     """
     n_blocks = len(counts)
     for block in prange(n_blocks):
@@ -49,10 +55,10 @@ def sums_by_block(
             row = X[rows[i] if len(rows) > 0 else i]
             for j in range(len(row)):
                 x = np.float64(row[j]) - centre[j]
-                there = x == x
-                counts[block, j] += there
-                sums[block, j] += x if there else 0.0
-                squares[block, j] += x * x if there else 0.0
+                is_known = x == x
+                counts[block, j] += is_known
+                sums[block, j] += x if is_known else 0.0
+                squares[block, j] += x * x if is_known else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +68,9 @@ class Standardiser:
     Attributes
     ----------
     features
-        The columns of features that vary.
+        Columns of the features that vary.
     means, scales
-        Their means, and one over their standard deviations.
+        Means of these features, and one over their standard deviations.
     """
 
     features: NDArray[np.int64]
@@ -75,46 +81,41 @@ class Standardiser:
     def fit(
         cls, X: NDArray[np.float32], rows: NDArray[np.int64] | None, n_docs: int
     ) -> Standardiser:
-        """Find the means and deviations of documents; missing values are left out."""
-        where = EVERY_ROW if rows is None else rows
+        """Find means and deviations over documents; missing values are left out."""
+        index = frozen(EVERY_ROW if rows is None else rows)
         n_features = X.shape[1]
         centre = np.zeros(n_features)
         deviation = np.zeros(n_features)
-        # The second time the centre is the mean, and squares lose nothing.
+        # The first pass finds the mean. Squares of differences from it, in the second pass, lose no
+        # digits, as squares of large features would.
         for _ in range(2):
-            shape = (min(MOST_BLOCKS, n_docs), n_features)
+            shape = (min(SUM_BLOCKS, n_docs), n_features)
             counts, sums, squares = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
-            sums_by_block(frozen(X), frozen(where), n_docs, centre, counts, sums, squares)
+            sums_by_block(frozen(X), index, n_docs, centre, counts, sums, squares)
             n = np.maximum(counts.sum(axis=0), 1)
             centre = centre + sums.sum(axis=0) / n
             deviation = np.sqrt(squares.sum(axis=0) / n)
         means = centre.astype(np.float32)
-        # Rounding makes a constant vary by so little.
-        varies = deviation > 1e-6 * np.abs(centre)
+        varies = deviation > ROUNDING * np.abs(centre)
         with np.errstate(divide="ignore", over="ignore"):
             scales = (1.0 / deviation).astype(np.float32)
         features = np.flatnonzero(varies & (deviation > 0.0) & np.isfinite(scales))
         return cls(features, means[features], scales[features])
 
 
-# Fewer documents than this are not worth a thread.
-DOCS_A_THREAD = 4096
-MOST_UNITS = 1 << 16
-
-
 @dataclass(frozen=True, eq=False)
 class Net:
-    """A net, with the inputs that it was made for.
+    """A net, with the standardiser of its inputs.
 
     Attributes
     ----------
     inputs
         How features become inputs.
     hidden
-        How many units each hidden layer has; empty for a linear net.
+        Number of units of each hidden layer; empty for a linear net.
     weights
-        For every layer the weights of its units, one unit behind the other, then their biases.
-        The last is the bias of the score, which moves no document past another.
+        For each layer the weights of its units, one unit behind the other, then their biases. The
+        last is the bias of the score, which moves no document past another.
     """
 
     inputs: Standardiser
@@ -123,47 +124,47 @@ class Net:
 
     @classmethod
     def draw(cls, inputs: Standardiser, hidden: Sequence[int], random: np.random.Generator) -> Net:
-        """Return a net of random weights, such that every unit's sum has about deviation 1."""
-        parts = []
+        """Return a net of random weights, such that each unit's sum has about deviation 1."""
+        layers = []
         for n_inputs, n_units in pairwise((len(inputs.features), *hidden, 1)):
-            drawn = random.standard_normal(n_units * n_inputs) / np.sqrt(max(n_inputs, 1))
-            parts += [drawn, np.zeros(n_units)]
-        return cls(inputs, tuple(hidden), np.concatenate(parts).astype(np.float32))
+            weights = random.standard_normal(n_units * n_inputs) / np.sqrt(max(n_inputs, 1))
+            layers += [weights, np.zeros(n_units)]
+        return cls(inputs, tuple(hidden), np.concatenate(layers).astype(np.float32))
 
     @cached_property
     def layers(self) -> Layers:
-        """The sizes of the layers."""
+        """Sizes of the layers."""
         units = (len(self.inputs.features), *self.hidden, 1)
         strides = [-(-n // LANES) * LANES for n in units[:-1]] + [1]
         return Layers(frozen(np.array(units, np.int64)), frozen(np.array(strides, np.int64)))
 
     @cached_property
-    def places(self) -> NDArray[np.int64]:
-        """Where each weight stands among those that kernels take, whose rows are filled up."""
-        parts = []
+    def positions(self) -> NDArray[np.int64]:
+        """Position of each weight among the packed weights, whose rows are padded."""
+        positions = []
         begin = 0
         for layer, stride in enumerate(self.layers.strides[:-1]):
             n_inputs, n_units = self.layers.units[layer], self.layers.units[layer + 1]
             rows = begin + stride * np.arange(n_units)[:, None] + np.arange(n_inputs)
             begin += n_units * stride
-            parts += [rows.reshape(-1), np.arange(begin, begin + n_units)]
+            positions += [rows.reshape(-1), np.arange(begin, begin + n_units)]
             begin += n_units
-        return np.concatenate(parts)
+        return np.concatenate(positions)
 
     def packed(self) -> Floats32:
-        """Return the weights as kernels take them."""
+        """Return the weights as kernels take them: rows are padded with zeros."""
         units, strides = self.layers
         out = np.zeros(int((units[1:] * (strides[:-1] + 1)).sum()), np.float32)
-        out[self.places] = self.weights
+        out[self.positions] = self.weights
         return out
 
     def with_packed(self, weights: Floats32) -> Net:
-        """Return the net with other weights, as kernels left them."""
-        return replace(self, weights=weights[self.places])
+        """Return the net with other packed weights."""
+        return replace(self, weights=weights[self.positions])
 
-    def source(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None) -> Source:
-        """Return where kernels find the inputs of documents."""
-        return Source(
+    def inputs_of(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None) -> Inputs:
+        """Return documents as kernels take them."""
+        return Inputs(
             frozen(np.ascontiguousarray(X)),
             frozen(EVERY_ROW if rows is None else np.ascontiguousarray(rows)),
             frozen(self.inputs.features),
@@ -171,49 +172,51 @@ class Net:
             frozen(self.inputs.scales),
         )
 
-    def rooms(self, n_docs: int, n_rooms: int) -> Room:
-        """Return memory for so many documents, several times."""
+    def workspaces(self, n_docs: int, n_workspaces: int) -> Workspace:
+        """Return memory for queries of n documents at most, several times in one array each."""
         strides = self.layers.strides
-        n_filled = -(-n_docs // GROUP) * GROUP
-        size = n_filled * int(strides.sum())
-        spare = np.zeros((n_rooms, 3, n_filled * int(strides[1:].max())))
-        return Room(
-            np.zeros((n_rooms, size), np.float32),
-            np.zeros((n_rooms, size), np.float32),
-            spare,
-            spare.view(np.int64),
+        n_padded = -(-n_docs // GROUP) * GROUP
+        size = n_padded * int(strides.sum())
+        exponents = np.zeros((n_workspaces, 3, n_padded * int(strides[1:].max())))
+        return Workspace(
+            activations=np.zeros((n_workspaces, size), np.float32),
+            deltas=np.zeros((n_workspaces, size), np.float32),
+            exponents=exponents,
+            exponent_bits=exponents.view(np.int64),
         )
+
+    def workspace(self) -> Workspace:
+        """Return memory for scoring a block of documents."""
+        return workspace_at(self.workspaces(BLOCK_DOCS, 1), 0)
 
     def add_to(
         self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64] | None
     ) -> Floats:
-        """Add the net's score of every document, on several threads if there are many.
+        """Add the net's score of each document, on several threads if there are many.
 
-        The threads are Python's, and the kernel is serial: a server may call this concurrently.
+        The threads are Python's, and the kernel is serial, because a server may call this
+        concurrently, which numba's threads do not survive.
         """
         n_docs = len(scores)
-        n_workers = min(n_threads(), max(1, n_docs // DOCS_A_THREAD))
-        cuts = [n_docs * k // n_workers for k in range(n_workers + 1)]
-        source, weights = self.source(X, rows), self.packed()
+        n_workers = min(n_threads(), max(1, n_docs // DOCS_PER_THREAD))
+        bounds = list(pairwise(n_docs * k // n_workers for k in range(n_workers + 1)))
+        inputs, weights = self.inputs_of(X, rows), self.packed()
 
-        def work(part: tuple[int, int]) -> None:
-            rooms = self.rooms(BLOCK_DOCS, 1)
-            room = Room(*(array[0] for array in rooms))
-            score_documents(source, self.layers, weights, room, *part, scores)
+        def score_range(bound: tuple[int, int]) -> None:
+            score_documents(inputs, self.layers, weights, self.workspace(), *bound, scores)
 
         if n_workers == 1:
-            work((0, n_docs))
+            score_range(bounds[0])
             return scores
         with ThreadPoolExecutor(n_workers) as workers:
-            list(workers.map(work, pairwise(cuts)))
+            list(workers.map(score_range, bounds))
         return scores
 
     def slopes(self, n_features: int) -> Floats:
-        """Return how steep the score can be along each feature, in its standard deviations.
+        """Return the largest slope of the score along each feature, in standard deviations.
 
-        The weights of a linear net without their signs; with hidden layers the product of the
-        layers' weights without their signs, for a tangent's slope is at most 1. A feature that is
-        no input has 0.
+        The absolute weights of a linear net; with hidden layers the product of the layers'
+        absolute weights, since the slope of tanh is at most 1. A feature that is no input has 0.
         """
         units = self.layers.units
         ends = np.cumsum((units[:-1] + 1) * units[1:])
@@ -238,7 +241,7 @@ class Net:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Net:
-        """Make a net of the arrays of a model file; every number is checked before use."""
+        """Make a net of the arrays of a model file; all numbers are checked before use."""
         features = _checked(arrays, "features", np.int64)
         means = _checked(arrays, "means", np.float32)
         scales = _checked(arrays, "scales", np.float32)
@@ -255,6 +258,11 @@ class Net:
         if len(weights) != sum((a + 1) * b for a, b in pairwise(sizes)):
             raise ModelFileError("the weights in the file are more or fewer than its net has")
         return cls(Standardiser(features, means, scales), sizes[1:-1], weights)
+
+
+def workspace_at(workspaces: Workspace, k: int) -> Workspace:
+    """Return the k-th of several workspaces."""
+    return Workspace(*(array[k] for array in workspaces))
 
 
 def _checked(arrays: Mapping[str, NDArray[Any]], name: str, kind: type[np.generic]) -> NDArray[Any]:

@@ -30,7 +30,8 @@ from rankinite.papers.setting import (
     gains,
     points,
 )
-from rankinite.rankers.diagnostics import AGREEMENT, ALL_PAIRS, Diagnostics
+from rankinite.rankers.diagnostic_curves import AGREEMENT, ALL_PAIRS
+from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
 
 # A 27th of the paper's queries, and a quarter of its trees, which have 30 leaves there.

@@ -1,62 +1,19 @@
-"""What other tools call our parameters, for people who come from there."""
+"""Hints for users of other tools: what their parameters are called here, or what to do instead.
+
+The aliases of a parameter stand in its declaration, in `rankinite.rankers.parameters`; here is the
+advice on parameters of other tools that have no counterpart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-_SAME = {
-    "n_trees": (
-        "n_estimators num_iterations num_boost_round iterations num_trees num_round "
-        "num_rounds nrounds n_iter max_iter"
-    ),
-    "n_leaves": "num_leaves max_leaves max_leaf max_leaf_nodes num_leaf",
-    "learning_rate": "eta shrinkage shrinkage_rate lr learning_rate_init eta0 step_size",
-    "max_depth": "depth",
-    "symmetric": "grow_policy oblivious",
-    "min_docs_in_leaf": (
-        "min_data_in_leaf min_child_samples min_data min_data_per_leaf min_samples_leaf "
-        "min_examples_in_leaf"
-    ),
-    "min_gain": "min_split_gain min_gain_to_split gamma min_split_loss",
-    "docs_per_tree": "bagging_fraction subsample sub_row bagging",
-    "features_per_tree": (
-        "feature_fraction colsample_bytree sub_feature rsm colsample feature_fraction_bynode "
-        "colsample_bynode colsample_bylevel max_features"
-    ),
-    "most_bins": "max_bin max_bins border_count n_bins",
-    "hidden": (
-        "hidden_layer_sizes hidden_layers hidden_layer_dims hidden_units hidden_size hidden_sizes "
-        "hidden_dim hidden_dims n_hidden num_hidden layer layers layer_sizes n_layers num_layers "
-        "node nodes units n_units"
-    ),
-    "optimiser": "optimizer solver",
-    "n_epochs": (
-        "epoch epochs max_epochs num_epochs num_train_epochs n_iter max_iter iterations "
-        "num_iterations"
-    ),
-    "queries_per_step": "batch batch_size minibatch_size mini_batch_size train_batch_size",
-    "most_restarts": "restarts n_restarts max_restarts num_restarts",
-    "random_state": "seed random_seed bagging_seed feature_fraction_seed",
-    "patience": (
-        "early_stopping_rounds early_stopping_round od_wait n_iter_no_change "
-        "early_stopping_patience"
-    ),
-    "min_improvement": "early_stopping_min_delta min_delta tol",
-    "truncation": (
-        "lambdarank_truncation_level lambdarank_num_pair_per_sample truncation_level max_position"
-    ),
-    "normalise": "lambdarank_norm lambdarank_normalization normalize norm",
-    "measure": "objective loss loss_function metric ndcg_eval_at application",
-    "valid_measure": "eval_metric eval_at",
-    "base": "init_model init_score base_margin baseline submodel",
-}
-_OURS = {
-    theirs: [ours for ours, names in _SAME.items() if theirs in names.split()]
-    for names in _SAME.values()
-    for theirs in names.split()
-}
+from rankinite.rankers.parameters import names_by_alias
 
-# By a parameter that only rankers of trees have, and one that only nets have.
+_NAMES = names_by_alias()
+
+# Advice is keyed by a parameter that a ranker must have for it to apply: n_trees tells rankers of
+# trees, hidden tells nets.
 _TREES, _NETS = "n_trees", "hidden"
 _ANY = ""
 _THREADS = {_ANY: "set NUMBA_NUM_THREADS, or call numba.set_num_threads"}
@@ -98,7 +55,6 @@ _SCHEDULE = {
     ),
 }
 
-# What has no name of its own here, by what a ranker must have for the words to make sense.
 _ADVICE = {
     "bagging_freq": _ANEW,
     "subsample_freq": _ANEW,
@@ -158,40 +114,43 @@ _ADVICE = {
 }
 
 
-def our_word(owner: str, theirs: str, known: Collection[str]) -> str | None:
-    """Return the words for what another tool's parameter is here; None if it is of none we know.
+def explain_alias(owner: str, alias: str, known: Collection[str]) -> str | None:
+    """Return the hint for a parameter of another tool; None if no tool that we know has it.
 
     Parameters
     ----------
-    owner, known
-        Who was given it, and the parameters that it has.
-    theirs
-        The name that another tool has.
+    owner
+        Class or command that the parameter was given to.
+    alias
+        The name that another tool has for it.
+    known
+        The parameters that the owner has.
 
     Examples
     --------
-    >>> our_word("MART", "max_iter", ["n_trees"])
+    >>> explain_alias("MART", "max_iter", ["n_trees"])
     "it is called 'n_trees' here"
-    >>> our_word("MART", "batch_size", ["n_trees"])
+    >>> explain_alias("MART", "batch_size", ["n_trees"])
     "it is called 'queries_per_step' here, and MART has none"
     """
-    advice = [words for kind, words in _ADVICE.get(theirs, {}).items() if not kind or kind in known]
+    by_parameter = _ADVICE.get(alias, {})
+    advice = [text for name, text in by_parameter.items() if name == _ANY or name in known]
     if advice:
         return ", or ".join(advice)
-    ours = _OURS.get(theirs, [])
-    there = [repr(name) for name in ours if name in known]
+    names = _NAMES.get(alias, [])
+    there = [repr(name) for name in names if name in known]
     if there:
         return f"it is called {' or '.join(there)} here"
-    if ours:
-        return f"it is called {' or '.join(map(repr, ours))} here, and {owner} has none"
-    return f"{owner} has nothing of that kind" if theirs in _ADVICE else None
+    if names:
+        return f"it is called {' or '.join(map(repr, names))} here, and {owner} has none"
+    return f"{owner} has nothing of that kind" if alias in _ADVICE else None
 
 
 _VALID = "give valid, a RankingData or (X, y, qid)"
 _QUERIES = "give qid, the query of every document"
 
-# What other tools' fit takes.
-FIT_WORD = {
+# Hints for arguments of other tools' fit.
+FIT_ADVICE = {
     "sample_weight": (
         "pairs have no weight of one document: give query_weight, one weight a query, instead"
     ),

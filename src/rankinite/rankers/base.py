@@ -1,23 +1,23 @@
-"""What boosting starts from: a fitted ranker, another fitted model, or scores."""
+"""The base that training starts from: a fitted ranker, another fitted model, or scores."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankinite.core.errors import DataError, ModelFileError, UsageError
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.inputs import Given
+from rankinite.rankers.inputs import InputData
 from rankinite.rankers.ranker import Ranker
 
 
 def is_model(base: Any) -> bool:
-    """Tell whether a base can be asked for scores, or is scores itself."""
+    """Tell whether a base is a model that predicts scores, and not scores."""
     return hasattr(base, "predict") and not isinstance(base, type)
 
 
@@ -29,97 +29,137 @@ def model_scores(
     n_docs: int,
     called: str = "the base",
 ) -> Floats:
-    """Ask a base for scores; rankers take all that we take, other models arrays and frames."""
+    """Return the scores of a model; rankers take all that we take, others arrays and frames."""
     kind = type(base).__name__
     if isinstance(base, Ranker):
         if not base.is_fitted:
             raise UsageError(f"{owner}: {called}, a {kind}, is not fitted yet; fit it first")
         return base.predict(X, qid)
-    found = base.predict(X.X if isinstance(X, RankingData) else X)
-    return given_scores(owner, f"what {called}, a {kind}, predicts", found, n_docs)
+    scores = base.predict(X.X if isinstance(X, RankingData) else X)
+    return given_scores(owner, f"what {called}, a {kind}, predicts", scores, n_docs)
 
 
-def given_scores(owner: str, name: str, given: ArrayLike, n_docs: int) -> Floats:
-    """Check scores that were given for some documents."""
+def given_scores(owner: str, name: str, scores: ArrayLike, n_docs: int) -> Floats:
+    """Check scores that the caller passed for some documents."""
     try:
-        scores = np.asarray(given, np.float64)
+        numbers = np.asarray(scores, np.float64)
     except (TypeError, ValueError):
         raise UsageError(
-            f"{owner}: {name} is a {type(given).__name__}; expected a fitted ranker (load_model "
+            f"{owner}: {name} is a {type(scores).__name__}; expected a fitted ranker (load_model "
             "reads one from a file), or one score a document"
         ) from None
-    if scores.shape != (n_docs,):
+    if numbers.shape != (n_docs,):
         raise DataError(
-            f"{owner}: {name} has the shape {scores.shape}; expected a fitted ranker, or one "
+            f"{owner}: {name} has the shape {numbers.shape}; expected a fitted ranker, or one "
             f"score for each of the {n_docs} documents"
         )
-    if not np.isfinite(scores).all():
-        doc = int(np.flatnonzero(~np.isfinite(scores))[0])
+    if not np.isfinite(numbers).all():
+        doc = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise DataError(
-            f"{owner}: {name} has {scores[doc]} for document {doc}; expected finite scores"
+            f"{owner}: {name} has {numbers[doc]} for document {doc}; expected finite scores"
         )
-    return scores
+    return numbers
 
 
-class Based(Ranker):
-    """A ranker that begins with the scores of its base, if it has one."""
+@dataclass(frozen=True)
+class Base:
+    """The ``base`` parameter of a ranker, and the scores that its training starts from.
 
-    base: Any
+    Attributes
+    ----------
+    owner
+        The ranker that has it, for messages.
+    value
+        A fitted ranker or other model, one score per training document, or None.
+    """
+
+    owner: str
+    value: Any
 
     @property
-    @abstractmethod
-    def _start(self) -> Floats:
-        """The score that all documents begin with, one for each output."""
+    def is_scores(self) -> bool:
+        """Whether the base is scores, which a model file cannot ask for others."""
+        return self.value is not None and not is_model(self.value)
 
-    def _base_of(self, name: str, valid_base: Any) -> tuple[Any, str]:
-        """Return the base of a validation set, and what people call it."""
-        if self.base is None or is_model(self.base):
-            return self.base, "base"
-        given = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
-        if given is None:
+    def training_scores(self, start: Floats, train: InputData) -> Floats:
+        """Return the scores of the training set before the first round, one row per output.
+
+        Parameters
+        ----------
+        start
+            The constant score of each output.
+        train
+            The training set.
+        """
+        return self._start_scores(start, train, self.value, "base")
+
+    def validation_scores(
+        self, start: Floats, name: str, valid: InputData, valid_base: Any
+    ) -> Floats:
+        """Return the scores of a validation set before the first round, one row per output.
+
+        Parameters
+        ----------
+        start
+            The constant score of each output.
+        name, valid
+            The validation set, and its name.
+        valid_base
+            If the base is scores: those of the set, or of several by name.
+        """
+        if not self.is_scores:
+            return self._start_scores(start, valid, self.value, "base")
+        scores = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
+        if scores is None:
             raise UsageError(
-                f"{self._name}: the base is given as scores; give those of the validation set "
+                f"{self.owner}: the base is given as scores; give those of the validation set "
                 f"{name!r} as valid_base"
             )
-        return given, f"valid_base of {name!r}"
+        return self._start_scores(start, valid, scores, f"valid_base of {name!r}")
 
-    def _start_scores(self, start: Floats, given: Given, base: Any, called: str) -> Floats:
-        """Return the scores before the first round, one row for each output."""
-        n_docs = given.data.n_docs
+    def _start_scores(self, start: Floats, documents: InputData, base: Any, called: str) -> Floats:
+        n_docs = documents.data.n_docs
         scores = np.repeat(start[:, None], n_docs, axis=1)
         if base is None:
             return scores
         if is_model(base):
-            return scores + model_scores(self._name, base, given.data, None, n_docs)
-        return scores + given.arrange(given_scores(self._name, called, base, n_docs))
+            return scores + model_scores(self.owner, base, documents.data, None, n_docs)
+        return scores + documents.arrange(given_scores(self.owner, called, base, n_docs))
 
-    def _scores_before(
-        self, X: Any, qid: ArrayLike | None, n_docs: int, given: ArrayLike | None
+    def prediction_scores(
+        self,
+        start: Floats,
+        X: Any,
+        qid: ArrayLike | None,
+        n_docs: int,
+        base_scores: ArrayLike | None,
     ) -> Floats:
-        """Return the scores before the first round, as in training, for documents to predict."""
-        scores = np.repeat(self._start[:, None], n_docs, axis=1)
-        if given is not None and (self.base is None or is_model(self.base)):
+        """Return the scores that predict adds to, as they were in training, one row per output.
+
+        Parameters
+        ----------
+        start
+            The constant score of each output.
+        X, qid, n_docs
+            The documents to predict, and their number.
+        base_scores
+            If the base is scores: those of these documents, or 0.
+        """
+        scores = np.repeat(start[:, None], n_docs, axis=1)
+        if base_scores is not None and not self.is_scores:
             raise UsageError(
-                f"{self._name}: base_scores were given, but the model "
-                f"{'has no base' if self.base is None else 'contains its base'}; leave them out"
+                f"{self.owner}: base_scores were given, but the model "
+                f"{'has no base' if self.value is None else 'contains its base'}; leave them out"
             )
-        if self.base is None:
+        if self.value is None:
             return scores
-        if is_model(self.base):
-            return scores + model_scores(self._name, self.base, X, qid, n_docs)
-        if given is None:
+        if not self.is_scores:
+            return scores + model_scores(self.owner, self.value, X, qid, n_docs)
+        if base_scores is None:
             raise UsageError(
-                f"{self._name}: was fitted on top of scores, not of a ranker; give base_scores, "
+                f"{self.owner}: was fitted on top of scores, not of a ranker; give base_scores, "
                 "the same ranker's scores of these documents (0 for what was learned on top)"
             )
-        alone = np.ndim(given) == 0 and given == 0
-        wanted = np.zeros(n_docs) if alone else given
-        return scores + given_scores(self._name, "base_scores", wanted, n_docs)
-
-    def _set_base(self, base: Any) -> None:
-        sound = "base" in self._get_param_names() and (
-            not isinstance(base, Ranker) or base.feature_names_ == self.feature_names_
-        )
-        if not sound:
-            raise ModelFileError("the base in the file does not fit the ranker that contains it")
-        self.base = base
+        is_zero = np.ndim(base_scores) == 0 and base_scores == 0
+        wanted = np.zeros(n_docs) if is_zero else base_scores
+        return scores + given_scores(self.owner, "base_scores", wanted, n_docs)

@@ -1,14 +1,15 @@
-"""Boosting: trees that follow an objective, one round after the other.
+"""Boosted trees: the learner whose rounds are regression trees that follow an objective.
 
 All that a round draws is keyed by the seed and its number, and scores are the sum of trees in
-their order. So a fit that goes on from a checkpoint gives the bytes of one that was never stopped.
+their order. So a fit that is resumed from a checkpoint gives the bytes of one that was never
+stopped.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,34 +17,108 @@ from numpy.typing import NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError
+from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.objectives.objective import Gradients, GradientsOfSome
+from rankinite.objectives.objective import EVERY_QUERY, Gradients, GradientsOfSome
+from rankinite.rankers.early_stopping import BestRound, History, Round, ValidationSet
 from rankinite.rankers.line_search import LineSearch
-from rankinite.rankers.manifest import read_history, write_history
-from rankinite.rankers.rounds import History, Round, Stopping, Watched
-from rankinite.rankers.sampling import Sampler, Sampling
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, Tree
-from rankinite.trees.grower import EVERY_DOC, Grower, Growth
+from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
 
 log = logging.getLogger("rankinite")
 
 
-# A sample may have nothing to teach; so many in a row mean that the data have not.
+# A sample may have nothing to teach; this many in a row mean that the data have nothing.
 IDLE_ROUNDS = 10
-# Scores that reach this have run away; the squares of larger ones would overflow.
+# Scores that reach this have diverged; the squares of larger ones would overflow.
 LARGEST_VALUE = 1e100
 ALPHAS = "alphas"
 
 
-class Placed:
+@dataclass(frozen=True)
+class Sampling:
+    """Which part of the data a tree sees: shares of documents, of queries and of features."""
+
+    docs: float
+    queries: float
+    features: float
+
+
+class Sampler:
+    """Draws the part of the data that each tree sees, anew for every tree.
+
+    Draws are keyed by the seed and the round, so that a resumed fit draws what an undisturbed one
+    would.
+
+    Parameters
+    ----------
+    sampling
+        The shares to draw.
+    offsets, origins
+        The queries, and the number of the query that each was sampled from. Samples of one query
+        are drawn together: they share documents, and a tree is to see a part of the documents.
+    n_features
+        Number of features.
+    taking_part
+        The documents to draw from; all if empty.
+    seed
+        The seed of the fit.
+    """
+
+    def __init__(
+        self,
+        sampling: Sampling,
+        offsets: Integers,
+        origins: Integers,
+        n_features: int,
+        taking_part: Mask,
+        seed: int,
+    ) -> None:
+        self.sampling = sampling
+        self.sizes = np.diff(offsets)
+        self.origins = origins
+        self.n_features = n_features
+        self.taking_part = taking_part
+        self.seed = seed
+
+    def queries(self, number: int) -> Mask:
+        """Return the queries of a round; all if empty."""
+        share = self.sampling.queries
+        if share == 1.0:
+            return EVERY_QUERY
+        draws = generator(self.seed, "queries", number).random(int(self.origins.max()) + 1)
+        wanted = max(1, round(share * len(draws)))
+        drawn = draws <= np.partition(draws, wanted - 1)[wanted - 1]
+        return np.asarray(drawn[self.origins])
+
+    def docs(self, number: int, output: int, queries: Mask) -> Mask:
+        """Return the documents of a tree, which are in these queries; all if empty."""
+        chosen = np.repeat(queries, self.sizes) if len(queries) else EVERY_DOC
+        if self.sampling.docs < 1.0:
+            rng = generator(self.seed, "docs", number, output)
+            drawn = rng.random(int(self.sizes.sum()), np.float32) < self.sampling.docs
+            chosen = _both(chosen, drawn)
+        return _both(chosen, self.taking_part)
+
+    def features(self, number: int, output: int) -> Integers | None:
+        """Return the features of a tree; all if None."""
+        share = self.sampling.features
+        if share == 1.0:
+            return None
+        rng = generator(self.seed, "features", number, output)
+        wanted = max(1, round(share * self.n_features))
+        return np.sort(rng.choice(self.n_features, wanted, replace=False))
+
+
+class BinnedValidationSet:
     """A validation set, binned like the training set, with the scores of the trees so far."""
 
-    def __init__(self, watched: Watched, binned: BinnedData) -> None:
-        self.watched = watched
-        rows = EVERY_ROW if watched.data.rows is None else watched.data.rows
-        self.columns = binned.columns_of(watched.data.base, rows)
-        self.scores = watched.start.copy()
+    def __init__(self, valid: ValidationSet, binned: BinnedData) -> None:
+        rows = EVERY_ROW if valid.data.rows is None else valid.data.rows
+        self.columns = binned.columns_of(valid.data.matrix, rows)
+        self.scores = valid.start.copy()
+        # The leaf of every document, an array that is used again for every tree.
         self.leaves: NDArray[np.generic] | None = None
 
     def add(self, grower: Grower, tree: Tree, output: int) -> None:
@@ -55,13 +130,13 @@ class Placed:
         self.leaves = grower.add_elsewhere(tree, self.columns, self.leaves, scores)
 
 
-class Boosting:
-    """One fit under way.
+class TreeLearner:
+    """Boosted trees under training; a round is one tree per output.
 
     Parameters
     ----------
     gradients
-        What the trees follow.
+        The gradients that the trees follow.
     binned, rows
         The features, and the row of every document.
     offsets, origins
@@ -69,20 +144,18 @@ class Boosting:
     growth, sampling
         How trees grow, and on which part of the data.
     learning_rate
-        What the value of every leaf is multiplied by.
+        The value of every leaf is multiplied by it.
     seed
         The seed of the fit.
     scores
-        The scores to begin with, one row for each output; they are changed.
-    watched
+        The scores before the first round, one row per output; they are changed.
+    sets
         Validation sets by name.
-    ranking
-        From the scores of the outputs to the scores that documents are ranked by.
     doc_weight
-        What a document counts when splits are chosen: 2 counts like two documents, 0 like none.
-        All count 1 if None.
-    search
-        How trees get their weights; all have 1 if None.
+        The weights of documents when splits are chosen: 2 counts like two documents, 0 like none.
+        All have 1 if None.
+    line_search
+        Finds the weights of trees; all have 1 if None.
     """
 
     def __init__(
@@ -92,42 +165,40 @@ class Boosting:
         rows: Integers | None,
         offsets: Integers,
         origins: Integers,
-        growth: Growth,
+        growth: GrowthOptions,
         sampling: Sampling,
         learning_rate: float,
         seed: int,
         scores: Floats,
-        watched: Mapping[str, Watched],
-        ranking: Callable[[Floats], Floats],
+        sets: Mapping[str, ValidationSet],
         doc_weight: Floats | None,
-        search: LineSearch | None,
+        line_search: LineSearch | None,
     ) -> None:
         self.gradients = gradients
         self.grower = Grower(binned, rows, growth)
         self.learning_rate = learning_rate
         self.scores = scores
-        self.placed = {name: Placed(found, binned) for name, found in watched.items()}
-        self.ranking = ranking
-        taking_part, self.masses = _parts_and_masses(doc_weight)
+        self.valid = {name: BinnedValidationSet(valid, binned) for name, valid in sets.items()}
+        taking_part, self.doc_weight = _weighted_docs(doc_weight)
         self._n_features = len(binned.feature_names)
         self.sampler = Sampler(sampling, offsets, origins, self._n_features, taking_part, seed)
-        self.by_weight = growth.criterion == "newton"
-        self.has_run_away = False
-        self.search = search
+        self.by_hessian = growth.criterion == "newton"
+        self.has_diverged = False
+        self.line_search = line_search
         self.trees: list[Tree] = []
         self.alphas: list[float] = []
-        self.history = History({name: {} for name in watched})
+        self._new_trees: list[Tree] = []
         self._lambdas = np.zeros_like(scores)
-        self._weights = np.zeros_like(scores)
+        self._hessians = np.zeros_like(scores)
 
     @property
-    def fixed(self) -> list[NDArray[np.float32]]:
+    def inputs(self) -> list[NDArray[np.float32]]:
         """The cut points of bins, which may have been made of other data."""
         return [self.grower.binned.main.cuts, self.grower.binned.more.cuts]
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds are done; a round is one tree for each output."""
+        """Number of rounds that were committed."""
         return len(self.trees) // len(self.scores)
 
     @property
@@ -137,113 +208,111 @@ class Boosting:
         enough = self.n_rounds >= IDLE_ROUNDS
         return enough and not any(tree.value.any() for tree in last)
 
-    def to_content(self) -> Content:
-        """Return the trees of the rounds that are done, and their history."""
-        forest = Forest(tuple(self.trees), np.zeros(len(self.scores)), self._n_features)
-        history = write_history(self.history.first(self.n_rounds).values)
-        # An interrupt may have come between a tree's weight and the round's end.
-        alphas = alphas_to_arrays(self.alphas[: self.n_rounds])
-        return Content({"history": history}, forest.to_arrays() | alphas)
+    def step(self) -> None:
+        """Grow the trees of one more round, and add them to all scores."""
+        number = self.n_rounds
+        queries = self.sampler.queries(number)
+        self._compute_gradients(queries, number)
+        self._new_trees = []
+        # All outputs follow the gradients at the scores before the round.
+        for output in range(len(self.scores)):
+            tree = self._grow(number, output, queries)
+            self._add(tree, output, grown=True)
+            self._new_trees.append(tree)
 
-    def go_on_from(self, content: Content, stopping: Stopping) -> int:
-        """Go on behind the trees that a checkpoint kept, as if they had just been grown.
+    def validation_scores(self, name: str) -> Floats:
+        """Return the scores of a validation set, one row per output."""
+        return self.valid[name].scores
 
-        A fit that would have ended before goes on from as many as it would have grown itself.
-        Return how many rounds the checkpoint has.
-        """
-        forest = Forest.from_arrays(content.arrays, self._n_features)
-        if len(forest.start) != len(self.scores):
-            raise ModelFileError("has another number of outputs than the fit")
-        n_rounds = len(forest) // len(forest.start)
-        history = History(read_history(content.manifest.get("history"), n_rounds))
-        history.refuse_others({name: found.watched for name, found in self.placed.items()})
-        reach = stopping.reach(history, n_rounds)
-        trees = forest.trees[: reach * len(self.scores)]
-        for number, tree in enumerate(trees):
-            self._add(tree, number % len(self.scores), grown=False)
-        self.trees = list(trees)
-        if self.search is not None:
-            self.alphas = alphas_of(content.arrays, n_rounds)[:reach]
-        self.history = history.first(reach)
-        return n_rounds
+    def commit(self, _done: Round, _best: BestRound) -> None:
+        """Take over the trees of the round; which round is best is decided after the fit."""
+        self.trees += self._new_trees
 
     def train_scores(self) -> Floats:
         """Return the scores of the training documents after the last round."""
         return self.scores
 
-    def step(self) -> Round:
-        """Do one more round."""
-        number = self.n_rounds
-        queries = self.sampler.queries(number)
-        self._follow(queries, number)
-        trees = []
-        for output in range(len(self.scores)):
-            tree = self._grow(number, output, queries)
-            self._add(tree, output, grown=True)
-            trees.append(tree)
-        values = {
-            name: placed.watched.measure(self.ranking(placed.scores))
-            for name, placed in self.placed.items()
-        }
-        self.history.add(values)
-        self.trees += trees
-        return Round(self.n_rounds, values)
+    def to_content(self) -> Content:
+        """Return the trees of the rounds that are done."""
+        forest = Forest(tuple(self.trees), np.zeros(len(self.scores)), self._n_features)
+        # An interrupt may have come between a tree's weight and the commit of the round.
+        alphas = alphas_to_arrays(self.alphas[: self.n_rounds])
+        return Content({}, forest.to_arrays() | alphas)
 
-    def _follow(self, queries: Mask, number: int) -> None:
+    def n_rounds_in(self, content: Content) -> int:
+        """Return the number of rounds that a checkpoint holds."""
+        forest = Forest.from_arrays(content.arrays, self._n_features)
+        if len(forest.start) != len(self.scores):
+            raise ModelFileError("has another number of outputs than the fit")
+        return len(forest) // len(forest.start)
+
+    def restore(self, content: Content, n_rounds: int, _history: History) -> None:
+        """Resume after the first rounds of a checkpoint, as if they had just been grown."""
+        forest = Forest.from_arrays(content.arrays, self._n_features)
+        trees = forest.trees[: n_rounds * len(self.scores)]
+        if self.line_search is not None:
+            self.alphas = alphas_of(content.arrays, self.n_rounds_in(content))[:n_rounds]
+        for number, tree in enumerate(trees):
+            self._add(tree, number % len(self.scores), grown=False)
+        self.trees = list(trees)
+
+    def _compute_gradients(self, queries: Mask, number: int) -> None:
         """Compute the gradients of these queries at least."""
-        scores, lambdas, weights = self.scores, self._lambdas, self._weights
+        scores, lambdas, hessians = self.scores, self._lambdas, self._hessians
         if isinstance(self.gradients, GradientsOfSome):
-            self.gradients.gradients_of(queries, scores, number, lambdas, weights)
+            self.gradients.gradients_of(queries, scores, number, lambdas, hessians)
         else:
-            self.gradients.gradients(scores, number, lambdas, weights)
+            self.gradients.gradients(scores, number, lambdas, hessians)
 
     def _grow(self, number: int, output: int, queries: Mask) -> Tree:
-        lambdas, weights = self._lambdas[output], self._weights[output]
+        lambdas, hessians = self._lambdas[output], self._hessians[output]
         tree = self.grower.grow(
             lambdas,
-            weights,
-            masses=weights if self.by_weight else self.masses,
+            hessians,
+            split_hessians=hessians if self.by_hessian else self.doc_weight,
             chosen=self.sampler.docs(number, output, queries),
             features=self.sampler.features(number, output),
         )
-        if self.search is not None:
+        if self.line_search is not None:
+            # One weight per round, also after an interrupt in the midst of one.
             del self.alphas[number:]
-            self.alphas.append(self._alpha(tree, self.search))
+            self.alphas.append(self._alpha(tree, self.line_search))
             tree = replace(tree, value=tree.value * self.alphas[-1])
-        return replace(tree, value=self._in_reach(tree.value, number))
+        return replace(tree, value=self._bounded(tree.value, number))
 
-    def _alpha(self, tree: Tree, search: LineSearch) -> float:
+    def _alpha(self, tree: Tree, line_search: LineSearch) -> float:
         """Return the best weight of the tree just grown."""
-        placed = None if search.on is None else self.placed[search.on]
-        scores = self.scores[0] if placed is None else placed.scores[0]
+        valid = None if line_search.on is None else self.valid[line_search.on]
+        scores = self.scores[0] if valid is None else valid.scores[0]
         values = np.zeros(len(scores))
-        if placed is None:
+        if valid is None:
             self.grower.add(tree, values)
         else:
-            placed.add_to(values, self.grower, tree)
-        return search.alpha(scores, values)
+            valid.add_to(values, self.grower, tree)
+        return line_search.alpha(scores, values)
 
-    def _in_reach(self, step: Floats, number: int) -> Floats:
-        """Return the values of leaves; a Newton step can be as large as its weights are small."""
+    def _bounded(self, step: Floats, number: int) -> Floats:
+        """Return the values of leaves; a Newton step can be as large as hessians are small."""
         with np.errstate(over="ignore"):
             value = step * self.learning_rate
-        within = np.clip(value, -LARGEST_VALUE, LARGEST_VALUE)
-        if (within != value).any() and not self.has_run_away:
-            self.has_run_away = True
+        bounded = np.clip(value, -LARGEST_VALUE, LARGEST_VALUE)
+        if (bounded != value).any() and not self.has_diverged:
+            self.has_diverged = True
             log.warning(
-                "training: scores run away in round %d; a smaller learning_rate or a larger "
-                "min_docs_in_leaf keeps them in reach",
+                "training: scores diverge in round %d; a smaller learning_rate or a larger "
+                "min_docs_in_leaf keeps them small",
                 number + 1,
             )
-        return within
+        return bounded
 
     def _add(self, tree: Tree, output: int, *, grown: bool) -> None:
         if grown:
+            # The grower still knows the leaf of every document of the tree that it grew last.
             self.grower.add(tree, self.scores[output])
         else:
             self.grower.add_again(tree, self.scores[output])
-        for placed in self.placed.values():
-            placed.add(self.grower, tree, output)
+        for valid in self.valid.values():
+            valid.add(self.grower, tree, output)
 
 
 def alphas_to_arrays(alphas: Sequence[float]) -> dict[str, Floats]:
@@ -252,20 +321,28 @@ def alphas_to_arrays(alphas: Sequence[float]) -> dict[str, Floats]:
 
 
 def alphas_of(arrays: Mapping[str, NDArray[Any]], n_rounds: int) -> list[float]:
-    """Check the weights of trees that a file holds, one a round."""
-    found = arrays.get(ALPHAS, np.zeros(0))
-    if found.shape != (n_rounds,) or found.dtype != np.float64 or not np.isfinite(found).all():
+    """Check the weights of trees that a file holds, one per round."""
+    alphas = arrays.get(ALPHAS, np.zeros(0))
+    if alphas.shape != (n_rounds,) or alphas.dtype != np.float64 or not np.isfinite(alphas).all():
         raise ModelFileError("the weights of trees in the file are not one finite number a round")
-    return [float(alpha) for alpha in found]
+    return [float(alpha) for alpha in alphas]
 
 
-def _parts_and_masses(doc_weight: Floats | None) -> tuple[Mask, Floats | None]:
-    """Return which documents take part, and what they count unless all count 1.
+def _weighted_docs(doc_weight: Floats | None) -> tuple[Mask, Floats | None]:
+    """Return which documents take part, and their weights unless all have 1.
 
-    A document without weight must not even be counted, for it shall be as if it were not there.
+    A document without weight must not even be counted, for it shall be as if it were not there:
+    a leaf has a least number of documents.
     """
     if doc_weight is None:
         return EVERY_DOC, None
     some = doc_weight > 0.0
-    masses = doc_weight if (doc_weight[some] != 1.0).any() else None
-    return EVERY_DOC if some.all() else some, masses
+    weights = doc_weight if (doc_weight[some] != 1.0).any() else None
+    return EVERY_DOC if some.all() else some, weights
+
+
+def _both(first: Mask, second: Mask) -> Mask:
+    """Return what is in both masks; an empty one has everything."""
+    if not len(first):
+        return second
+    return first & second if len(second) else first

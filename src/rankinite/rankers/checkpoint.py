@@ -1,4 +1,4 @@
-"""A fit on its way, in a file: what is needed to go on to the same model, byte for byte."""
+"""Checkpoints: a fit under way, in a file from which it resumes to the same bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,28 +16,30 @@ import numpy as np
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.rounds import Fit, Stopping
 
 log = logging.getLogger("rankinite")
 
+# Long enough that writing costs nothing, short enough that little is lost when a process is killed.
 SECONDS_BETWEEN = 10.0
 KIND = "checkpoint"
 
 
 @dataclass
 class Checkpoint:
-    """A file that keeps a fit; written every few seconds, and when the fit is interrupted.
+    """A file that keeps a fit; written every few seconds, and when the fit ends or is interrupted.
 
     Attributes
     ----------
     path
         The file.
     parameters
-        What the fit depends on; a checkpoint of other parameters is refused.
+        The parameters that the fit depends on; a checkpoint of others is refused.
     data
-        A digest of what it is fitted to.
+        A digest of the data that it is fitted to.
     n_rounds
-        How many rounds the file holds.
+        Number of rounds that the file holds.
+    written
+        When the file was last written, by the monotonic clock.
     """
 
     path: Path
@@ -52,27 +54,34 @@ class Checkpoint:
                 f"checkpoint: {self.path} cannot be written; name a file in a folder that exists"
             )
 
-    def resume(self, fit: Fit, stopping: Stopping) -> None:
-        """Let the fit go on from the file, if it is there."""
+    def resume(self, restore: Callable[[Content], int]) -> None:
+        """Resume a fit from the file, if there is one.
+
+        Parameters
+        ----------
+        restore
+            Resumes from what the file holds, and returns its number of rounds.
+        """
         if not self.path.exists():
             return
         content = read_container(self.path)
         self._check(content.manifest)
         try:
-            self.n_rounds = fit.go_on_from(content, stopping)
+            self.n_rounds = restore(content)
         except ModelFileError as problem:
             raise ModelFileError(
                 f"{self.path}: {problem}; delete it, or name another file"
             ) from None
-        log.info("goes on from %s, which has %d rounds", self.path, self.n_rounds)
+        log.info("resumes from %s, which has %d rounds", self.path, self.n_rounds)
 
     def _check(self, manifest: Mapping[str, Any]) -> None:
-        found = manifest.get("parameters")
-        if manifest.get("class") != KIND or not isinstance(found, dict):
+        kept = manifest.get("parameters")
+        if manifest.get("class") != KIND or not isinstance(kept, dict):
             raise ModelFileError(f"{self.path}: is a model, no checkpoint; name another file")
+        # As JSON reads them: tuples have become lists.
         wanted = json.loads(json.dumps(dict(self.parameters)))
         differing = sorted(
-            name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)
+            name for name in wanted.keys() | kept.keys() if wanted.get(name) != kept.get(name)
         )
         if differing:
             raise UsageError(
@@ -85,34 +94,41 @@ class Checkpoint:
                 "delete it, or name another file"
             )
 
-    def write_sometimes(self, fit: Fit) -> None:
-        """Write the file, if the last time is some seconds ago."""
-        if time.monotonic() - self.written >= SECONDS_BETWEEN:
-            self.write(fit)
+    @property
+    def is_due(self) -> bool:
+        """Whether the file was written some seconds ago, and should be written again."""
+        return time.monotonic() - self.written >= SECONDS_BETWEEN
 
-    def write(self, fit: Fit) -> None:
-        """Write the file, unless it holds as many rounds already."""
-        n_rounds = fit.n_rounds
+    def write(self, n_rounds: int, content: Callable[[], Content]) -> None:
+        """Write the file, unless it holds as many rounds already.
+
+        Parameters
+        ----------
+        n_rounds
+            Number of rounds that are done.
+        content
+            Returns what is needed to resume; it is called only if the file is written.
+        """
         if n_rounds <= self.n_rounds:
             return
-        own = fit.to_content()
+        state = content()
         manifest = {
             "class": KIND,
             "parameters": dict(self.parameters),
             "data": self.data,
-            **own.manifest,
+            **state.manifest,
         }
-        write_container(self.path, Content(manifest, own.arrays))
+        write_container(self.path, Content(manifest, state.arrays))
         self.n_rounds = n_rounds
         self.written = time.monotonic()
 
 
 def digest_of(sets: Mapping[str, RankingData], arrays: Sequence[Any]) -> str:
-    """Return a digest of all that a fit learns from and is measured by."""
+    """Return a digest of the data sets and arrays that a fit depends on."""
     digest = hashlib.sha256()
     for name, data in sets.items():
         digest.update(f"{name}|{data.top_grade!r}|".encode())
-        _add(digest, data.base, data.rows, data.y, data.offsets, data.origins, data.query_weight)
+        _add(digest, data.matrix, data.rows, data.y, data.offsets, data.origins, data.query_weight)
         for source in sorted(data.labels):
             digest.update(source.encode())
             _add(digest, data.labels[source])

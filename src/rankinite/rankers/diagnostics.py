@@ -1,23 +1,23 @@
-"""Diagnostics of training: what it is about, round by round (Objectives, Figures 2 to 4)."""
+"""Diagnostics of training: lambdas and rankings, round by round (Objectives, Figures 2 to 4)."""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rankinite.core.errors import ModelFileError
 from rankinite.core.params import Either, OneOf, Real, Whole, check
+from rankinite.core.types import Floats, Integers
+from rankinite.rankers.diagnostic_curves import DiagnosticCurves, Snapshot
+from rankinite.rankers.early_stopping import Round
+from rankinite.rankers.learner import Learner
 
-# What curves are called: these words, and what they are of.
-AGREEMENT = "agreement of"
-SHARE = "lambda share of"
-TOP = "top {} share of"
-CHANGES = "rank changes in"
-ON_TRAINING_SET = "of the training set"
-ALL_PAIRS = ", all pairs"
-WHOLE_LIST = "the whole list"
-NO_LABEL = "no label"
+log = logging.getLogger("rankinite")
+
+# Where the manifest of a checkpoint keeps the curves.
+DIAGNOSTICS = "diagnostics"
 
 Row = tuple[float, ...]
 
@@ -25,10 +25,10 @@ Row = tuple[float, ...]
 class Diagnostics:
     """What happens to lambdas and rankings while a ranker is fitted; give it to ``fit``.
 
-    After every round the ranking of the training data is looked at, and the lambdas at the scores
-    that the round left. Documents of equal scores are ranked in the order, drawn from the seed, in
+    After every round the ranking of the training data is examined, and the lambdas at the scores
+    after the round. Documents of equal scores are ranked in the order, drawn from the seed, in
     which objectives rank them. Queries of weight 0 are left out; others count alike. The model is
-    the same, to the byte, with and without. The curves are these, each with one value a round:
+    the same, to the byte, with and without. The curves are these, each with one value per round:
 
     ``agreement of MEASURE``
         For a graded measure: the share of documents whose lambda by the tier points where that of
@@ -42,12 +42,12 @@ class Diagnostics:
         any. Objectives, Eq. 11, divides by the lambda instead, which may be 0 or negative, so that
         its shares have no bounds. Ours lie between -1 and 1; where all pushes go up, the two are
         the same. Lambdas are those of the first tier or objective. Constructions that are not made
-        of all pairs, such as `LocalCost`, are stood for by the `Lambdas` of their measure.
+        of all pairs, such as `LocalCost`, are represented by the `Lambdas` of their measure.
     ``top 3 share of grade V``
         The share of grade V among the first ranks; and that of documents without a label, if there
         are any. The mean over queries.
     ``rank changes in the top 3``, ``rank changes in the whole list``
-        The share of ranks at which another document stands than before the round; the mean over
+        The share of ranks that hold another document than before the round; the mean over
         queries.
     ``MEASURE of the training set``
         Each measure of validation, measured on the training data.
@@ -58,7 +58,7 @@ class Diagnostics:
     Parameters
     ----------
     top
-        How many ranks count as the top.
+        Number of ranks that count as the top.
     highly_relevant
         Documents are highly relevant from this grade on; None is three quarters of the largest
         label, which is 3 and 4 of the grades 0 to 4.
@@ -66,8 +66,8 @@ class Diagnostics:
     Attributes
     ----------
     rounds : list of int
-        The rounds that were looked at: all, unless diagnostics were switched on when a fit went on
-        from a checkpoint.
+        The rounds that the curves cover: all, unless diagnostics were switched on when a fit was
+        resumed from a checkpoint.
     curves : dict
         The curves by name, with one value for each of these rounds; NaN where there is none.
 
@@ -94,26 +94,26 @@ class Diagnostics:
 
     @property
     def rounds(self) -> list[int]:
-        """The rounds that were looked at."""
+        """The rounds that the curves cover."""
         return list(self._rows)
 
     @property
     def curves(self) -> dict[str, list[float]]:
-        """The curves by name, with one value for each round that was looked at."""
+        """The curves by name, with one value for each of the rounds."""
         rows = list(self._rows.values())
         return {name: [row[k] for row in rows] for k, name in enumerate(self._names)}
 
     def begin(self, names: Sequence[str]) -> None:
-        """Forget what an earlier fit left, and name the curves of this one."""
+        """Drop the curves of an earlier fit, and name those of this one."""
         self._names = tuple(names)
         self._rows = {}
 
     def add(self, number: int, values: Sequence[float]) -> None:
-        """Add the values of a round, one a curve; in one step, whenever an interrupt may come."""
+        """Add the values of a round, one per curve; an interrupt leaves all of them or none."""
         self._rows[number] = tuple(values)
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return all that a checkpoint needs to keep, as JSON can hold it."""
+        """Return what a checkpoint keeps of the curves, as JSON can hold it."""
         return {
             "top": self.top,
             "highly_relevant": self.highly_relevant,
@@ -122,26 +122,102 @@ class Diagnostics:
             "rows": [[_written(value) for value in row] for row in self._rows.values()],
         }
 
-    def go_on_from(self, kept: Any, n_rounds: int) -> None:
-        """Take the first rounds of what a checkpoint kept, if it is of the same curves.
+    def restore(self, kept: Any, n_rounds: int) -> None:
+        """Restore the first rounds that a checkpoint kept, if it is of the same curves.
 
         Parameters
         ----------
         kept
-            What `to_manifest` gave; None if there were no diagnostics.
+            The result of `to_manifest`; None if there were no diagnostics.
         n_rounds
-            How many rounds the fit goes on from.
+            Number of rounds that the fit resumes from.
         """
         if kept is None:
             return
         if not _is_sound(kept):
             raise ModelFileError("holds diagnostics that are not understood")
-        own = self.to_manifest()
-        if any(kept[name] != own[name] for name in ("top", "highly_relevant", "names")):
+        wanted = self.to_manifest()
+        if any(kept[name] != wanted[name] for name in ("top", "highly_relevant", "names")):
             return
         for number, row in zip(kept["rounds"], kept["rows"], strict=True):
             if number <= n_rounds:
                 self.add(number, [math.nan if value is None else float(value) for value in row])
+
+
+class _Ranking(NamedTuple):
+    """The ranking of the training data after a number of rounds."""
+
+    n_rounds: int
+    order: Integers
+
+
+class DiagnosticsCallback:
+    """Adds the values of every round to the curves; the model is not changed by it.
+
+    Parameters
+    ----------
+    diagnostics
+        Gets the values; curves of an earlier fit are dropped.
+    curves
+        Computes the values.
+    learner
+        What is trained.
+    ranking
+        From the scores of the outputs to the scores that documents are ranked by.
+    """
+
+    def __init__(
+        self,
+        diagnostics: Diagnostics,
+        curves: DiagnosticCurves,
+        learner: Learner,
+        ranking: Callable[[Floats], Floats],
+    ) -> None:
+        self._diagnostics = diagnostics
+        self._curves = curves
+        self._learner = learner
+        self._ranking = ranking
+        diagnostics.begin(curves.names)
+        self._last = self._rank()
+
+    def __call__(self, _done: Round) -> None:
+        """Add the values of the round that was just done."""
+        self._catch_up()
+
+    def to_manifest(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps of the curves."""
+        # An interrupt may have come between a round and its values. A checkpoint has the round,
+        # so a resumed fit would never compute them.
+        self._catch_up()
+        return {DIAGNOSTICS: self._diagnostics.to_manifest()}
+
+    def restore(self, manifest: Mapping[str, Any]) -> None:
+        """Restore the curves of a checkpoint, from which the learner has been restored."""
+        n_rounds = self._learner.n_rounds
+        self._diagnostics.restore(manifest.get(DIAGNOSTICS), n_rounds)
+        n_missing = n_rounds - len(self._diagnostics.rounds)
+        if n_missing:
+            log.info(
+                "diagnostics: the first rounds were done without these; curves lack %d of %d",
+                n_missing,
+                n_rounds,
+            )
+        self._last = self._rank()
+
+    def _rank(self) -> _Ranking:
+        order = self._curves.order(self._ranking(self._learner.train_scores()))
+        return _Ranking(self._learner.n_rounds, order)
+
+    def _catch_up(self) -> None:
+        """Add the values of the last round, unless that was done."""
+        number = self._learner.n_rounds
+        if number == self._last.n_rounds:
+            return
+        scores = self._learner.train_scores()
+        ranked_by = self._ranking(scores)
+        snapshot = Snapshot(scores, ranked_by, self._last.order, self._curves.order(ranked_by))
+        self._diagnostics.add(number, self._curves.values(snapshot))
+        self._last = _Ranking(number, snapshot.order)
 
 
 def _written(value: float) -> float | None:
@@ -153,9 +229,9 @@ def _is_sound(kept: Any) -> bool:
     if not isinstance(kept, Mapping):
         return False
     lists = [kept.get(name) for name in ("names", "rounds", "rows")]
-    if not all(isinstance(found, list) for found in lists) or "top" not in kept:
+    if not all(isinstance(entry, list) for entry in lists) or "top" not in kept:
         return False
-    names, rounds, rows = (list(found or []) for found in lists)
+    names, rounds, rows = (list(entry or []) for entry in lists)
     return (
         "highly_relevant" in kept
         and len(rounds) == len(rows)

@@ -1,4 +1,4 @@
-"""What people give to fit and predict, as RankingData."""
+"""The arguments of fit and predict, checked: arrays and frames as RankingData."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.samples import first_sample
-from rankinite.rankers.aliases import FIT_WORD
+from rankinite.rankers.aliases import FIT_ADVICE
 
 Valid = Any
 VALID = "valid"
@@ -25,33 +25,33 @@ NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
 
 
 @dataclass(frozen=True)
-class Given:
-    """A data set that was given as one, or made of arrays.
+class InputData:
+    """A data set that the caller passed as one, or as arrays.
 
     Attributes
     ----------
     data
         The set.
     order
-        Which of the given documents each document of the set is: queries whose documents stood
-        apart in the arrays were brought together. None if nothing was moved.
+        The position in the caller's arrays of each document of the set: documents of a query that
+        were apart in the arrays were brought together. None if nothing was moved.
     """
 
     data: RankingData
     order: NDArray[np.int64] | None = None
 
     def arrange(self, values: Floats) -> Floats:
-        """Bring values of the given documents into the order of the set's."""
+        """Bring values in the order of the caller's arrays into the order of the set."""
         return values if self.order is None else values[self.order]
 
 
 def training_data(
     owner: str, X: Any, y: ArrayLike | None, qid: ArrayLike | None, query_weight: ArrayLike | None
-) -> Given:
-    """Return the data set that was given as one, or as arrays or a frame with y and qid."""
+) -> InputData:
+    """Return the training set, from a RankingData, or from arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
         _refuse_besides(owner, y=y, qid=qid)
-        return Given(X if query_weight is None else X.with_query_weight(query_weight))
+        return InputData(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
         raise UsageError(
             f"{owner}: requires y to be passed, but the target y is None; "
@@ -67,11 +67,11 @@ def training_data(
         query_weight=query_weight,
         group=True,
     )
-    return Given(data, data.rows)
+    return InputData(data, data.rows)
 
 
-def _refuse_besides(owner: str, **given: Any) -> None:
-    for name, value in given.items():
+def _refuse_besides(owner: str, **arguments: Any) -> None:
+    for name, value in arguments.items():
         if value is not None:
             raise UsageError(
                 f"{owner}: {name} was given besides a RankingData, which has its own; leave it out"
@@ -89,9 +89,9 @@ def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
 
 
 def refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
-    """Refuse what fit was given and does not know, with the name that it has here."""
+    """Refuse arguments that fit does not have, with a hint at the name that they have here."""
     for name in unknown:
-        hint = FIT_WORD.get(name, f"see help({owner}.fit)")
+        hint = FIT_ADVICE.get(name, f"see help({owner}.fit)")
         raise UsageError(f"{owner}.fit: there is no parameter {name!r}; {hint}")
 
 
@@ -104,7 +104,7 @@ def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | No
     names = _column_names(X)
     if names is not None:
         _refuse_categories(owner, X, [str(name) for name in names])
-        # Numbers are what a frame calls columns that nobody named.
+        # A frame numbers the columns that nobody named.
         numbered = all(isinstance(name, (int, np.integer)) for name in names)
         names = None if numbered else [str(name) for name in names]
     matrix = _as_array(owner, X)
@@ -155,56 +155,56 @@ def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
         )
 
 
-def validation_sets(owner: str, valid: Valid, features: Sequence[str]) -> dict[str, Given]:
+def validation_sets(owner: str, valid: Valid, features: Sequence[str]) -> dict[str, InputData]:
     """Return validation sets by name, from one set, a tuple (X, y, qid), or several by name."""
     if valid is None:
         return {}
     if not isinstance(valid, Mapping):
         valid = {VALID: valid}
     return {
-        str(name): _validation_set(owner, str(name), given, features)
-        for name, given in valid.items()
+        str(name): _validation_set(owner, str(name), value, features)
+        for name, value in valid.items()
     }
 
 
-def _validation_set(owner: str, name: str, given: Any, features: Sequence[str]) -> Given:
-    if not isinstance(given, (RankingData, tuple, list)):
+def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) -> InputData:
+    if not isinstance(value, (RankingData, tuple, list)):
         raise UsageError(
-            f"{owner}: valid is a {type(given).__name__}; expected a RankingData, (X, y, qid), "
+            f"{owner}: valid is a {type(value).__name__}; expected a RankingData, (X, y, qid), "
             "or several of these by name"
         )
     try:
-        if isinstance(given, RankingData):
-            found = Given(given)
-        elif len(given) == 3:
-            X, y, qid = given
-            found = training_data(owner, X, y, qid, None)
+        if isinstance(value, RankingData):
+            valid = InputData(value)
+        elif len(value) == 3:
+            X, y, qid = value
+            valid = training_data(owner, X, y, qid, None)
         else:
             raise UsageError(
-                f"it has {len(given)} parts; expected a RankingData, (X, y, qid), or several of "
+                f"it has {len(value)} parts; expected a RankingData, (X, y, qid), or several of "
                 "these by name"
             )
-        if found.data.n_queries == 0:
+        if valid.data.n_queries == 0:
             raise DataError("it has no queries; give some, or leave valid out")
-        sample = first_sample(found.data.qids)
+        sample = first_sample(valid.data.qids)
         if sample is not None:
             raise DataError(
                 f"it holds samples, such as {sample!r} (an id that ends in ~ and a number), and "
                 "validation data is never augmented; leave them out (valid.originals, or "
                 "rankinite data convert --originals)"
             )
-        check_features(owner, found.data.feature_names, features)
+        check_features(owner, valid.data.feature_names, features)
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
-    return found
+    return valid
 
 
-def check_features(owner: str, given: Sequence[str], expected: Sequence[str]) -> None:
+def check_features(owner: str, names: Sequence[str], expected: Sequence[str]) -> None:
     """Refuse features that are missing, added or renamed, by name."""
-    if tuple(given) == tuple(expected):
+    if tuple(names) == tuple(expected):
         return
-    missing = [name for name in expected if name not in set(given)]
-    added = [name for name in given if name not in set(expected)]
+    missing = [name for name in expected if name not in set(names)]
+    added = [name for name in names if name not in set(expected)]
     if not missing and not added:
         raise DataError(
             f"{owner}: the features stand in another order than at fit; bring them into it with "
@@ -213,18 +213,20 @@ def check_features(owner: str, given: Sequence[str], expected: Sequence[str]) ->
     parts = [f"lacks {some_of(missing)}"] if missing else []
     parts += [f"has {some_of(added)} besides"] if added else []
     raise DataError(
-        f"{owner}: X has {len(given)} features, but {owner} is expecting {len(expected)} features "
+        f"{owner}: X has {len(names)} features, but {owner} is expecting {len(expected)} features "
         f"as input; it {' and '.join(parts)}"
     )
 
 
-def given_doc_weights(owner: str, given: ArrayLike | None, documents: Given) -> Floats | None:
-    """Check weights of documents, and bring them into the order of the set's."""
-    if given is None:
+def checked_doc_weights(
+    owner: str, sample_weight: ArrayLike | None, documents: InputData
+) -> Floats | None:
+    """Check weights of documents, and bring them into the order of the set."""
+    if sample_weight is None:
         return None
     n_docs = documents.data.n_docs
     try:
-        weights = np.asarray(given, np.float64)
+        weights = np.asarray(sample_weight, np.float64)
     except (TypeError, ValueError) as problem:
         raise DataError(f"{owner}: sample_weight cannot be made numbers: {problem}") from None
     if weights.shape != (n_docs,):
@@ -244,8 +246,21 @@ def given_doc_weights(owner: str, given: ArrayLike | None, documents: Given) -> 
     return documents.arrange(weights)
 
 
-def that_count(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the queries with a weight, and their documents; others are as if not there."""
+def labelled_weights(X: Any, sample_weight: ArrayLike | None) -> ArrayLike | None:
+    """Return the weights of documents, with 0 for those without a label."""
+    if not isinstance(X, RankingData) or not np.isnan(X.y).any():
+        return sample_weight
+    labelled = ~np.isnan(X.y)
+    if sample_weight is None:
+        return labelled.astype(np.float64)
+    weights = np.asarray(sample_weight)
+    # Weights of a wrong kind or number stay as they are: `checked_doc_weights` refuses them.
+    fits = weights.shape == labelled.shape and weights.dtype.kind in "biuf"
+    return np.where(labelled, weights, 0.0) if fits else sample_weight
+
+
+def queries_with_weight(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the queries whose weight is not 0, and their documents."""
     if data.query_weight is None:
         return np.arange(data.n_queries), np.arange(data.n_docs)
     some = data.query_weight > 0.0
@@ -253,7 +268,7 @@ def that_count(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def seed_of(owner: str, random_state: Any) -> int:
-    """Return the seed: the number given, or one drawn from what was given."""
+    """Return the seed: ``random_state`` if it is a number, or one drawn from it."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.RandomState):

@@ -3,59 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
-from rankinite.core.params import Constraint, Either, OneOf, Real, Whole
 from rankinite.core.progress import Progress
 from rankinite.core.random import generator
 from rankinite.core.types import Floats
-from rankinite.data.checks import data_set
+from rankinite.data.checks import require_data_set
 from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.evaluate import mean_of_counted
+from rankinite.measures.measure import Measure
+from rankinite.measures.scorer import Scorer
 from rankinite.measures.text import parse_measures
-from rankinite.nets.epochs import Teacher
-from rankinite.nets.net import MOST_UNITS, Net, Standardiser
+from rankinite.nets.epochs import EpochRunner
+from rankinite.nets.net import Net, Standardiser
+from rankinite.nets.perturbation import PerturbedScores
 from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
-from rankinite.rankers.along import AlongNet
-from rankinite.rankers.climbing import Climb, Pace
+from rankinite.rankers.base import Base
 from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.inputs import Valid, check_features, refuse_unknown, that_count
-from rankinite.rankers.judging import Judging
-from rankinite.rankers.learner import Beginning, Learner
-from rankinite.rankers.manifest import Manifest
-from rankinite.rankers.rounds import Callback, Stopping, Watched
+from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
+from rankinite.rankers.gradient_descent import LearningSchedule, NetLearner
+from rankinite.rankers.inputs import Valid, check_features, queries_with_weight, refuse_unknown
+from rankinite.rankers.model_file import Manifest, restore_ranker, trained_content
+from rankinite.rankers.parameters import ALL, LambdaRankParameters
+from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.trainer import Callback, TrainedMixin
+from rankinite.rankers.training_inputs import TrainingInputs
 
 TRAIN = "train"
-ALL = "all"
-# If nobody says: few are enough for one, and the winners had 500 of the other.
+# Epochs unless n_epochs is given: Adam needs few, and the winners' nets had 500.
 EPOCHS = {"adam": 100, "sgd": 500}
-WHOLE_UNITS = Whole(0, MOST_UNITS)
 
 
-@dataclass(frozen=True)
-class _Hidden:
-    """How many units hidden layers have: one number, or one for each layer."""
-
-    def allows(self, value: Any) -> bool:
-        if isinstance(value, (list, tuple)):
-            return all(Whole(1, MOST_UNITS).allows(one) for one in value)
-        return WHOLE_UNITS.allows(value)
-
-    def __str__(self) -> str:
-        return (
-            f"a whole number from 0 (a linear net) to {MOST_UNITS}, or several from 1, one for "
-            "each hidden layer"
-        )
-
-
-class LambdaRank(Learner):
+class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
     """A net that follows lambda gradients (Optimality; Ensemble, Sec. 4.1 and 4.2).
 
     Features are standardised inside the model; a missing one counts as the mean, and one more than
@@ -64,46 +50,6 @@ class LambdaRank(Learner):
 
     Without a validation set the training set decides which epoch is best; its curve is then
     ``history_["train"]``.
-
-    Parameters
-    ----------
-    measure
-        What to improve, as a text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in
-        ``"NDCG@3 > CNDCG@3[clicks]"`` (see `Tiered`); ``"RankNet"``; or an objective, such as a
-        `Transition`.
-    hidden
-        How many units the hidden layer has, or several for several layers; 0 is a linear net.
-    optimiser
-        ``"adam"``, whose rate falls to 0 along a cosine; or ``"sgd"``, the papers' way: straight
-        along the lambdas, at a rate that is multiplied by 0.8 with a chance of 30 % whenever
-        training accuracy has fallen, and from new random weights whenever ``patience`` is over
-        (Optimality, Sec. 7). With ``"adam"`` nets were better on every validation set that was
-        tried, in a tenth of the time.
-    learning_rate
-        How large the first steps are.
-    n_epochs
-        How many times to go through the queries at most; None is 100 with ``"adam"`` and 500, as
-        the winners had, with ``"sgd"``.
-    queries_per_step
-        How many queries a step is for, or ``"all"``.
-    weight_decay
-        ``"adam"``: what share of the weights, times the rate, every step takes away.
-    patience
-        After so many epochs without improvement stop (``"adam"``), or draw new weights
-        (``"sgd"``); never if None.
-    most_restarts
-        ``"sgd"``: how often new weights are drawn at most; as often as there is time if None.
-    min_improvement
-        What counts as an improvement.
-    truncation, normalise
-        See `Lambdas`.
-    base
-        A fitted ranker, or one score for each training document, to add to.
-    valid_measure
-        What validation sets are measured by; the first, tier after tier, decides. The measure of
-        training if None.
-    random_state
-        The seed; None for another one every time.
 
     Attributes
     ----------
@@ -127,60 +73,13 @@ class LambdaRank(Learner):
     True
     """
 
+    learns_in_rounds: ClassVar[bool] = True
     rounds: ClassVar[str] = "epochs"
     free_parameters: ClassVar[Sequence[str]] = ("base",)
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "hidden": _Hidden(),
-        "optimiser": OneOf(list(EPOCHS)),
-        "learning_rate": Real(0, low_open=True),
-        "n_epochs": Either(Whole(1), OneOf([None])),
-        "queries_per_step": Either(Whole(1), OneOf([ALL])),
-        "patience": Either(Whole(1), OneOf([None])),
-        "most_restarts": Either(Whole(0), OneOf([None])),
-        "weight_decay": Real(0),
-        "min_improvement": Real(0),
-        "truncation": Either(Whole(1), OneOf([None])),
-        "normalise": OneOf(["none", "deviation", "distance"]),
-    }
 
     net_: Net
     best_epoch_: int
     start_: float
-
-    def __init__(
-        self,
-        measure: Any = "NDCG",
-        *,
-        hidden: int | Sequence[int] = 25,
-        optimiser: str = "adam",
-        learning_rate: float = 1e-3,
-        n_epochs: int | None = None,
-        queries_per_step: int | str = 1,
-        weight_decay: float = 0.2,
-        patience: int | None = 50,
-        most_restarts: int | None = None,
-        truncation: int | None = None,
-        normalise: str = "none",
-        base: Any = None,
-        valid_measure: Any = None,
-        min_improvement: float = 0.0,
-        random_state: Any = 0,
-    ) -> None:
-        self.measure = measure
-        self.hidden = hidden
-        self.optimiser = optimiser
-        self.learning_rate = learning_rate
-        self.n_epochs = n_epochs
-        self.queries_per_step = queries_per_step
-        self.patience = patience
-        self.most_restarts = most_restarts
-        self.weight_decay = weight_decay
-        self.truncation = truncation
-        self.normalise = normalise
-        self.base = base
-        self.valid_measure = valid_measure
-        self.min_improvement = min_improvement
-        self.random_state = random_state
 
     def fit(
         self,
@@ -198,7 +97,7 @@ class LambdaRank(Learner):
         diagnostics: Diagnostics | None = None,
         **unknown: Any,
     ) -> Self:
-        """Teach the net.
+        """Train the net.
 
         Parameters
         ----------
@@ -207,18 +106,19 @@ class LambdaRank(Learner):
         callbacks
             Called with a `Round` after every epoch; one that returns True stops training.
         progress
-            Who wants to know how far it is.
+            Progress reporter.
         checkpoint
-            A file to keep the weights in while training, and to go on from if it is there.
+            A file that keeps the weights while training, and from which training resumes if it
+            exists.
         begin_with
             A fitted net of the same layers, whose weights to begin with; random ones if None, and
-            whenever weights are drawn anew. What they are worth before the first epoch does not
-            compete with what comes after it.
+            after every restart. These weights themselves, before the first epoch, do not compete
+            for the best epoch.
         diagnostics
-            What to tell of lambdas and rankings after every epoch; see `Diagnostics`.
+            Records curves of lambdas and rankings, one value per epoch; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
-        return self._fit(
+        return self._train(
             X,
             y,
             qid=qid,
@@ -237,7 +137,8 @@ class LambdaRank(Learner):
         """The epoch whose weights are kept."""
         return self.best_epoch_
 
-    def _objective(self) -> Objective:
+    def objective(self) -> Objective:
+        """Return the objective that training follows."""
         return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
     def _most_epochs(self) -> int:
@@ -248,54 +149,63 @@ class LambdaRank(Learner):
             return tuple(int(n) for n in self.hidden)
         return (int(self.hidden),) if self.hidden else ()
 
-    def _stopping(self, watched: Mapping[str, Watched]) -> Stopping:
-        waits = self.patience if self.optimiser == "adam" else None
-        return Stopping(self._most_epochs(), waits, self._judging(watched))
+    def _stopping_rounds(self) -> tuple[int, int | None]:
+        # With sgd, patience is that of restarts.
+        return self._most_epochs(), self.patience if self.optimiser == "adam" else None
 
-    def _judging(self, watched: Mapping[str, Watched]) -> Judging:
-        return Judging(next(iter(watched), TRAIN), self._deciding(), self.min_improvement)
-
-    def _begin(
-        self, beginning: Beginning, *, begin_with: LambdaRank | None = None, **_options: Any
-    ) -> Climb:
-        data, watched = beginning.data, dict(beginning.watched)
-        if len(beginning.gradients.start) != 1:
-            raise UsageError(
-                f"LambdaRank: the objective has {len(beginning.gradients.start)} outputs, and a "
-                "net has one score; use McRank, or another objective"
-            )
-        if TRAIN in watched:
+    def _measured_sets(self, inputs: TrainingInputs) -> dict[str, ValidationSet]:
+        if TRAIN in inputs.valid:
             raise UsageError(
                 f"LambdaRank: a validation set is called {TRAIN!r}, which is what the curve of "
                 "the training set is called; give it another name"
             )
-        queries, docs = that_count(data)
-        counting = data if len(queries) == data.n_queries else data[queries]
-        if self.optimiser == "sgd" or not watched:
-            scores = beginning.scores[:, docs]
-            watched[TRAIN] = self._watched("the training set", counting, scores)
-        net = self._first_net(counting, beginning.seed, begin_with)
-        start = np.ascontiguousarray(beginning.scores[0])
-        teacher = Teacher(
+        sets = dict(inputs.valid)
+        # The rate of sgd depends on training accuracy; and without a validation set the training
+        # set decides.
+        if self.optimiser == "sgd" or not sets:
+            sets[TRAIN] = inputs.training_set(self._name)
+        return sets
+
+    def _new_learner(
+        self,
+        inputs: TrainingInputs,
+        sets: Mapping[str, ValidationSet],
+        early_stopping: EarlyStopping,
+        *,
+        begin_with: LambdaRank | None = None,
+        **_options: Any,
+    ) -> NetLearner:
+        if len(inputs.gradients.start) != 1:
+            raise UsageError(
+                f"LambdaRank: the objective has {len(inputs.gradients.start)} outputs, and a "
+                "net has one score; use McRank, or another objective"
+            )
+        data = inputs.data
+        queries, _ = queries_with_weight(data)
+        weighted = data if len(queries) == data.n_queries else data[queries]
+        net = self._first_net(weighted, inputs.seed, begin_with)
+        start = np.ascontiguousarray(inputs.scores[0])
+        teacher = EpochRunner(
             net,
-            data.base,
+            data.matrix,
             data.rows,
             data.offsets,
-            beginning.gradients,
+            inputs.gradients,
             start,
             len(queries) if self.queries_per_step == ALL else int(self.queries_per_step),
         )
-        pace = Pace(
+        schedule = LearningSchedule(
             self.optimiser, self.learning_rate, self._most_epochs(), self.patience,
             self.most_restarts, self.weight_decay,
         )  # fmt: skip
-        judging = self._judging(beginning.watched)
-        return Climb(net, teacher, pace, beginning.seed, watched, judging, queries, data, start)
+        return NetLearner(
+            net, teacher, schedule, inputs.seed, sets, early_stopping, queries, data, start
+        )
 
     def _first_net(self, data: RankingData, seed: int, begin_with: LambdaRank | None) -> Net:
         """Return the net before the first epoch."""
         if begin_with is None:
-            inputs = Standardiser.fit(data.base, data.rows, data.n_docs)
+            inputs = Standardiser.fit(data.matrix, data.rows, data.n_docs)
             return Net.draw(inputs, self._sizes(), generator(seed, "weights", 0))
         if not isinstance(begin_with, LambdaRank):
             raise UsageError(
@@ -313,22 +223,27 @@ class LambdaRank(Learner):
             )
         return begin_with.net_
 
-    def _keep(self, fit: Climb, start: Floats, best: int) -> None:
-        self.net_ = fit.best
+    def _keep(self, learner: NetLearner, start: Floats, best: int) -> None:
+        self.net_ = learner.best
         self.best_epoch_ = best
         self.start_ = float(start[0])
 
-    @property
-    def _start(self) -> Floats:
-        return np.array([self.start_])
+    def _start_scores(
+        self, X: Any, qid: ArrayLike | None, n_docs: int, base_scores: ArrayLike | None
+    ) -> Floats:
+        """Return the scores that the net's are added to."""
+        base, start = Base(self._name, self.base), np.array([self.start_])
+        scores: Floats = base.prediction_scores(start, X, qid, n_docs, base_scores)[0]
+        return scores
 
     def predict(
         self, X: Any, qid: ArrayLike | None = None, *, base_scores: ArrayLike | None = None
     ) -> Floats:
-        """Return one score a document; larger is better."""
+        """Return one score per document; larger is better."""
         matrix, rows = self._features_of(X)
-        scores = self._scores_before(X, qid, len(matrix if rows is None else rows), base_scores)
-        return self.net_.add_to(scores[0], matrix, rows)
+        n_docs = len(matrix if rows is None else rows)
+        scores = self._start_scores(X, qid, n_docs, base_scores)
+        return self.net_.add_to(scores, matrix, rows)
 
     def along(
         self, X: RankingData, measure: Any = None, *, base_scores: ArrayLike | None = None
@@ -353,15 +268,15 @@ class LambdaRank(Learner):
         >>> along.n_weights
         5
         """
-        data_set(f"{self._name}.along", X)
-        chosen = self._measures()[:1] if measure is None else parse_measures(measure)
+        require_data_set(f"{self._name}.along", X)
+        chosen = self.validation_measures()[:1] if measure is None else parse_measures(measure)
         if len(chosen) != 1:
             raise UsageError(
                 f"{self._name}.along: {measure!r} are {len(chosen)} measures; give one measure"
             )
-        self._features_of(X)  # other features are refused
-        scores = self._scores_before(X, None, X.n_docs, base_scores)
-        return AlongNet(self.net_, X, chosen[0], scores[0])
+        self._features_of(X)  # refuses other features
+        scores = self._start_scores(X, None, X.n_docs, base_scores)
+        return AlongNet(self.net_, X, chosen[0], scores)
 
     @property
     def feature_importances_(self) -> Floats:
@@ -381,11 +296,20 @@ class LambdaRank(Learner):
         order = np.argsort(-slopes, kind="stable")
         return {self.feature_names_[j]: float(slopes[j]) for j in order}
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        numbers = {"start": self._start, "best_epoch": np.array([self.best_epoch_])}
-        return {**self.net_.to_arrays(), **numbers}
+    def _content(self) -> Content:
+        numbers = {"start": np.array([self.start_]), "best_epoch": np.array([self.best_epoch_])}
+        return trained_content(self, {**self.net_.to_arrays(), **numbers})
 
-    def _set_arrays(self, content: Content, manifest: Manifest) -> None:
+    @classmethod
+    def from_content(cls, content: Content, base: Ranker | None) -> Self:
+        """Return the fitted ranker of a model file."""
+        manifest = Manifest.read(content.manifest)
+        ranker = restore_ranker(cls, manifest, base)
+        ranker._set_net(content, manifest)
+        return ranker
+
+    def _set_net(self, content: Content, manifest: Manifest) -> None:
+        """Take the net from a model file, or refuse it."""
         self.net_ = Net.from_arrays(content.arrays, self.n_features_in_)
         if self.net_.hidden != self._sizes():
             raise ModelFileError("the net in the file has other layers than its parameters say")
@@ -395,3 +319,46 @@ class LambdaRank(Learner):
         if epoch is None or epoch.shape != (1,) or not 0 <= epoch[0] <= manifest.n_rounds:
             raise ModelFileError("the file does not say which epoch was best")
         self.start_, self.best_epoch_ = float(start[0]), int(epoch[0])
+
+
+class AlongNet:
+    """The value of a measure at a net's weights + step x direction; see `local_optimality`.
+
+    Parameters
+    ----------
+    net
+        The net.
+    data
+        The queries to measure.
+    measure
+        The measure; the value is its mean over the queries that count.
+    start
+        The scores that the net's are added to, one per document.
+    """
+
+    def __init__(self, net: Net, data: RankingData, measure: Measure, start: Floats) -> None:
+        self._shifts = PerturbedScores(net, data.matrix, data.rows, start)
+        self._scorer = Scorer([measure], data.all_labels, data.offsets, data.top_grade)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights that can be moved: all but the bias of the score.
+
+        The bias changes no ranking.
+        """
+        return self._shifts.n_weights
+
+    def __call__(self, directions: Floats, steps: Floats) -> Floats:
+        """Return the values, one row per direction and one column per step."""
+        values = np.empty((len(directions), len(steps)))
+        for k, direction in enumerate(directions):
+            scores_at = self._shifts.along(direction)
+            for j, step in enumerate(steps):
+                values[k, j] = self._value(scores_at(float(step)))
+        return values
+
+    def _value(self, scores: Floats) -> float:
+        # Weights that were moved too far give no finite scores, and so no value.
+        if not np.isfinite(scores).all():
+            return np.nan
+        return mean_of_counted(self._scorer.measure(scores, again=True)[0])

@@ -18,7 +18,7 @@ from rankinite.trees.forest import Forest
 
 
 def following(measure: Measure, data: RankingData, query_weight: Floats | None = None) -> Following:
-    """Return a measure of a data set, to be followed along lines of scores."""
+    """Return a measure of a data set as a function along lines of scores."""
     return Following(measure, data.all_labels, data.offsets, data.top_grade, query_weight)
 
 
@@ -26,25 +26,25 @@ def following_some(
     owner: str, measure: Measure, data: RankingData, query_weight: Floats | None = None
 ) -> Following:
     """Return the same, or refuse data in which no query counts."""
-    found = following(measure, data, query_weight)
-    if np.isnan(found.measure(np.zeros(data.n_docs))):
+    along = following(measure, data, query_weight)
+    if np.isnan(along.measure(np.zeros(data.n_docs))):
         raise DataError(
             f"{owner}: no query of the data counts for {measure}: none has a relevant document; "
             "give others, or another measure"
         )
-    return found
+    return along
 
 
 @dataclass(frozen=True)
 class LineSearch:
-    """How a tree gets its weight.
+    """Finds the weight of a tree.
 
     Attributes
     ----------
     on
         The validation set on which the weight is best; the training data if None.
     measure
-        What is best there.
+        The measure that is best there.
     bounds
         The least and the largest weight.
     """
@@ -70,7 +70,7 @@ class Backfitting:
     Attributes
     ----------
     measure
-        What shall be best.
+        The measure that shall be best.
     X, rows
         The features, and the row of every document if they are indexed.
     before
@@ -88,8 +88,8 @@ class Backfitting:
     def sweep(self, forest: Forest, bar: ProgressBar) -> tuple[Forest, float, float]:
         """Go through all trees once; return them, and the measure before and after.
 
-        The measure never falls: sums of trees with new weights round in another way than the sums
-        that were followed, and if that costs more than was gained, the trees stay as they were.
+        The measure never falls: sums of trees with new weights are rounded differently from the
+        sums of the search, and if that costs more than was gained, the trees stay as they were.
         """
         low, high = self.bounds
         scores = self._scores(forest)
@@ -99,13 +99,13 @@ class Backfitting:
         for number, tree in enumerate(forest.trees):
             bar.advance(1)
             alone = Forest((tree,), nothing, forest.n_features)
-            own: Floats = alone.scores(self.X, self.rows)[0]
-            rest = scores - own
-            found = self.measure.best_step(rest, own, low, high, with_peaks=False)
-            if found.value > value + SMALLEST_GAIN:
-                trees[number] = replace(tree, value=tree.value * found.alpha)
-                scores = rest + found.alpha * own
-                value = found.value
+            tree_scores: Floats = alone.scores(self.X, self.rows)[0]
+            rest = scores - tree_scores
+            best = self.measure.best_step(rest, tree_scores, low, high, with_peaks=False)
+            if best.value > value + SMALLEST_GAIN:
+                trees[number] = replace(tree, value=tree.value * best.alpha)
+                scores = rest + best.alpha * tree_scores
+                value = best.value
         new = replace(forest, trees=tuple(trees))
         after = self.measure.measure(self._scores(new))
         return (new, before, after) if after > before else (forest, before, before)

@@ -11,24 +11,37 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from rankinite.core.errors import UsageError
-from rankinite.core.params import Constraint, OneOf
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
 from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.inputs import Valid, refuse_unknown
-from rankinite.rankers.rounds import Callback
+from rankinite.rankers.inputs import Valid, labelled_weights, refuse_unknown
+from rankinite.rankers.parameters import MARTParameters
+from rankinite.rankers.trainer import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binning import BinnedData
 
+LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
+    "squared": SquaredError,
+    "centred": CentredSquaredError,
+    "logistic": Logistic,
+}
 
-class PointwiseRanker(TreeRanker):
-    """A ranker of boosted trees that learns from documents one by one.
 
-    A document of weight 2 counts like two documents, one of weight 0 like none. Where
-    scikit-learn's check of this does not hold, ``expected_failed_checks`` says why.
+class MART(MARTParameters, TreeRanker):
+    """Boosted regression trees that predict the grade of a document.
+
+    The defaults are those of the challenge's GBDT baseline (Challenge, Sec. 5).
+
+    Examples
+    --------
+    >>> import rankinite as rk
+    >>> train = rk.polynomials(40, part="train", n_features=5)
+    >>> model = rk.MART(n_trees=50, n_leaves=7).fit(train)
+    >>> rk.evaluate(model.predict(train), train, "NDCG@10").mean["NDCG@10"] > 0.6
+    True
     """
 
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
@@ -57,7 +70,7 @@ class PointwiseRanker(TreeRanker):
         diagnostics: Diagnostics | None = None,
         **unknown: Any,
     ) -> Self:
-        """Grow trees; the parameters are those of `LambdaMART.fit`, and one more.
+        """Grow trees; as `LambdaMART.fit`, with weights of documents.
 
         Parameters
         ----------
@@ -65,10 +78,10 @@ class PointwiseRanker(TreeRanker):
 diagnostics
             As in `LambdaMART.fit`.
         sample_weight
-            One weight a document.
+            One weight per document: 2 counts like two documents, 0 like none.
         """
         refuse_unknown(self._name, unknown)
-        return self._fit(
+        return self._train(
             X,
             y,
             qid=qid,
@@ -79,110 +92,9 @@ diagnostics
             progress=progress,
             checkpoint=checkpoint,
             diagnostics=diagnostics,
-            sample_weight=_of_labelled(X, sample_weight),
+            sample_weight=labelled_weights(X, sample_weight),
             binned=binned,
         )
-
-
-def _of_labelled(X: Any, sample_weight: ArrayLike | None) -> ArrayLike | None:
-    """Return the weights with 0 for documents without a label, which shall be as if not there."""
-    if not isinstance(X, RankingData) or not np.isnan(X.y).any():
-        return sample_weight
-    labelled = ~np.isnan(X.y)
-    if sample_weight is None:
-        return labelled.astype(np.float64)
-    weights = np.asarray(sample_weight)
-    # Weights of a wrong kind or number go on as they are, to where they are refused.
-    fits = weights.shape == labelled.shape and weights.dtype.kind in "biuf"
-    return np.where(labelled, weights, 0.0) if fits else sample_weight
-
-
-LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
-    "squared": SquaredError,
-    "centred": CentredSquaredError,
-    "logistic": Logistic,
-}
-
-
-class MART(PointwiseRanker):
-    """Boosted regression trees that predict the grade of a document.
-
-    The defaults are those of the challenge's GBDT baseline (Challenge, Sec. 5).
-
-    Parameters
-    ----------
-    loss
-        ``"squared"``: the squared error of the grade; ``"centred"``: of grade and score, each
-        less its query's mean, which leaves differences between queries alone; ``"logistic"``:
-        the chance R = (2^y - 1) / 2^top_grade that a document satisfies (Ensemble, Sec. 4.2),
-        which predict then returns.
-    per_query
-        With the logistic loss: predict returns P_max (1 + P - P_max), where P_max is the largest
-        chance of the query (Ensemble, Sec. 4.2). Predict then needs the queries.
-    n_trees, n_leaves, learning_rate, max_depth, symmetric, min_docs_in_leaf, min_gain, \
-docs_per_tree, queries_per_tree, features_per_tree, criterion, step, most_bins, base, \
-valid_measure, patience, min_improvement, random_state
-        As in `LambdaMART`; validation sets are measured by NDCG@10 if nothing else is said.
-
-    Examples
-    --------
-    >>> import rankinite as rk
-    >>> train = rk.polynomials(40, part="train", n_features=5)
-    >>> model = rk.MART(n_trees=50, n_leaves=7).fit(train)
-    >>> rk.evaluate(model.predict(train), train, "NDCG@10").mean["NDCG@10"] > 0.6
-    True
-    """
-
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        **PointwiseRanker.constraints,
-        "loss": OneOf(list(LOSSES)),
-        "per_query": OneOf([False, True]),
-    }
-
-    def __init__(
-        self,
-        loss: str = "squared",
-        *,
-        per_query: bool = False,
-        n_trees: int = 2400,
-        n_leaves: int = 20,
-        learning_rate: float = 0.05,
-        max_depth: int | None = None,
-        symmetric: bool = False,
-        min_docs_in_leaf: int = 20,
-        min_gain: float = 0.0,
-        docs_per_tree: float = 0.5,
-        queries_per_tree: float = 1.0,
-        features_per_tree: float = 1.0,
-        criterion: str = "mse",
-        step: str = "newton",
-        most_bins: int = 255,
-        base: Any = None,
-        valid_measure: Any = None,
-        patience: int | None = 100,
-        min_improvement: float = 0.0,
-        random_state: Any = 0,
-    ) -> None:
-        self.loss = loss
-        self.per_query = per_query
-        self.n_trees = n_trees
-        self.n_leaves = n_leaves
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.symmetric = symmetric
-        self.min_docs_in_leaf = min_docs_in_leaf
-        self.min_gain = min_gain
-        self.docs_per_tree = docs_per_tree
-        self.queries_per_tree = queries_per_tree
-        self.features_per_tree = features_per_tree
-        self.criterion = criterion
-        self.step = step
-        self.most_bins = most_bins
-        self.base = base
-        self.valid_measure = valid_measure
-        self.patience = patience
-        self.min_improvement = min_improvement
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -192,14 +104,15 @@ valid_measure, patience, min_improvement, random_state
                 "leave it, or set loss='logistic'"
             )
 
-    def _objective(self) -> Objective:
+    def objective(self) -> Objective:
+        """Return the objective that training follows."""
         return LOSSES[self.loss]()
 
     def _ranking(self, scores: Floats) -> Floats:
         chances: Floats = expit(scores[0]) if self.loss == "logistic" else scores[0]
         return chances
 
-    def _for_people(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
+    def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
         chances = self._ranking(scores)
         if not self.per_query:
             return chances

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 
+from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import MultiClass
-from rankinite.rankers.mart import PointwiseRanker
+from rankinite.rankers.diagnostics import Diagnostics
+from rankinite.rankers.inputs import Valid, labelled_weights, refuse_unknown
+from rankinite.rankers.parameters import McRankParameters
+from rankinite.rankers.trainer import Callback
+from rankinite.rankers.tree_ranker import TreeRanker
+from rankinite.trees.binning import BinnedData
 
 
-class McRank(PointwiseRanker):
+class McRank(McRankParameters, TreeRanker):
     """Multi-class boosting; the score is the expected grade (LambdaSMART, Sec. 2).
 
     A round grows one tree for each grade from 0 to the top grade; labels are whole numbers.
-
-    Parameters
-    ----------
-    n_trees
-        How many rounds to do at most.
-    n_leaves, learning_rate, max_depth, symmetric, min_docs_in_leaf, min_gain, \
-docs_per_tree, queries_per_tree, features_per_tree, criterion, step, most_bins, \
-valid_measure, patience, min_improvement, random_state
-        As in `LambdaMART`; validation sets are measured by NDCG@10 if nothing else is said.
 
     Examples
     --------
@@ -38,7 +37,7 @@ valid_measure, patience, min_improvement, random_state
     """
 
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
-        **PointwiseRanker.expected_failed_checks,
+        **TreeRanker.expected_failed_checks,
         "check_sample_weight_equivalence_on_dense_data": (
             "the start counts every grade once more than it occurs, so that none is impossible; "
             "weights are divided by the largest before, repeated documents are not, and with few "
@@ -48,50 +47,55 @@ valid_measure, patience, min_improvement, random_state
     # Scores of a base would be the same for all grades, and change nothing.
     base: ClassVar[Any] = None  # type: ignore[misc]
 
-    def __init__(
+    def fit(
         self,
+        X: Any,
+        y: ArrayLike | None = None,
         *,
-        n_trees: int = 500,
-        n_leaves: int = 20,
-        learning_rate: float = 0.1,
-        max_depth: int | None = None,
-        symmetric: bool = False,
-        min_docs_in_leaf: int = 20,
-        min_gain: float = 0.0,
-        docs_per_tree: float = 0.5,
-        queries_per_tree: float = 1.0,
-        features_per_tree: float = 1.0,
-        criterion: str = "mse",
-        step: str = "newton",
-        most_bins: int = 255,
-        valid_measure: Any = None,
-        patience: int | None = 100,
-        min_improvement: float = 0.0,
-        random_state: Any = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.n_leaves = n_leaves
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.symmetric = symmetric
-        self.min_docs_in_leaf = min_docs_in_leaf
-        self.min_gain = min_gain
-        self.docs_per_tree = docs_per_tree
-        self.queries_per_tree = queries_per_tree
-        self.features_per_tree = features_per_tree
-        self.criterion = criterion
-        self.step = step
-        self.most_bins = most_bins
-        self.valid_measure = valid_measure
-        self.patience = patience
-        self.min_improvement = min_improvement
-        self.random_state = random_state
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        valid: Valid = None,
+        query_weight: ArrayLike | None = None,
+        valid_base: Any = None,
+        binned: BinnedData | None = None,
+        callbacks: Sequence[Callback] = (),
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+        diagnostics: Diagnostics | None = None,
+        **unknown: Any,
+    ) -> Self:
+        """Grow trees; as `MART.fit`.
+
+        Parameters
+        ----------
+        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
+diagnostics
+            As in `LambdaMART.fit`.
+        sample_weight
+            One weight per document, as in `MART.fit`.
+        """
+        refuse_unknown(self._name, unknown)
+        return self._train(
+            X,
+            y,
+            qid=qid,
+            valid=valid,
+            query_weight=query_weight,
+            valid_base=valid_base,
+            callbacks=callbacks,
+            progress=progress,
+            checkpoint=checkpoint,
+            diagnostics=diagnostics,
+            sample_weight=labelled_weights(X, sample_weight),
+            binned=binned,
+        )
 
     @classmethod
     def _n_outputs(cls, top_grade: float) -> int:
         return int(top_grade) + 1
 
-    def _objective(self) -> Objective:
+    def objective(self) -> Objective:
+        """Return the objective that training follows."""
         return MultiClass()
 
     def _ranking(self, scores: Floats) -> Floats:

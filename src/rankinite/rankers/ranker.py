@@ -1,4 +1,4 @@
-"""What all rankers have in common: scikit-learn's manners, checks, and the model file."""
+"""The base class of all rankers: a scikit-learn estimator with checks and a model file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sklearn.exceptions import NotFittedError
 from rankinite.core.container import Content, write_container
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
-from rankinite.core.params import Constraint, check
+from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.aliases import our_word
+from rankinite.rankers.aliases import explain_alias
 from rankinite.rankers.inputs import check_features, feature_matrix
 
 
@@ -37,12 +37,17 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     Attributes
     ----------
     feature_names_ : tuple of str
-        The features that it was fitted to.
+        Names of the features that it was fitted to.
     n_features_in_ : int
-        How many they are.
+        Number of features.
     top_grade_ : float
         The largest grade of the training data.
     """
+
+    # Capabilities: whether a Trainer fits it in rounds, with validation sets and early stopping;
+    # and whether fit takes features that are binned already.
+    learns_in_rounds: ClassVar[bool] = False
+    takes_binned: ClassVar[bool] = False
 
     constraints: ClassVar[Mapping[str, Constraint]]
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
@@ -55,8 +60,15 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     # scikit-learn passes these on to fit without being told to.
     __metadata_request__fit: ClassVar = {"qid": True}
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Complete the class's docstring by the parameters that it declares."""
+        super().__init_subclass__(**options)
+        # Without a docstring of its own, or with python -OO, there is nothing to complete.
+        if cls.__doc__ is not None:
+            cls.__doc__ = with_parameters(cls.__doc__, parameters_of(cls))
+
     def __new__(cls, *_values: Any, **parameters: Any) -> Self:
-        """Refuse names of other tools' parameters before Python refuses them with fewer words."""
+        """Refuse unknown parameters here, where the sentence can name the right one."""
         known = cls._get_param_names()
         for name in parameters:
             if name not in known:
@@ -88,7 +100,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         parameters
-            Their new values.
+            The new values.
         """
         known = self._get_param_names()
         for name in parameters:
@@ -115,6 +127,10 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _name(self) -> str:
         return type(self).__name__
 
+    def check_parameters(self) -> None:
+        """Refuse values that parameters cannot have."""
+        self._check_parameters()
+
     def _check_parameters(self) -> None:
         for name, constraint in self.constraints.items():
             check(self._name, name, getattr(self, name), constraint)
@@ -129,7 +145,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         if isinstance(X, RankingData):
             check_features(self._name, X.feature_names, self.feature_names_)
-            return X.base, X.rows
+            return X.matrix, X.rows
         matrix, names = feature_matrix(self._name, X)
         if names is not None and not self._was_nameless(names):
             check_features(self._name, names, self.feature_names_)
@@ -147,7 +163,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
-        """Return one score a document."""
+        """Return one score per document."""
 
     @abstractmethod
     def _content(self) -> Content:
@@ -155,8 +171,16 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     @abstractmethod
-    def _from_content(cls, content: Content, base: Ranker | None) -> Self:
-        """Make a fitted ranker of what a model file kept."""
+    def from_content(cls, content: Content, base: Ranker | None) -> Self:
+        """Return the fitted ranker of a model file.
+
+        Parameters
+        ----------
+        content
+            The manifest and arrays of the file.
+        base
+            The base in the file, if there is one.
+        """
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to a model file, with its base if it has one.
@@ -171,9 +195,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def to_content(self) -> Content:
         """Return the manifest and arrays of a model file."""
-        own = self._content()
-        manifest = {"class": self._name, **own.manifest}
-        arrays = dict(own.arrays)
+        content = self._content()
+        manifest = {"class": self._name, **content.manifest}
+        arrays = dict(content.arrays)
         base = getattr(self, "base", None)
         if isinstance(base, Ranker):
             inner = base.to_content()
@@ -183,9 +207,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _unknown(owner: str, name: str, known: list[str]) -> str:
-    ours = our_word(owner, name, known)
-    if ours:
-        return f"{owner}: there is no parameter {name!r}; {ours}"
+    advice = explain_alias(owner, name, known)
+    if advice:
+        return f"{owner}: there is no parameter {name!r}; {advice}"
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 40)}"
     return f"{owner}: there is no parameter {name!r}; {hint}"

@@ -1,112 +1,145 @@
-"""Rankers of boosted trees: their parameters, how they are fitted, and how they score."""
+"""Rankers of boosted trees: their parameters, the learner of a fit, and how they score."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
-from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
+from rankinite.core.params import OneOf, Whole, check
+from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Targets, doc_weights
-from rankinite.rankers.boosting import Boosting
-from rankinite.rankers.inputs import check_features
-from rankinite.rankers.judging import Judging
-from rankinite.rankers.learner import Beginning, Learner
+from rankinite.rankers.base import Base
+from rankinite.rankers.boosting import Sampling, TreeLearner
+from rankinite.rankers.diagnostics import Diagnostics
+from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
+from rankinite.rankers.inputs import Valid, check_features, refuse_unknown
 from rankinite.rankers.line_search import LineSearch
-from rankinite.rankers.manifest import Manifest
-from rankinite.rankers.rounds import Stopping, Watched
-from rankinite.rankers.sampling import Sampling
+from rankinite.rankers.model_file import Manifest, restore_ranker, trained_content
+from rankinite.rankers.parameters import TreeParameters
+from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.trainer import Callback, TrainedMixin
+from rankinite.rankers.training_inputs import TrainingInputs
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest
-from rankinite.trees.grower import Growth
-
-SHARE = Real(0, 1, low_open=True)
+from rankinite.trees.grower import GrowthOptions
 
 
-class TreeRanker(Learner):
-    """A ranker of boosted trees; see `LambdaMART`, `MART` and `McRank` for its parameters.
+class TreeRanker(TreeParameters, Ranker, TrainedMixin):
+    """A ranker of boosted trees.
 
     Attributes
     ----------
     forest_
         The trees that predict uses.
     n_trees_ : int
-        How many rounds of trees are kept: the best number by the validation set, or all.
+        Number of rounds of trees that are kept: the best number by the validation set, or all.
     history_ : dict
         The values of measures on the validation sets: ``history_["valid"]["NDCG@10"]`` has one
-        value a round.
+        value per round.
     n_rounds_ : int
-        How many rounds were grown.
+        Number of rounds that were grown.
     seed_ : int
         The seed of the fit: ``random_state``, or what was drawn from it.
     feature_importances_ : array
         The share of each feature in the gain of all splits.
     """
 
+    learns_in_rounds: ClassVar[bool] = True
+    takes_binned: ClassVar[bool] = True
     rounds: ClassVar[str] = "trees"
     free_parameters: ClassVar[Sequence[str]] = ("n_trees", "patience", "min_improvement", "base")
-    constraints: ClassVar[Mapping[str, Constraint]] = {
-        "n_trees": Whole(1),
-        "n_leaves": Whole(2, 1 << 16),
-        "learning_rate": Real(0, low_open=True),
-        "max_depth": Either(Whole(1), OneOf([None])),
-        "symmetric": OneOf([False, True]),
-        "min_docs_in_leaf": Whole(1),
-        "min_gain": Real(0),
-        "docs_per_tree": SHARE,
-        "queries_per_tree": SHARE,
-        "features_per_tree": SHARE,
-        "criterion": OneOf(["mse", "newton"]),
-        "step": OneOf(["newton", "gradient"]),
-        "most_bins": Whole(2, 255),
-        "patience": Either(Whole(1), OneOf([None])),
-        "min_improvement": Real(0),
-    }
 
-    n_trees: int
-    n_leaves: int
-    learning_rate: float
-    max_depth: int | None
-    symmetric: bool
-    min_docs_in_leaf: int
-    min_gain: float
-    docs_per_tree: float
-    queries_per_tree: float
-    features_per_tree: float
-    criterion: str
-    step: str
-    most_bins: int
-    patience: int | None
-    min_improvement: float
     forest_: Forest
     n_trees_: int
 
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        valid: Valid = None,
+        query_weight: ArrayLike | None = None,
+        valid_base: Any = None,
+        binned: BinnedData | None = None,
+        callbacks: Sequence[Callback] = (),
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+        diagnostics: Diagnostics | None = None,
+        **unknown: Any,
+    ) -> Self:
+        """Grow trees.
+
+        Parameters
+        ----------
+        X
+            A RankingData; or an array or frame of features, one row per document.
+        y, qid
+            With an array: the label and the query of every document; no qid means one query.
+        valid
+            A RankingData or (X, y, qid) for early stopping; or several by name, of which the first
+            decides.
+        query_weight
+            One weight per query.
+        valid_base
+            If the base is given as scores: those of the validation set, or of several by name.
+        binned
+            The bins of the matrix that the data set was cut from, if they were made before.
+        callbacks
+            Called with a `Round` after every round; one that returns True stops training.
+        progress
+            Progress reporter.
+        checkpoint
+            A file that keeps the trees while training, and from which training resumes if it
+            exists.
+        diagnostics
+            Records curves of lambdas and rankings, one value per round; see `Diagnostics`.
+        """
+        refuse_unknown(self._name, unknown)
+        return self._train(
+            X,
+            y,
+            qid=qid,
+            valid=valid,
+            query_weight=query_weight,
+            valid_base=valid_base,
+            callbacks=callbacks,
+            progress=progress,
+            checkpoint=checkpoint,
+            diagnostics=diagnostics,
+            binned=binned,
+        )
+
     @property
     def kept_rounds_(self) -> int:
-        """How many rounds of trees are kept."""
+        """Number of rounds of trees that are kept."""
         return self.n_trees_
 
-    def _stopping(self, watched: Mapping[str, Watched]) -> Stopping:
-        first = next(iter(watched), None)
-        if first is None:
-            return Stopping(self.n_trees, self.patience)
-        judging = Judging(first, self._deciding(), self.min_improvement)
-        return Stopping(self.n_trees, self.patience, judging)
+    def _stopping_rounds(self) -> tuple[int, int | None]:
+        return self.n_trees, self.patience
 
-    def _begin(
-        self, beginning: Beginning, *, binned: BinnedData | None = None, **_options: Any
-    ) -> Boosting:
-        data, seed = beginning.data, beginning.seed
-        weights = _all_weights(beginning.targets)
-        bins, rows = _binned(self._name, data, weights, binned, self.most_bins, seed)
-        return Boosting(
-            gradients=beginning.gradients,
+    def _new_learner(
+        self,
+        inputs: TrainingInputs,
+        sets: Mapping[str, ValidationSet],
+        early_stopping: EarlyStopping,
+        *,
+        binned: BinnedData | None = None,
+        **_options: Any,
+    ) -> TreeLearner:
+        data = inputs.data
+        weights = _all_weights(inputs.targets)
+        bins, rows = _binned(self._name, data, weights, binned, self.most_bins, inputs.seed)
+        return TreeLearner(
+            gradients=inputs.gradients,
             binned=bins,
             rows=rows,
             offsets=data.offsets,
@@ -114,20 +147,19 @@ class TreeRanker(Learner):
             growth=self._growth(),
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
-            seed=seed,
-            scores=beginning.scores,
-            watched=beginning.watched,
-            ranking=self._ranking,
+            seed=inputs.seed,
+            scores=inputs.scores,
+            sets=sets,
             doc_weight=weights,
-            search=self._search(beginning),
+            line_search=self._line_search(inputs),
         )
 
-    def _search(self, _beginning: Beginning) -> LineSearch | None:
-        """Return how trees get their weights; None if all have 1."""
+    def _line_search(self, _inputs: TrainingInputs) -> LineSearch | None:
+        """Return what finds the weights of trees; None if all have 1."""
         return None
 
-    def _growth(self) -> Growth:
-        return Growth(
+    def _growth(self) -> GrowthOptions:
+        return GrowthOptions(
             self.n_leaves,
             self.max_depth,
             self.min_docs_in_leaf,
@@ -137,12 +169,12 @@ class TreeRanker(Learner):
             self.symmetric,
         )
 
-    def _keep(self, fit: Boosting, start: Floats, best: int) -> None:
+    def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
         self.n_trees_ = best
-        self.forest_ = Forest(tuple(fit.trees), start, self.n_features_in_).first(best)
+        self.forest_ = Forest(tuple(learner.trees), start, self.n_features_in_).first(best)
 
-    def _for_people(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
-        """Return what predict gives, from the scores of the outputs."""
+    def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
+        """Return the result of predict, from the scores of the outputs."""
         return self._ranking(scores)
 
     def predict(
@@ -153,7 +185,7 @@ class TreeRanker(Learner):
         n_trees: int | None = None,
         base_scores: ArrayLike | None = None,
     ) -> Floats:
-        """Return one score a document; larger is better.
+        """Return one score per document; larger is better.
 
         Parameters
         ----------
@@ -163,7 +195,7 @@ class TreeRanker(Learner):
             The query of every document of an array: needed only where scores depend on the whole
             query, as those of `MART` with ``per_query`` do, or of a base of that kind.
         n_trees
-            Use the first so many rounds of trees only.
+            Use only this many rounds of trees, the first ones.
         base_scores
             The scores of the base, for a ranker whose base was given as scores.
         """
@@ -172,8 +204,9 @@ class TreeRanker(Learner):
         if n_trees is not None:
             check(self._name, "n_trees", n_trees, Whole(0, self.n_trees_))
             forest = forest.first(int(n_trees))
-        scores = self._scores_before(X, qid, len(matrix if rows is None else rows), base_scores)
-        return self._for_people(forest.add_to(scores, matrix, rows), X, qid)
+        n_docs = len(matrix if rows is None else rows)
+        scores = self._start_scores(X, qid, n_docs, base_scores)
+        return self._prediction(forest.add_to(scores, matrix, rows), X, qid)
 
     def staged_predict(
         self,
@@ -183,18 +216,19 @@ class TreeRanker(Learner):
         every: int = 1,
         base_scores: ArrayLike | None = None,
     ) -> Iterator[Floats]:
-        """Go through the scores after ``every``, 2 ``every``, ... rounds of trees.
+        """Iterate over the scores after ``every``, 2 ``every``, ... rounds of trees.
 
         Parameters
         ----------
         X, qid, base_scores
             As in `predict`.
         every
-            How many rounds lie between two results; the last is that of all trees.
+            Number of rounds between two results; the last result is that of all trees.
         """
         check(self._name, "every", every, Whole(1))
         matrix, rows = self._features_of(X)
-        scores = self._scores_before(X, qid, len(matrix if rows is None else rows), base_scores)
+        n_docs = len(matrix if rows is None else rows)
+        scores = self._start_scores(X, qid, n_docs, base_scores)
         width, n_features = len(self.forest_.start), self.forest_.n_features
         parts = (
             Forest(self.forest_.trees[begin : begin + every * width], np.zeros(width), n_features)
@@ -202,7 +236,7 @@ class TreeRanker(Learner):
         )
         # A result must not change when the next part is added to the scores.
         return (
-            self._for_people(part.add_to(scores, matrix, rows).copy(), X, qid) for part in parts
+            self._prediction(part.add_to(scores, matrix, rows).copy(), X, qid) for part in parts
         )
 
     @property
@@ -214,12 +248,12 @@ class TreeRanker(Learner):
         return gains / total if total > 0 else gains
 
     def importances(self, kind: str = "gain") -> dict[str, float]:
-        """Return how much each feature matters, by name, the most important first.
+        """Return the importance of each feature, by name, the most important first.
 
         Parameters
         ----------
         kind
-            ``"gain"``: the sum of what its splits gained; ``"count"``: how many splits it has.
+            ``"gain"``: the sum of the gains of its splits; ``"count"``: the number of its splits.
         """
         check(f"{self._name}.importances", "kind", kind, OneOf(["gain", "count"]))
         self._check_fitted()
@@ -227,14 +261,26 @@ class TreeRanker(Learner):
         order = np.argsort(-sums, kind="stable")
         return {self.feature_names_[j]: float(sums[j]) for j in order}
 
-    @property
-    def _start(self) -> Floats:
-        return self.forest_.start
+    def _start_scores(
+        self, X: Any, qid: ArrayLike | None, n_docs: int, base_scores: ArrayLike | None
+    ) -> Floats:
+        """Return the scores that trees are added to, one row per output."""
+        base = Base(self._name, self.base)
+        return base.prediction_scores(self.forest_.start, X, qid, n_docs, base_scores)
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return self.forest_.to_arrays()
+    def _content(self) -> Content:
+        return trained_content(self, self.forest_.to_arrays())
 
-    def _set_arrays(self, content: Content, manifest: Manifest) -> None:
+    @classmethod
+    def from_content(cls, content: Content, base: Ranker | None) -> Self:
+        """Return the fitted ranker of a model file."""
+        manifest = Manifest.read(content.manifest)
+        ranker = restore_ranker(cls, manifest, base)
+        ranker._set_forest(content, manifest)
+        return ranker
+
+    def _set_forest(self, content: Content, manifest: Manifest) -> None:
+        """Take the trees from a model file, or refuse them."""
         self.forest_ = Forest.from_arrays(content.arrays, self.n_features_in_)
         start = self.forest_.start
         if len(start) != self._n_outputs(manifest.top_grade) or not np.isfinite(start).all():
@@ -245,7 +291,7 @@ class TreeRanker(Learner):
 
     @classmethod
     def _n_outputs(cls, top_grade: float) -> int:
-        """Return how many trees a round grows."""
+        """Return the number of trees per round."""
         return 1
 
 
@@ -253,41 +299,42 @@ def _binned(
     owner: str,
     data: RankingData,
     weights: Floats | None,
-    given: BinnedData | None,
+    binned: BinnedData | None,
     most_bins: int,
     seed: int,
 ) -> tuple[BinnedData, NDArray[np.int64] | None]:
     """Return the bins of the rows that documents use, and the row of every document."""
-    if given is not None:
-        _check_binned(owner, given, data)
-        return given, data.rows
+    if binned is not None:
+        _check_binned(owner, binned, data)
+        return binned, data.rows
     used, rows = EVERY_ROW, None
     if data.rows is not None:
+        # Only rows in use are binned; and without an index, if that is the identity then.
         used, rows = np.unique(data.rows, return_inverse=True)
         if len(used) == data.n_docs and (rows == np.arange(data.n_docs)).all():
             rows = None
-    made = BinnedData.make(
-        data.base,
+    bins = BinnedData.make(
+        data.matrix,
         data.feature_names,
-        rows=used if len(used) < len(data.base) else EVERY_ROW,
+        rows=used if len(used) < len(data.matrix) else EVERY_ROW,
         docs=_docs_that_count(data, weights),
         most_bins=most_bins,
         seed=seed,
     )
-    return made, rows
+    return bins, rows
 
 
-def _check_binned(owner: str, given: BinnedData, data: RankingData) -> None:
-    check_features(f"{owner} with binned", given.feature_names, data.feature_names)
-    if given.n_rows != len(data.base):
+def _check_binned(owner: str, binned: BinnedData, data: RankingData) -> None:
+    check_features(f"{owner} with binned", binned.feature_names, data.feature_names)
+    if binned.n_rows != len(data.matrix):
         raise UsageError(
-            f"{owner}: binned has {given.n_rows} rows, and the matrix of the data set has "
-            f"{len(data.base)}; make it of the set that this one was cut from"
+            f"{owner}: binned has {binned.n_rows} rows, and the matrix of the data set has "
+            f"{len(data.matrix)}; make it of the set that this one was cut from"
         )
 
 
 def _docs_that_count(data: RankingData, weights: Floats | None) -> NDArray[np.int64]:
-    """Return the rows of the documents that bins are made for; those without weight are none."""
+    """Return the rows of the documents that bins are made for: those with a weight."""
     rows = EVERY_ROW if data.rows is None else data.rows
     if weights is None or weights.all():
         return rows
@@ -295,7 +342,7 @@ def _docs_that_count(data: RankingData, weights: Floats | None) -> NDArray[np.in
 
 
 def _all_weights(targets: Targets) -> Floats | None:
-    """Return what every document counts, by its own weight and by its query's; 1 if None."""
+    """Return the weights of documents, times those of their queries; None if all are 1."""
     if targets.query_weight is None and targets.doc_weight is None:
         return None
     return doc_weights(targets)

@@ -13,7 +13,7 @@ from rankinite.core.types import Floats
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report.charts import Scale, steps_path, thinned
-from rankinite.runs.ensemble_comparison import LEVEL, Contest, Gain, gain_over
+from rankinite.runs.ensemble_comparison import LEVEL, EnsembleComparison, Gain, gain_over
 from rankinite.runs.results import Results
 from rankinite.runs.tables import short_form
 from rankinite.stats.kendall import RankCorrelation
@@ -82,7 +82,7 @@ def subset_intervals(results: Results) -> IntervalChart | None:
     return _interval_chart(averages, results.whole, results.recipe.measures[0], details, emphasised)
 
 
-def member_intervals(results: Results, comparison: Contest) -> IntervalChart | None:
+def member_intervals(results: Results, comparison: EnsembleComparison) -> IntervalChart | None:
     """Return the chart of members against the ensemble; None if there is nothing to compare."""
     details = {comparison.best: "best member"}
     first = results.recipe.measures[0]
@@ -178,7 +178,7 @@ class QueryDifferences:
         return self.wins + self.ties + self.losses
 
 
-def query_differences(comparison: Contest, measure: str) -> QueryDifferences | None:
+def query_differences(comparison: EnsembleComparison, measure: str) -> QueryDifferences | None:
     """Compare the ensemble with the best member query by query; None if no query counts."""
     if measure not in comparison.ensemble.per_query:
         return None
@@ -208,7 +208,7 @@ def query_differences(comparison: Contest, measure: str) -> QueryDifferences | N
 
 
 def _worst(
-    comparison: Contest,
+    comparison: EnsembleComparison,
     whole: Floats,
     single: Floats,
     counted: NDArray[np.intp],

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankinite.core.format import counted
 from rankinite.report import comparisons, sections
-from rankinite.runs.ensemble_comparison import Contest, comparison_of, contest_of
+from rankinite.runs.ensemble_comparison import EnsembleComparison, compare_ensemble, comparison_of
 from rankinite.runs.results import Results
+from rankinite.runs.run import Run
+from rankinite.runs.store import REPORT, write_text
 from rankinite.runs.tables import (
     absences,
     final_sheet,
@@ -39,6 +42,16 @@ TITLES = {
     "parameters": "Parameters",
     "origin": "Versions, seed and data",
 }
+
+
+def write_report(run: Run) -> Path:
+    """Write the report of a run into its folder; return the file.
+
+    A run that is opened again gives the same bytes.
+    """
+    path = run.folder / REPORT
+    write_text(path, report_html(run.results))
+    return path
 
 
 def report_html(results: Results) -> str:
@@ -75,7 +88,7 @@ def _environment() -> Environment:
 
 
 def _content(results: Results) -> dict[str, Any]:
-    comparison = contest_of(results)
+    comparison = compare_ensemble(results)
     content = {
         **_data_content(results),
         **_model_content(results, comparison),
@@ -112,7 +125,7 @@ def _data_content(results: Results) -> dict[str, Any]:
     }
 
 
-def _model_content(results: Results, comparison: Contest) -> dict[str, Any]:
+def _model_content(results: Results, comparison: EnsembleComparison) -> dict[str, Any]:
     models = results.recipe.models
     correlation = rank_correlation(comparison.scores, comparison.data.offsets)
     return {
@@ -127,7 +140,7 @@ def _model_content(results: Results, comparison: Contest) -> dict[str, Any]:
     }
 
 
-def _comparison_content(results: Results, comparison: Contest) -> dict[str, Any]:
+def _comparison_content(results: Results, comparison: EnsembleComparison) -> dict[str, Any]:
     first, search = results.recipe.measures[0], results.selection.search
     return {
         "comparison": comparison,

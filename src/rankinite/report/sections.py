@@ -29,7 +29,7 @@ from rankinite.report.charts import (
     line_path,
     steps_path,
 )
-from rankinite.runs.ensemble_comparison import HELD_OUT, Contest, Gain, gain_over
+from rankinite.runs.ensemble_comparison import HELD_OUT, EnsembleComparison, Gain, gain_over
 from rankinite.runs.recipe import ENSEMBLE, Model
 from rankinite.runs.results import Curve, MemberFacts, Results
 from rankinite.runs.tables import oracle_of
@@ -71,7 +71,7 @@ class Headline:
     best: str
 
 
-def headline_of(results: Results, comparison: Contest) -> Headline:
+def headline_of(results: Results, comparison: EnsembleComparison) -> Headline:
     """Return the result by every measure that counts."""
     measures = results.recipe.measures
     best, ensemble = comparison.members[comparison.best], comparison.ensemble
@@ -109,7 +109,7 @@ def _card(
 
 
 def _means_sentence(
-    results: Results, comparison: Contest, ensemble: Evaluation, best: Evaluation
+    results: Results, comparison: EnsembleComparison, ensemble: Evaluation, best: Evaluation
 ) -> str:
     first = results.recipe.measures[0]
     # The held-out parts chose the models, so there the ensemble is the average of all of them.

@@ -6,16 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from rankinite.core.format import counted, value_text
 from rankinite.report.charts import Bar, Scale, along, bars_of, coordinate
 from rankinite.report.page import page_of
+from rankinite.runs.store import write_text
 from rankinite.sweeps.results import (
     Sweep,
+    baseline_in_words,
     best_in_words,
     flattery,
-    own_in_words,
     parameters_in_words,
     rounds_of,
     short,
@@ -27,6 +29,7 @@ from rankinite.sweeps.study import FEWEST_FOR_IMPORTANCE
 from rankinite.sweeps.trials import Trial, ranked
 
 TEMPLATE = "sweep.html.j2"
+FILE = "sweep.html"
 
 SECTIONS = {
     "history": "Trial by trial",
@@ -43,6 +46,13 @@ FAINTEST, STRONGEST = 0.2, 0.9
 MOST_LABELS = 6
 
 
+def write_sweep_report(sweep: Sweep) -> Path:
+    """Write the page of a sweep into its folder; return the file."""
+    path = sweep.folder / FILE
+    write_text(path, sweep_html(sweep))
+    return path
+
+
 def sweep_html(sweep: Sweep) -> str:
     """Return the page of a sweep: one HTML file that needs no network.
 
@@ -56,7 +66,7 @@ def _content(sweep: Sweep) -> dict[str, Any]:
         "sweep": sweep,
         "sections": SECTIONS,
         "sentence": best_in_words(sweep),
-        "compared": own_in_words(sweep),
+        "compared": baseline_in_words(sweep),
         "flattery": flattery(sweep),
         "history": history_of(sweep),
         "bars": importance_bars(sweep),
@@ -179,8 +189,8 @@ def history_of(sweep: Sweep) -> History:
     """Return the values of trials in their order."""
     trials = sweep.trials
     values = [trial.value for trial in trials if not trial.is_pruned]
-    scale = _scale([*values, sweep.own.value])
-    recipe = f"M0 {coordinate(100 - scale.place(sweep.own.value))}H100"
+    scale = _scale([*values, sweep.baseline.value])
+    recipe = f"M0 {coordinate(100 - scale.place(sweep.baseline.value))}H100"
     dots = tuple(
         Mark(
             f"M{coordinate(along(k, len(trials)))} {coordinate(100 - _placed(trial, scale))}h0",

@@ -1,13 +1,12 @@
-"""The configuration of a training: all that its model depends on, as a flat TOML file.
+"""Configuration of a training: everything that its model depends on, as a flat TOML file.
 
 A key is a flag of ``rankinite train`` with underscores. TOML has no None, so ``"none"`` stands for
-it, in files and in flags.
+None, in files and in flags. What a parameter may be comes from its declaration.
 """
 
 from __future__ import annotations
 
 import difflib
-import inspect
 import json
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,27 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core.errors import FileFormatError, UsageError
-from rankinite.core.params import Constraint, Either, OneOf, Real, Whole, check
+from rankinite.core.params import (
+    YES_OR_NO,
+    Constraint,
+    Either,
+    OneOf,
+    Real,
+    Text,
+    Whole,
+    check,
+    file_parameters_of,
+    parameters_of,
+)
 from rankinite.core.version import __version__
 from rankinite.models import RANKERS
-from rankinite.rankers.aliases import our_word
+from rankinite.rankers.aliases import explain_alias
 from rankinite.rankers.ranker import Ranker
 
 NONE = "none"
 DEFAULT_RANKER = "LambdaMART"
 BASE = "base"
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text."""
-
-    def allows(self, value: Any) -> bool:
-        """Tell whether the value is a text with something in it."""
-        return isinstance(value, str) and value.strip() != ""
-
-    def __str__(self) -> str:
-        return "a text"
 
 
 @dataclass(frozen=True)
@@ -53,19 +51,18 @@ class Texts:
 
 @dataclass(frozen=True)
 class OrNone:
-    """What a constraint allows, or the word that stands for None."""
+    """What a constraint allows, or the text that stands for None."""
 
     first: Constraint
 
     def allows(self, value: Any) -> bool:
-        """Tell whether the value is allowed, or the word for None."""
+        """Tell whether the value is allowed, or stands for None."""
         return value == NONE or self.first.allows(value)
 
     def __str__(self) -> str:
         return f"{self.first}, or {NONE!r}"
 
 
-YES_OR_NO = OneOf([False, True])
 FILES: Mapping[str, Constraint] = {"train": Text(), "valid": Texts(), BASE: Text(), "out": Text()}
 LOADING: Mapping[str, Constraint] = {
     "top_grade": Real(0),
@@ -78,28 +75,22 @@ LOADING: Mapping[str, Constraint] = {
     "query_file": Text(),
     "no_comments": YES_OR_NO,
 }
-# What rankers check later, or let be more than a file can say.
-FREE: Mapping[str, Constraint] = {
-    "measure": Text(),
-    "valid_measure": OrNone(Text()),
-    "random_state": Whole(0),
-}
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What to fit to what.
+    """Ranker, parameters and files of a training.
 
     Attributes
     ----------
     ranker
-        The name of the ranker's class.
+        Name of the ranker's class.
     train, valid, base, out
         The files, as they were named.
     loading
-        How to load data sets: what was said, without defaults.
+        Options for loading data sets that were set, without defaults.
     parameters
-        All parameters of the ranker but its base.
+        All parameters of the ranker except its base.
     """
 
     ranker: str
@@ -120,18 +111,22 @@ class Configuration:
     def to_toml(self) -> str:
         """Return the text of a file that `read_configuration` reads."""
         files = {"train": self.train, "valid": list(self.valid), BASE: self.base, "out": self.out}
-        given = {key: value for key, value in files.items() if value}
-        parts = [{"ranker": self.ranker, **given}, self.loading, self.parameters]
-        lines = ["\n".join(f"{key} = {toml_of(value)}" for key, value in p.items()) for p in parts]
+        named = {key: value for key, value in files.items() if value}
+        tables = [{"ranker": self.ranker, **named}, self.loading, self.parameters]
+        blocks = [
+            "\n".join(f"{key} = {toml_of(value)}" for key, value in table.items())
+            for table in tables
+            if table
+        ]
         header = (
             f"# A training of rankinite {__version__}: rankinite train --config FILE repeats it."
         )
-        return "\n\n".join([header, *(text for text in lines if text)]) + "\n"
+        return "\n\n".join([header, *blocks]) + "\n"
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where values come from, and how it spells their keys, for error messages."""
+    """Values of a file or of flags, with the spelling of their keys for error messages."""
 
     owner: str
     values: Mapping[str, Any]
@@ -139,12 +134,12 @@ class Source:
 
 
 def flags(values: Mapping[str, Any]) -> Source:
-    """Return values that came as flags of ``rankinite train``."""
+    """Return the values of flags of ``rankinite train``."""
     return Source("train", values, lambda key: "--" + key.replace("_", "-"))
 
 
 def read_configuration(path: str | Path) -> Source:
-    """Read a TOML file; what it says is checked by `configure`."""
+    """Read a TOML file, whose values `configure` checks."""
     try:
         return Source(str(path), tomllib.loads(Path(path).read_text("utf-8")))
     except FileNotFoundError:
@@ -154,7 +149,7 @@ def read_configuration(path: str | Path) -> Source:
 
 
 def configure(*sources: Source) -> Configuration:
-    """Return the configuration that the sources make together; later ones override."""
+    """Return the configuration of several sources, of which later ones override earlier ones."""
     name = _ranker_name(sources)
     known = keys_of(name)
     values: dict[str, Any] = {}
@@ -168,7 +163,7 @@ def configure(*sources: Source) -> Configuration:
             values[key] = from_toml(value, known[key])
     parameters = {key: values.get(key, default) for key, default in defaults_of(name).items()}
     # Wrong measures are refused now, and not when the data are loaded.
-    RANKERS[name](**parameters)._check_measures()
+    RANKERS[name](**parameters).check_objective()
     return Configuration(
         ranker=name,
         train=values.get("train"),
@@ -181,22 +176,26 @@ def configure(*sources: Source) -> Configuration:
 
 
 def keys_of(ranker: str) -> dict[str, Constraint]:
-    """Return what a configuration of the ranker may say, by key."""
-    found: dict[str, Constraint] = {"ranker": OneOf(list(RANKERS)), **FILES, **LOADING}
-    if BASE not in _signature(ranker):
-        del found[BASE]
-    for key in defaults_of(ranker):
-        found[key] = FREE[key] if key in FREE else _as_toml(RANKERS[ranker].constraints[key])
-    return found
+    """Return the keys of a configuration of the ranker, with what they may be."""
+    keys: dict[str, Constraint] = {"ranker": OneOf(list(RANKERS)), **FILES, **LOADING}
+    if BASE not in parameters_of(RANKERS[ranker]):
+        del keys[BASE]
+    return keys | parameter_keys(ranker)
+
+
+def parameter_keys(ranker: str) -> dict[str, Constraint]:
+    """Return the parameters of the ranker, with what a TOML file can set them to."""
+    return {
+        name: _as_toml(declared.file_constraint)
+        for name, declared in file_parameters_of(RANKERS[ranker]).items()
+        if declared.file_constraint is not None
+    }
 
 
 def defaults_of(ranker: str) -> dict[str, Any]:
-    """Return the parameters of the ranker with their defaults; a base is none of them."""
-    return {key: given.default for key, given in _signature(ranker).items() if key != BASE}
-
-
-def _signature(ranker: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(RANKERS[ranker]).parameters
+    """Return the defaults of the ranker's parameters, without its base."""
+    declared = file_parameters_of(RANKERS[ranker])
+    return {name: parameter.default for name, parameter in declared.items()}
 
 
 def _ranker_name(sources: Sequence[Source]) -> str:
@@ -214,35 +213,36 @@ def _as_toml(constraint: Constraint) -> Constraint:
 
 
 def from_toml(value: Any, constraint: Constraint) -> Any:
-    """Return the value of a parameter, from how a file can say it."""
+    """Return the value of a parameter from its value in a TOML file."""
     if isinstance(constraint, Real):
         return float(value)
     return None if isinstance(constraint, OrNone) and value == NONE else value
 
 
 def toml_of(value: Any) -> str:
-    """Write a value as TOML, whose numbers are Python's and whose texts are nearly JSON's."""
+    """Write a value as TOML."""
+    # TOML's texts and lists are JSON's, but for the character DEL; its numbers are Python's.
     if isinstance(value, (bool, str, list, tuple)):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(NONE) if value is None else repr(value)
 
 
 def unknown_key(spelled: str, key: str, ranker: str, known: Collection[str]) -> str | None:
-    """Return the sentence for a key that is none; None if there is nothing to advise.
+    """Return the sentence for an unknown key; None if there is nothing to advise.
 
     Parameters
     ----------
     spelled, key
-        The key as it was given, and as a file has it.
+        The key as it was spelled, and as a file spells it.
     ranker
-        The name of the ranker's class.
+        Name of the ranker's class.
     known
-        The keys that there are.
+        The known keys.
     """
-    having = [other for other in RANKERS if key in keys_of(other)]
-    if having:
-        return f"{ranker} has no {spelled}; {' and '.join(having)} can have it"
-    advice = our_word(ranker, key, known)
+    others = [other for other in RANKERS if key in keys_of(other)]
+    if others:
+        return f"{ranker} has no {spelled}; {' and '.join(others)} can have it"
+    advice = explain_alias(ranker, key, known)
     if advice is None:
         near = difflib.get_close_matches(key, known, 1)
         advice = f"did you mean {near[0]!r}?" if near else None

@@ -1,4 +1,4 @@
-"""Members against their ensemble: on which data, who the best member is, and what p-values say."""
+"""Comparison of an ensemble with its members: the data set, the best member, and p-values."""
 
 from __future__ import annotations
 
@@ -18,30 +18,29 @@ from rankinite.runs.results import Results
 from rankinite.stats.paired_tests import gain_and_p
 
 HELD_OUT = "held-out"
-# In sentences.
+# Names of data sets in sentences.
 PLACES = {"test": "the test set", "valid": "the validation set", HELD_OUT: "the held-out parts"}
-# At most this p-value is no chance, and intervals hold the rest.
+# Significance level of tests; intervals have the coverage 1 - LEVEL.
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Contest:
-    """Members against their ensemble on one data set.
+class EnsembleComparison:
+    """An ensemble and its members on one data set.
 
     Attributes
     ----------
     name
-        Of the data set: ``test``, ``valid``, or `HELD_OUT`.
+        Name of the data set: ``test``, ``valid``, or `HELD_OUT`.
     data
         The data set.
     scores, members
         The scores and the evaluation of every member.
     title, ensemble
-        What the ensemble is called, and its evaluation; on the held-out parts, which chose the
-        models, it is the average of all of them.
+        Name and evaluation of the ensemble. On the held-out parts, which chose the models, it is
+        the average of all models.
     best
-        The best member by the first measure on the held-out parts, which chose it before the data
-        set was looked at.
+        The best member by the first measure on the held-out parts, chosen without the data set.
     """
 
     name: str
@@ -65,14 +64,14 @@ class Contest:
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better one system is than another.
+    """The difference between two systems.
 
     Attributes
     ----------
     mean, low, high
         The mean difference over queries, and the ends of its interval by the t distribution.
     p
-        Of the paired t-test.
+        The p-value of the paired t-test.
     """
 
     mean: float
@@ -82,18 +81,18 @@ class Gain:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the difference is more than chance."""
+        """Whether the difference is significant at `LEVEL`."""
         return self.p <= LEVEL
 
 
-def contest_of(results: Results) -> Contest:
-    """Return the contest on the test set; if that has no labels, on the best that there is."""
+def compare_ensemble(results: Results) -> EnsembleComparison:
+    """Compare on the test set; without labels there on the validation set or the held-out parts."""
     first, selection = results.recipe.measures[0], results.selection
     for name in ("test", "valid"):
         outcome = results.outcomes.get(name)
         if outcome is not None and counts(outcome.members.values(), first):
-            members = {n: one for n, one in outcome.members.items() if n != ENSEMBLE}
-            return Contest(
+            members = {n: e for n, e in outcome.members.items() if n != ENSEMBLE}
+            return EnsembleComparison(
                 name,
                 outcome.data,
                 {n: outcome.scores[n] for n in members},
@@ -102,7 +101,7 @@ def contest_of(results: Results) -> Contest:
                 outcome.members[ENSEMBLE],
                 selection.best_member,
             )
-    return Contest(
+    return EnsembleComparison(
         HELD_OUT,
         selection.data,
         selection.scores,
@@ -114,23 +113,23 @@ def contest_of(results: Results) -> Contest:
 
 
 def _title(subset: str, members: Mapping[str, Evaluation]) -> str:
-    """Return what a subset is called among members, one of which may have its name."""
+    """Return the title of a subset among members, one of which may have its name."""
     return subset if subset not in members else f"average of {subset}"
 
 
 def counts(evaluations: Iterable[Evaluation], measure: str) -> bool:
     """Tell whether there is a query that counts for a measure."""
-    return any(one.n_queries.get(measure, 0) > 0 for one in evaluations)
+    return any(evaluation.n_queries.get(measure, 0) > 0 for evaluation in evaluations)
 
 
-def gain_over(one: Evaluation, other: Evaluation, measure: str) -> Gain | None:
-    """Return how much better one is than the other; None if no query counts."""
-    if measure not in one.per_query or measure not in other.per_query:
+def gain_over(evaluation: Evaluation, baseline: Evaluation, measure: str) -> Gain | None:
+    """Return the gain of an evaluation over a baseline; None if no query counts."""
+    if measure not in evaluation.per_query or measure not in baseline.per_query:
         return None
-    gain, p = gain_and_p(one.per_query[measure], other.per_query[measure])
+    gain, p = gain_and_p(evaluation.per_query[measure], baseline.per_query[measure])
     if np.isnan(gain):
         return None
-    differences = one.per_query[measure] - other.per_query[measure]
+    differences = evaluation.per_query[measure] - baseline.per_query[measure]
     differences = differences[~np.isnan(differences)]
     half = half_width(differences)
     return Gain(gain, gain - half, gain + half, p)
@@ -156,25 +155,25 @@ def half_width(differences: Floats) -> float:
 def p_against(
     evaluations: Mapping[str, Evaluation], baseline: str, measure: str
 ) -> dict[str, float | None]:
-    """Return p-values against one of the systems; None for itself, and where there is no test."""
-    found = {}
-    for name, one in evaluations.items():
-        gain = None if name == baseline else gain_over(one, evaluations[baseline], measure)
-        found[name] = None if gain is None else gain.p
-    return found
+    """Return p-values against one of the systems; None for itself, and without a test."""
+    p_values = {}
+    for name, evaluation in evaluations.items():
+        gain = None if name == baseline else gain_over(evaluation, evaluations[baseline], measure)
+        p_values[name] = None if gain is None else gain.p
+    return p_values
 
 
 def comparison_of(
     evaluations: Mapping[str, Evaluation], measures: Iterable[str]
 ) -> Comparison | None:
-    """Compare every two systems by the measures that count; None where there is nothing to test."""
+    """Compare every two systems by the measures that count; None if there is nothing to test."""
     values = list(evaluations.values())
     shown = [measure for measure in measures if counts(values, measure)]
     if len(values) < 2 or not shown:
         return None
     alike = {
-        name: Evaluation(one.qids, {measure: one.per_query[measure] for measure in shown})
-        for name, one in evaluations.items()
+        name: Evaluation(evaluation.qids, {m: evaluation.per_query[m] for m in shown})
+        for name, evaluation in evaluations.items()
     }
-    # Of the comparison only p-values and the oracle are of use here, for which none is drawn.
+    # Only p-values and the oracle are used, neither of which needs bootstrap resamples.
     return compare_evaluations(alike, resamples=1, level=LEVEL)

@@ -7,17 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from rankinite.core.errors import UsageError
-from rankinite.core.params import Constraint, OneOf, Whole
+from rankinite.core.params import YES_OR_NO, Constraint, OneOf, Text, Whole
 from rankinite.models import RANKERS
 from rankinite.runs.configuration import (
     BASE,
     FILES,
     LOADING,
-    YES_OR_NO,
-    Text,
     defaults_of,
     from_toml,
-    keys_of,
+    parameter_keys,
     unknown_key,
 )
 from rankinite.runs.recipe import ORIGINAL, Model, Samples, ScoreFeatures
@@ -55,10 +53,9 @@ ADVICE = {
 }
 
 
-def parameters_of(ranker: str) -> dict[str, Constraint]:
-    """Return what a recipe may say of a ranker, by key."""
-    keys = keys_of(ranker)
-    return {key: keys[key] for key in defaults_of(ranker) if key != SEED}
+def recipe_parameters(ranker: str) -> dict[str, Constraint]:
+    """Return the parameters that a recipe can set: all but the seed, which the recipe has."""
+    return {key: allowed for key, allowed in parameter_keys(ranker).items() if key != SEED}
 
 
 class ModelTables:
@@ -139,7 +136,7 @@ class ModelTables:
         }
         parameters |= self._sound_measures(path, ranker, parameters)
         if not self._is_loss_wrong(name, ranker, given):
-            self._try(path, lambda: RANKERS[ranker](**parameters)._check_parameters())
+            self._try(path, lambda: RANKERS[ranker](**parameters).check_parameters())
         return self._described(
             Model(name, values.get("description", ""), ranker, parameters, train, features,
                   values.get(BAGS, 1))
@@ -166,7 +163,7 @@ class ModelTables:
         self, path: KeyPath, ranker: str, given: Mapping[str, Any], own: Mapping[str, Constraint]
     ) -> dict[str, Any]:
         """Return what a table says, of parameters and of the model itself."""
-        known = {**parameters_of(ranker), **own}
+        known = {**recipe_parameters(ranker), **own}
         found = {}
         for key, value in given.items():
             place = (*path, key)

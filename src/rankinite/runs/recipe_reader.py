@@ -11,11 +11,11 @@ from typing import Any
 
 from rankinite.core.errors import FileFormatError, RecipeError, UsageError
 from rankinite.core.format import some_of
-from rankinite.core.params import Constraint, OneOf, Real, Whole
+from rankinite.core.params import Constraint, OneOf, Real, Text, Whole
 from rankinite.data.augment import FRACTION
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
-from rankinite.runs.configuration import Text, Texts
+from rankinite.runs.configuration import Texts
 from rankinite.runs.model_tables import DEFAULTS, MODELS, ModelTables
 from rankinite.runs.recipe import (
     ALL,

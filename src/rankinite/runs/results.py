@@ -1,4 +1,4 @@
-"""What a run has come to: the numbers behind tables and report."""
+"""The results of a run: the numbers behind its tables and its report."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import Scaling, weighted_sum
 from rankinite.ensembles.subsets import SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.rankers.learner import Learner
+from rankinite.models import TrainedRanker
 from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.runs.graph import Member, Plan
-from rankinite.runs.inputs import Bench
+from rankinite.runs.graph import Graph, StageModel
 from rankinite.runs.recipe import ENSEMBLE, Recipe
-from rankinite.runs.tasks import Unit, read_done
+from rankinite.runs.store import TaskInputs
+from rankinite.runs.tasks import Task, read_record
 
-# What the average of all models is called if no subset of the recipe is it.
+# Name of the average of all models, unless a subset of the recipe consists of them.
 ALL_MODELS = "all models"
 
 
@@ -33,14 +33,14 @@ class Selection:
     Attributes
     ----------
     data
-        The queries that models were measured on, whose labels none of them has seen; their
-        features count in the bins of trees, which are made of all training queries.
+        The queries that models were measured on. No model has seen their labels; their features
+        count in the bins of trees, which are made of all training queries.
     scores, members
         The scores and the evaluation of every model, by name.
     subsets
         The evaluation of the average of every named subset.
     search
-        What a search over subsets found, if there was one.
+        The search over subsets, if there was one.
     chosen
         The models of the ensemble.
     best_member
@@ -58,7 +58,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the final models are worth on a data set of their own.
+    """The final models on a data set that nothing was learned from.
 
     Attributes
     ----------
@@ -81,13 +81,13 @@ class Curve:
     Attributes
     ----------
     measure
-        What was measured on the validation fold, as a text.
+        The measure of the validation fold, as a text.
     rounds
-        What rounds are called: trees, or epochs.
+        Name of the rounds: trees, or epochs.
     values
         One value a round.
     kept
-        How many rounds were kept.
+        The best round: number of rounds that were kept.
     """
 
     measure: str
@@ -98,19 +98,19 @@ class Curve:
 
 @dataclass(frozen=True)
 class MemberFacts:
-    """What is known of a model besides its scores.
+    """Facts on a model besides its scores.
 
     Attributes
     ----------
     curves
-        The learning curves of its final trainings, one a bag; of the first stage if there are no
-        others.
+        Learning curves of its final trainings, one a bag; of the first stage if it was not
+        trained again.
     importances
-        The share of every feature in the gain of splits, by name, the largest first; empty for
+        Share of every feature in the gain of splits, by name, the largest first; empty for
         nets.
     seconds
-        How long its trainings took in all, both stages, with those that made score features for
-        others; 0 if another model's were taken.
+        Duration of its trainings in both stages, with those that made score features for others;
+        0 if it takes the trainings of another model.
     is_final
         Whether it was trained again on all training queries.
     """
@@ -123,26 +123,27 @@ class MemberFacts:
 
 @dataclass(frozen=True)
 class Results:
-    """All that a run has come to.
+    """The results of a run.
 
     Attributes
     ----------
     recipe
-        What was carried out.
+        The recipe.
     descriptions
-        What the data sets look like: ``train``, and ``valid`` and ``test`` where there are such.
+        Descriptions of the data sets: ``train``, and ``valid`` and ``test`` if present.
     selection
         The first stage.
     outcomes
-        The second, by data set: ``valid`` and ``test`` where there are such.
+        The final models, by data set: ``valid`` and ``test`` if present.
     facts
-        What else is known, by model.
+        Other facts, by model.
     seconds
-        Of every kind of work, by name, for the report alone: no table depends on it.
+        Duration of the tasks of each stage, one after the other, as they were recorded when they
+        were executed: the report shows the same times whenever it is rendered.
     versions
-        Of the packages that matter, by name.
+        Versions of the packages that scores depend on, by name.
     digests
-        Of the data sets, by name.
+        Fingerprints of the data sets, by name.
     """
 
     recipe: Recipe
@@ -157,17 +158,17 @@ class Results:
     @cached_property
     def averages(self) -> dict[str, Evaluation]:
         """The averages of subsets on the held-out parts; that of all models is always there."""
-        found, recipe = dict(self.selection.subsets), self.recipe
-        if any(set(self.models_of(name)) == set(recipe.models) for name in found):
-            return found
+        subsets, recipe = dict(self.selection.subsets), self.recipe
+        if any(set(self.models_of(name)) == set(recipe.models) for name in subsets):
+            return subsets
         scores = self.selection.scores
         average = averages_of(scores, {ALL_MODELS: tuple(scores)})[ALL_MODELS]
         (whole,) = evaluate_all([average], self.selection.data, recipe.measures,
                                 drop_single_label=False)  # fmt: skip
         name = ALL_MODELS
-        while name in found:
+        while name in subsets:
             name = f"average of {name}"
-        return {name: whole, **found}
+        return {name: whole, **subsets}
 
     @property
     def whole(self) -> str:
@@ -188,72 +189,74 @@ class Results:
             "best_member": selection.best_member,
             "members": _means(selection.members),
             "subsets": _means(self.averages),
-            "final": {name: _means(one.members) for name, one in self.outcomes.items()},
+            "final": {name: _means(final.members) for name, final in self.outcomes.items()},
         }
 
 
 def averages_of(
     scores: Mapping[str, Floats], subsets: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Floats]:
-    """Return the average of every subset, of scores on one scale."""
+    """Return the average of every subset of models, each of whose scores is standardised."""
     rows = np.stack(list(scores.values()))
     scaled = dict(zip(scores, Scaling.fit(rows).apply(ENSEMBLE, list(scores), rows), strict=True))
     return {
-        name: weighted_sum(np.stack([scaled[one] for one in members]), np.ones(len(members)))
+        name: weighted_sum(np.stack([scaled[member] for member in members]), np.ones(len(members)))
         for name, members in subsets.items()
     }
 
 
-def _means(found: Mapping[str, Evaluation]) -> dict[str, dict[str, float | None]]:
+def _means(evaluations: Mapping[str, Evaluation]) -> dict[str, dict[str, float | None]]:
     return {
-        name: {m: None if value != value else value for m, value in one.mean.items()}
-        for name, one in found.items()
+        # JSON has no NaN.
+        name: {m: None if value != value else value for m, value in evaluation.mean.items()}
+        for name, evaluation in evaluations.items()
     }
 
 
-def facts_of(plan: Plan, bench: Bench, members: Mapping[str, Member]) -> dict[str, MemberFacts]:
-    """Return the facts of every model of a recipe.
+def facts_of(
+    graph: Graph, inputs: TaskInputs, final: Mapping[str, StageModel]
+) -> dict[str, MemberFacts]:
+    """Return the facts on every model of a recipe.
 
     Parameters
     ----------
-    plan, bench
-        The units of the recipe, and where they are.
-    members
+    graph, inputs
+        The tasks of the recipe, and where their results are.
+    final
         The models that were trained again on all training queries.
     """
-    trainings = _trainings(plan, members)
-    found = {}
-    for name in plan.recipe.models:
-        first = plan.member(name, plan.first)
-        last = members.get(name, first)
-        models = [bench.model(unit.key, {}) for unit in last.fits]
-        seconds = sum(read_done(bench.folder, unit).seconds for unit in trainings[name].values())
-        curves = tuple(_curve(one) for one in models)
-        found[name] = MemberFacts(curves, _importances(models), seconds, name in members)
-    return found
+    trainings = _trainings(graph, final)
+    facts = {}
+    for name in graph.recipe.models:
+        last = final.get(name, graph.model(name, graph.first))
+        rankers = [inputs.fitted(task.key, {}) for task in last.fits]
+        seconds = sum(read_record(inputs.store, task).seconds for task in trainings[name].values())
+        curves = tuple(_curve(ranker) for ranker in rankers)
+        facts[name] = MemberFacts(curves, _importances(rankers), seconds, name in final)
+    return facts
 
 
-def _trainings(plan: Plan, members: Mapping[str, Member]) -> dict[str, dict[str, Unit]]:
-    """Return all trainings by model and key; those that made score features are the scorer's."""
-    found: dict[str, dict[str, Unit]] = {name: {} for name in plan.recipe.models}
-    for member in (*(plan.member(name, plan.first) for name in found), *members.values()):
-        model = member.model
+def _trainings(graph: Graph, final: Mapping[str, StageModel]) -> dict[str, dict[str, Task]]:
+    """Return all trainings by model and key; those for score features belong to the scorer."""
+    trainings: dict[str, dict[str, Task]] = {name: {} for name in graph.recipe.models}
+    for staged in (*(graph.model(name, graph.first) for name in trainings), *final.values()):
+        model = staged.model
         if model.trained_as is None:
-            found[model.name] |= {unit.key: unit for unit in member.fits}
-        if model.features is not None and member.features is not None:
-            scorer = plan.recipe.features[model.features].scores_of
-            found[scorer] |= {unit.key: unit for unit in member.features.needs}
-    return found
+            trainings[model.name] |= {task.key: task for task in staged.fits}
+        if model.features is not None and staged.features is not None:
+            scorer = graph.recipe.features[model.features].scores_of
+            trainings[scorer] |= {task.key: task for task in staged.features.dependencies}
+    return trainings
 
 
-def _curve(model: Learner) -> Curve:
-    """Return the curve of the measure that decided which round was kept."""
-    measure = str(model._measures()[0])
+def _curve(model: TrainedRanker) -> Curve:
+    """Return the curve of the measure that chose the best round."""
+    measure = str(model.validation_measures()[0])
     values = model.history_["valid"][measure]
     return Curve(measure, model.rounds, tuple(float(v) for v in values), model.kept_rounds_)
 
 
-def _importances(models: Sequence[Learner]) -> dict[str, float]:
+def _importances(models: Sequence[TrainedRanker]) -> dict[str, float]:
     """Return the mean share of every feature, the largest first; nothing for nets."""
     trees = [model for model in models if isinstance(model, TreeRanker)]
     if not trees:

@@ -1,18 +1,23 @@
-"""The log of a run: all that is said while it lasts, with the time, in its folder."""
+"""A run: a recipe executed in a folder, and read again from it.
+
+The results of a run are computed from those of its tasks, each time alike: a run that is repeated
+executes nothing, and a finished run can be opened again without its data sets.
+"""
 
 from __future__ import annotations
 
 import logging
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
 from rankinite.core.version import __version__
@@ -25,102 +30,68 @@ from rankinite.ensembles.subsets import SubsetSearch, best_subset
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.evaluation.summary import Summary
 from rankinite.rankers.ranker import Ranker
-from rankinite.report.page import report_html
-from rankinite.runs.graph import Member, Plan
-from rankinite.runs.inputs import Bench, bench_of
+from rankinite.runs.ensemble_comparison import HELD_OUT
+from rankinite.runs.graph import Graph, StageModel, with_dependencies
 from rankinite.runs.prepare import prepare, with_top_grade
-from rankinite.runs.recipe import (
-    ALL,
-    ENSEMBLE,
-    EVERY,
-    MOST_EXHAUSTIVE,
-    NAMED,
-    Recipe,
-)
-from rankinite.runs.recipe_reader import read_recipe
+from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
+from rankinite.runs.recipe_reader import read_recipe, recipe_of
 from rankinite.runs.results import Outcome, Results, Selection, averages_of, facts_of
-from rankinite.runs.scheduler import carry_out, compile_kernels
-from rankinite.runs.store import LOG, MODEL, REPORT, TRAIN, RunFolder, write_text
+from rankinite.runs.scheduler import compile_kernels, execute
+from rankinite.runs.store import (
+    DATA,
+    ENSEMBLE_FILE,
+    LOG,
+    NAME,
+    RECIPE,
+    REPORT,
+    SETTINGS,
+    STATE,
+    TRAIN,
+    VERSIONS,
+    Store,
+    inputs_of,
+    write_text,
+)
 from rankinite.runs.tables import per_query_csv, tables_of
-from rankinite.runs.tasks import read_spread
-from rankinite.runs.workers import Workers, new_workers, opened
+from rankinite.runs.tasks import Task, read_record, read_spread
+from rankinite.runs.workers import new_workers, opened
 
 log = logging.getLogger("rankinite")
-
-
-class _QuietHandler(logging.FileHandler):
-    """A log that cannot be written is no reason to say more than the run itself does."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging's name
-        """Say nothing."""
-
-    def close(self) -> None:
-        """Let go of the file, if its last lines can be written or not."""
-        with suppress(OSError):
-            super().close()
-
-
-class _HandOn(logging.Handler):
-    """Hands records on to the loggers above, which do not look at their level once more."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Hand a record on."""
-        if log.parent is not None:
-            log.parent.handle(record)
-
-
-@contextmanager
-def logged_to(folder: RunFolder) -> Iterator[None]:
-    """Write log records to the folder; what others are shown of them stays as it was."""
-    handler = _QuietHandler(folder.path / LOG, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    level, wanted, propagate = log.level, log.getEffectiveLevel(), log.propagate
-    above = _HandOn(wanted)
-    # Others go by the level of the logger: they get one of their own meanwhile.
-    shown = [(other, other.level) for other in log.handlers]
-    for other, _ in shown:
-        other.setLevel(max(wanted, other.level))
-    log.addHandler(handler)
-    if propagate:
-        log.addHandler(above)
-    log.propagate = False
-    log.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        log.propagate = propagate
-        log.removeHandler(above)
-        log.removeHandler(handler)
-        handler.close()
-        for other, before in shown:
-            other.setLevel(before)
-
 
 VALID, TEST = "valid", "test"
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "joblib")
 
+# Makes sure that tasks are finished; the text is the title of the work.
+Executor = Callable[[Iterable[Task], str], None]
+
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has come to its end.
+    """A finished run.
 
     Attributes
     ----------
+    folder
+        The folder of the run.
     results
         All numbers.
     tables
         The tables of the recipe.
+    models
+        The final models, by name.
     ensemble
         The ensemble, which scores new data.
     written
-        The files for people.
+        The files for people that were written: the ensemble and the tables. The report is written
+        by `rankinite.report.write_report`.
     """
 
+    folder: Path
     results: Results
     tables: Summary
+    models: Mapping[str, Ranker]
     ensemble: Average
-    written: tuple[Path, ...]
+    written: tuple[Path, ...] = ()
 
 
 def run_recipe(
@@ -134,101 +105,151 @@ def run_recipe(
     cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Carry out a recipe in a folder; what is there already is not done again.
+    """Execute a recipe in a folder; tasks that are finished there are not executed again.
 
-    Models are trained on some parts of the training queries and compared on the rest, which
-    chooses those of the ensemble; these are trained again on all training queries (Ensemble,
-    Sec. 4.3). Validation and test data are there to measure the final models: nothing is learned
-    from them.
+    Models are trained on some parts of the training queries and compared on the others, which
+    choose the members of the ensemble. These are trained again on all training queries (Ensemble,
+    Sec. 4.3). Validation and test data only measure the final models: nothing is learned from them.
 
     Parameters
     ----------
     recipe
-        What `read_recipe` gives, or takes: ``"winner-small"``, or a TOML file.
+        A recipe, the name of a shipped one such as ``"winner-small"``, or a TOML file.
     train, valid, test
-        The data sets; the last two may be missing.
+        The data sets; the last two are optional.
     out
-        The folder of the run. An interrupted run goes on in it, to the same bytes.
+        Folder of the run. An interrupted run resumes in it, and ends with the same bytes.
     jobs
-        How many units are done at once on this machine; as many as there are cores if None.
+        Number of tasks at the same time on this machine; one a core if None.
     cluster
-        The address of a Dask scheduler, or ``local:4``, instead.
+        Address of a Dask scheduler, or ``local:4``, instead.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     chosen = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
-    folder = RunFolder(out)
-    given = {TRAIN: train, VALID: valid, TEST: test}
-    sets = {name: with_top_grade(chosen, data) for name, data in given.items() if data is not None}
-    watcher = progress or Silent()
-    with folder.locked(), logged_to(folder), opened(new_workers(jobs, cluster)) as workers:
-        begun = time.perf_counter()
-        digests = prepare(chosen, sets, folder, watcher)
-        # From now on the data are those that were written, as they are for all units.
-        del train, valid, test, given, sets
-        run = _Running(chosen, digests, folder, workers, watcher).go(begun)
-        log.debug("done in %.1f s", time.perf_counter() - begun)
-    return run
+    store = Store(out)
+    named = {TRAIN: train, VALID: valid, TEST: test}
+    sets = {name: with_top_grade(chosen, data) for name, data in named.items() if data is not None}
+    reporter = progress or Silent()
+    with store.locked(), logged_to(store), opened(new_workers(jobs, cluster)) as workers:
+        start = time.perf_counter()
+        digests = prepare(chosen, sets, store, reporter)
+        # From now on the mapped files of the store are used, as in all tasks: data in memory
+        # could be released.
+        del train, valid, test, named, sets
+        graph = Graph(chosen, digests[TRAIN])
+        compile_kernels(graph.selection_scores().values(), store, workers, reporter)
+
+        def execute_here(tasks: Iterable[Task], title: str) -> None:
+            execute(tasks, store, workers, reporter, title)
+
+        run = _Stages(graph, digests, store, execute_here, reporter).run(_versions())
+        written = _write_files(run, store)
+        log.debug("done in %.1f s", time.perf_counter() - start)
+    return replace(run, written=written)
 
 
-class _Running:
+def open_run(folder: str | Path) -> Run:
+    """Return a finished run from its folder; nothing is trained or written.
+
+    Parameters
+    ----------
+    folder
+        Folder that `run_recipe` or ``rankinite recipe run`` has finished.
+
+    Raises
+    ------
+    UsageError
+        If the folder is not that of a run.
+    DataError
+        If the run is not finished.
+    """
+    path = Path(folder)
+    if not (path / STATE).is_file() or (path / SETTINGS).exists():
+        raise UsageError(
+            f"{path}: is not the folder of a run; name one that 'rankinite recipe run' has written"
+        )
+    state = Store(path).read_state()
+    if not state[VERSIONS] or TRAIN not in state[DATA] or not (path / RECIPE).is_file():
+        raise DataError(f"{path}: the run is not finished; {RESUME}")
+    store = Store(path, state[DATA])
+    recipe = recipe_of(f"{state.get(NAME, path.name)}.toml", (path / RECIPE).read_text("utf-8"))
+    graph = Graph(recipe, store.digests[TRAIN])
+
+    def require_finished(tasks: Iterable[Task], title: str) -> None:
+        needed = with_dependencies(tasks)
+        missing = [task for key, task in needed.items() if not store.is_finished(key)]
+        if missing:
+            raise DataError(
+                f"{path}: the run is not finished by this version of rankinite: {len(missing):,} "
+                f"of {len(needed):,} tasks of the {title} are missing, such as "
+                f"{missing[0].name!r}; {RESUME}"
+            )
+
+    return _Stages(graph, store.digests, store, require_finished, Silent()).run(state[VERSIONS])
+
+
+RESUME = "run the recipe again in this folder, which resumes it"
+
+
+class _Stages:
+    """Both stages of a run: the tasks of each, and the results that are made of theirs."""
+
     def __init__(
         self,
-        recipe: Recipe,
+        graph: Graph,
         digests: Mapping[str, str],
-        folder: RunFolder,
-        workers: Workers,
+        store: Store,
+        execute: Executor,
         progress: Progress,
     ) -> None:
-        self.recipe = recipe
+        self.graph = graph
+        self.recipe = graph.recipe
         self.digests = digests
-        self.folder = folder
-        self.workers = workers
+        self.store = store
+        self.execute = execute
         self.progress = progress
-        self.plan = Plan(recipe, digests[TRAIN])
-        self.bench: Bench = bench_of(folder)
-        self.sets = {name: self.bench.data(name) for name in digests}
+        self.inputs = inputs_of(store)
+        self.sets = {name: self.inputs.data(name) for name in digests}
+        # Seconds of each stage. They are read from the records of tasks: a clock of this process
+        # would tell of the last start alone, and change the report each time it is rendered.
         self.seconds: dict[str, float] = {}
+        self.counted: set[str] = set()
 
-    def go(self, begun: float) -> Run:
-        self._lap("preparation", begun)
-        begun = time.perf_counter()
+    def run(self, versions: Mapping[str, str]) -> Run:
+        """Execute both stages, and return their results."""
         selection = self._select()
-        self._lap("first stage", begun)
-        begun = time.perf_counter()
-        members = self._retrain(selection)
-        self._lap("final training", begun)
-        begun = time.perf_counter()
-        models = {name: self._model(member) for name, member in members.items()}
-        ensemble = self._ensemble({name: members[name] for name in selection.chosen}, models)
-        outcomes = {
-            name: self._outcome(name, members, ensemble) for name in self.sets if name != TRAIN
-        }
-        self._lap("ensemble and measures", begun)
+        final = self._retrain(selection)
+        models = {name: self._ranker(staged) for name, staged in final.items()}
+        ensemble = self._ensemble({name: final[name] for name in selection.chosen}, models)
         results = Results(
             recipe=self.recipe,
             descriptions={name: describe(data) for name, data in self.sets.items()},
             selection=selection,
-            outcomes=outcomes,
-            facts=facts_of(self.plan, self.bench, members),
+            outcomes={
+                name: self._outcome(name, final, ensemble) for name in self.sets if name != TRAIN
+            },
+            facts=facts_of(self.graph, self.inputs, final),
             seconds=self.seconds,
-            versions=_versions(),
+            versions=versions,
             digests=self.digests,
         )
-        tables = tables_of(results)
-        written = self._write(results, tables, models, ensemble)
-        return Run(results, tables, ensemble, tuple(written))
+        return Run(self.store.path, results, tables_of(results), models, ensemble)
 
-    def _lap(self, name: str, begun: float) -> None:
-        self.seconds[name] = time.perf_counter() - begun
+    def _execute(self, tasks: Iterable[Task], title: str) -> None:
+        """Execute tasks, and add up how long they and their dependencies took."""
+        wanted = list(tasks)
+        self.execute(wanted, title)
+        new = {k: t for k, t in with_dependencies(wanted).items() if k not in self.counted}
+        self.seconds[title] = sum(read_record(self.store, task).seconds for task in new.values())
+        self.counted |= new.keys()
 
     def _select(self) -> Selection:
-        """Carry out the first stage, and choose the models of the ensemble."""
-        units = self.plan.selection_scores()
-        compile_kernels(units.values(), self.folder, self.workers, self.progress)
-        carry_out(units.values(), self.folder, self.workers, self.progress, "first stage")
-        data = self.plan.first.outside(self.sets[TRAIN])
-        scores = {name: self.bench.scores(unit.key) for name, unit in units.items()}
+        """Execute the first stage, and choose the members of the ensemble."""
+        tasks = self.graph.selection_scores()
+        self._execute(tasks.values(), "first stage")
+        data = self.graph.first.outside(self.sets[TRAIN])
+        scores = {name: self.inputs.scores(task.key) for name, task in tasks.items()}
         members = _evaluated(scores, data, self.recipe.measures)
         averages = averages_of(scores, self.recipe.subsets)
         search = self._search(scores, data)
@@ -258,85 +279,136 @@ class _Running:
             progress=self.progress,
         )
 
-    def _retrain(self, selection: Selection) -> dict[str, Member]:
+    def _retrain(self, selection: Selection) -> dict[str, StageModel]:
         """Train the chosen models on all training queries, and the best one for comparison."""
         wanted = {*selection.chosen, selection.best_member}
-        members = {
-            name: self.plan.member(name, self.plan.final)
-            for name in self.recipe.models
-            if name in wanted
+        graph = self.graph
+        final = {
+            name: graph.model(name, graph.final) for name in self.recipe.models if name in wanted
         }
-        units = [self.plan.spread(member) for member in members.values()]
-        units += [
-            self.plan.score(member, name, digest)
-            for member in members.values()
+        tasks = [graph.spread(staged) for staged in final.values()]
+        tasks += [
+            graph.score(staged, name, digest)
+            for staged in final.values()
             for name, digest in self.digests.items()
             if name != TRAIN
         ]
-        carry_out(units, self.folder, self.workers, self.progress, "final training")
-        return members
+        self._execute(tasks, "final training")
+        return final
 
-    def _model(self, member: Member) -> Ranker:
-        parts = member.parts
-        return self.bench.member(parts.fits, parts.scorer, parts.scoring)
+    def _ranker(self, staged: StageModel) -> Ranker:
+        keys = staged.keys
+        return self.inputs.ranker(keys.fits, keys.scorer, keys.scoring)
 
-    def _ensemble(self, members: Mapping[str, Member], models: Mapping[str, Ranker]) -> Average:
-        """Make the chosen models one, each on the scale of its scores for unseen queries."""
+    def _ensemble(self, final: Mapping[str, StageModel], models: Mapping[str, Ranker]) -> Average:
+        """Return the average of the chosen models, each on the scale of its unseen scores."""
         spreads = [
-            read_spread(self.bench, self.plan.spread(member).key) for member in members.values()
+            read_spread(self.store, self.graph.spread(staged).key) for staged in final.values()
         ]
         means, scales = (np.array(column) for column in zip(*spreads, strict=True))
-        return Average.made_of({name: models[name] for name in members}, means=means, scales=scales)
+        return Average.from_members(
+            {name: models[name] for name in final}, means=means, scales=scales
+        )
 
-    def _outcome(self, name: str, members: Mapping[str, Member], ensemble: Average) -> Outcome:
+    def _outcome(self, name: str, final: Mapping[str, StageModel], ensemble: Average) -> Outcome:
         data = self.sets[name]
         scores = {
-            one: self.bench.scores(self.plan.score(member, name, self.digests[name]).key)
-            for one, member in members.items()
+            model: self.inputs.scores(self.graph.score(staged, name, self.digests[name]).key)
+            for model, staged in final.items()
         }
-        chosen = np.stack([scores[one] for one in ensemble.member_names_])
+        # From the scores of members, which are there: predicting would compute them again.
+        chosen = np.stack([scores[model] for model in ensemble.member_names_])
         scaling = Scaling(ensemble.means_, ensemble.scales_)
         scaled = scaling.apply(ENSEMBLE, ensemble.member_names_, chosen)
         scores[ENSEMBLE] = weighted_sum(scaled, ensemble.weights_)
         return Outcome(data, scores, _evaluated(scores, data, self.recipe.measures))
 
-    def _write(
-        self,
-        results: Results,
-        tables: Summary,
-        models: Mapping[str, Ranker],
-        ensemble: Average,
-    ) -> list[Path]:
-        """Write what people look for; the report, which tells of all else, comes last."""
-        path = self.folder.path
-        made = [path / "models" / f"{name}.rk" for name in models]
-        (path / "models").mkdir(exist_ok=True)
-        for file, model in zip(made, models.values(), strict=True):
-            model.save(file)
-        ensemble.save(path / MODEL)
-        measured = {"held-out": results.selection.members}
-        for name, outcome in results.outcomes.items():
-            (path / "scores" / name).mkdir(parents=True, exist_ok=True)
-            for one, scores in outcome.scores.items():
-                made.append(path / "scores" / name / f"{one}.txt")
-                save_scores(scores, outcome.data, made[-1])
-            measured[name] = outcome.members
-        for name, members in measured.items():
-            made.append(path / "measures" / f"{name}.csv")
-            write_text(made[-1], per_query_csv(members))
-        written = [path / MODEL, *tables.save(path), path / REPORT]
-        self.folder.keep_files([*made, *written])
-        write_text(path / REPORT, report_html(results))
-        return written
-
 
 def _evaluated(
     scores: Mapping[str, Floats], data: RankingData, measures: tuple[str, ...]
 ) -> dict[str, Evaluation]:
-    found = evaluate_all(list(scores.values()), data, measures, drop_single_label=False)
-    return dict(zip(scores, found, strict=True))
+    evaluations = evaluate_all(list(scores.values()), data, measures, drop_single_label=False)
+    return dict(zip(scores, evaluations, strict=True))
 
 
 def _versions() -> dict[str, str]:
-    found = {"rankinite": __version__, "Python": platform.python_version()}
-    return found | {name: version(name) for name in PACKAGES}
+    versions = {"rankinite": __version__, "Python": platform.python_version()}
+    return versions | {name: version(name) for name in PACKAGES}
+
+
+def _write_files(run: Run, store: Store) -> tuple[Path, ...]:
+    """Write the files for people; return those to look at first.
+
+    They are recorded in the store last: then the run is finished.
+    """
+    path, results = store.path, run.results
+    files = [path / "models" / f"{name}.rk" for name in run.models]
+    (path / "models").mkdir(exist_ok=True)
+    for file, model in zip(files, run.models.values(), strict=True):
+        model.save(file)
+    run.ensemble.save(path / ENSEMBLE_FILE)
+    evaluations = {HELD_OUT: results.selection.members}
+    for name, outcome in results.outcomes.items():
+        (path / "scores" / name).mkdir(parents=True, exist_ok=True)
+        for model_name, scores in outcome.scores.items():
+            files.append(path / "scores" / name / f"{model_name}.txt")
+            save_scores(scores, outcome.data, files[-1])
+        evaluations[name] = outcome.members
+    for name, members in evaluations.items():
+        files.append(path / "measures" / f"{name}.csv")
+        write_text(files[-1], per_query_csv(members))
+    written = (path / ENSEMBLE_FILE, *run.tables.save(path))
+    # The report of an earlier recipe would contradict the new tables.
+    (path / REPORT).unlink(missing_ok=True)
+    store.record_files([*files, *written], results.versions)
+    return written
+
+
+class _QuietHandler(logging.FileHandler):
+    """A log file; an error in writing it must not disturb the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging's name
+        """Ignore the error."""
+
+    def close(self) -> None:
+        """Close the file, even if its last lines cannot be written."""
+        with suppress(OSError):
+            super().close()
+
+
+class _ParentHandler(logging.Handler):
+    """Passes records to the parent logger's handlers, above a level of its own."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass a record on."""
+        if log.parent is not None:
+            log.parent.handle(record)
+
+
+@contextmanager
+def logged_to(store: Store) -> Iterator[None]:
+    """Write all log records to the store; other handlers get the records that they got before."""
+    handler = _QuietHandler(store.path / LOG, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    level, wanted, propagate = log.level, log.getEffectiveLevel(), log.propagate
+    parent = _ParentHandler(wanted)
+    # The log file needs the level DEBUG of the logger, by which other handlers are filtered: they
+    # get its former level for as long.
+    others = [(other, other.level) for other in log.handlers]
+    for other, _ in others:
+        other.setLevel(max(wanted, other.level))
+    log.addHandler(handler)
+    if propagate:
+        log.addHandler(parent)
+    log.propagate = False
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.propagate = propagate
+        log.removeHandler(parent)
+        log.removeHandler(handler)
+        handler.close()
+        for other, before in others:
+            other.setLevel(before)

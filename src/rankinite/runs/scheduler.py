@@ -1,4 +1,4 @@
-"""Units carried out: those that can be, on all workers, until none is left."""
+"""The scheduler: executes tasks on all workers as soon as their dependencies are finished."""
 
 from __future__ import annotations
 
@@ -15,194 +15,215 @@ from typing import Any
 from rankinite.core.errors import RankiniteError, RunError
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
-from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.runs.graph import all_needed
-from rankinite.runs.inputs import bench_of
-from rankinite.runs.store import RunFolder
-from rankinite.runs.tasks import Done, Fit, Unit, do_unit
+from rankinite.runs.graph import with_dependencies
+from rankinite.runs.store import Store, inputs_of
+from rankinite.runs.tasks import Fit, Task, TaskRecord, execute_task
 from rankinite.runs.workers import Workers, is_death, problem_of
 
 log = logging.getLogger("rankinite")
 
 MOST_FAILURES = 3
+# Names of running tasks in a line of progress.
 MOST_NAMED = 4
-# Between two looks at what has ended.
+# Time between two looks at finished tasks: the workers may die without finishing any.
 SECONDS = 1.0
 
 
-def carry_out(
-    units: Iterable[Unit], folder: RunFolder, workers: Workers, progress: Progress, title: str
+def execute(
+    tasks: Iterable[Task], store: Store, workers: Workers, progress: Progress, title: str
 ) -> None:
-    """Do the units that are not done, and what they need.
+    """Execute the tasks that are not finished, and their dependencies.
 
-    A unit that fails is tried again; after three failures the run ends with its error, once those
-    under way have ended. Errors in data or use are no accidents, and are not tried again.
+    A task that fails is tried again. After three failures the run ends with its error, once the
+    running tasks are finished. Errors in data or usage are not tried again: they would only repeat.
 
     Parameters
     ----------
-    units
-        What is wanted.
-    folder
-        Where.
+    tasks
+        The tasks whose results are wanted.
+    store
+        The store of the run.
     workers
-        Who does it.
+        The workers that execute them.
     progress, title
-        Who wants to know how far it is, and what the work is called.
+        Progress reporter, and the name of the work for it.
     """
-    needed = all_needed(units)
-    waiting = {key: unit for key, unit in needed.items() if not folder.is_done(key)}
+    needed = with_dependencies(tasks)
+    waiting = {key: task for key, task in needed.items() if not store.is_finished(key)}
     for key in needed:
         if key in waiting:
-            folder.forget(key)
-        else:  # whoever did it may have been killed right then
-            folder.checkpoint(key).unlink(missing_ok=True)
-    with progress.start(title, len(needed), "units") as bar:
+            store.remove(key)
+        else:  # a run that was killed between finishing the task and this may have left it
+            store.checkpoint(key).unlink(missing_ok=True)
+    with progress.start(title, len(needed), "tasks") as bar:
         bar.advance(len(needed) - len(waiting))
-        _Carrying(waiting, folder, workers, bar, title).go()
+        Scheduler(waiting, store, workers, bar, title).run()
 
 
-class _Carrying:
+class Scheduler:
+    """Submits tasks to workers, longest first, and tries those again that fail by accident.
+
+    Parameters
+    ----------
+    waiting
+        Unfinished tasks by key, with all their unfinished dependencies.
+    store, workers, bar, title
+        The store, the workers, the progress bar, and the name of the work for messages.
+    """
+
     def __init__(
         self,
-        waiting: dict[str, Unit],
-        folder: RunFolder,
+        waiting: dict[str, Task],
+        store: Store,
         workers: Workers,
         bar: ProgressBar,
         title: str,
     ) -> None:
         self.waiting = waiting
-        self.folder = folder
+        self.store = store
         self.workers = workers
         self.bar = bar
         self.title = title
-        self.running: dict[Future[Done], Unit] = {}
+        self.running: dict[Future[TaskRecord], Task] = {}
         self.failures: Counter[str] = Counter()
-        # Those that ran when a worker died: each is tried alone, to see which one it was.
+        # Tasks that ran when a worker died. Each is tried alone, to see which of them kills it:
+        # the others must not be blamed for it three times.
         self.suspects: set[str] = set()
         self.problem: BaseException | None = None
         self.best: tuple[float, str] | None = None
 
-    def go(self) -> None:
+    def run(self) -> None:
+        """Execute all tasks.
+
+        Raises
+        ------
+        RunError
+            If a task failed for good; the results of all others are kept.
+        """
         while self.waiting or self.running:
-            self._begin_some()
+            self._submit_ready()
             ended, _ = wait(self.running, SECONDS, FIRST_COMPLETED)
-            died = False
+            a_worker_died = False
             for future in ended:
-                unit = self.running.pop(future)
+                task = self.running.pop(future)
                 problem = problem_of(future)
                 if problem is None:
-                    self._has_ended(unit, future.result())
+                    self._handle_result(task, future.result())
                 else:
-                    died |= is_death(problem)
-                    self._has_failed(unit, problem)
-            if died:
-                self._a_worker_died()
-            self._note()
+                    a_worker_died |= is_death(problem)
+                    self._handle_failure(task, problem)
+            if a_worker_died:
+                self._replace_workers()
+            self._report_progress()
             if self.problem is not None and not self.running:
                 raise self.problem
 
-    def _begin_some(self) -> None:
-        if self.problem is not None or self._a_suspect_runs():
+    def _submit_ready(self) -> None:
+        if self.problem is not None or self._is_suspect_running():
             return
+        # The longest first: started last, they would keep one worker busy while others idle.
         ready = sorted(
-            (unit for unit in self.waiting.values() if all(self._is_there(n) for n in unit.needs)),
-            key=lambda unit: (unit.key in self.suspects, -unit.cost),
+            (task for task in self.waiting.values() if self._is_ready(task)),
+            key=lambda task: (task.key in self.suspects, -task.cost),
         )
-        for unit in ready:
-            alone = unit.key in self.suspects
+        for task in ready:
+            alone = task.key in self.suspects
             if len(self.running) >= (1 if alone else self.workers.slots):
                 break
-            if not self._begin(unit) or alone:
+            if not self._submit(task) or alone:
                 break
 
-    def _begin(self, unit: Unit) -> bool:
-        """Give a unit to the workers; tell whether they took it."""
-        log.debug("%s: %s begins", self.title, unit.name)
-        self._note(unit)
+    def _submit(self, task: Task) -> bool:
+        """Give a task to the workers; tell whether they took it."""
+        log.debug("%s: %s begins", self.title, task.name)
+        self._report_progress(task)
         try:
-            future = self.workers.submit(do_unit, self.folder.absolute(), unit)
+            future = self.workers.submit(execute_task, self.store.absolute(), task)
         except Exception as problem:
             if not is_death(problem):
                 raise
-            self._a_worker_died()  # while it had nothing to do
+            self._replace_workers()  # one died while it was idle
             return False
-        del self.waiting[unit.key]
-        self.running[future] = unit
+        del self.waiting[task.key]
+        self.running[future] = task
         return True
 
-    def _note(self, *begun: Unit) -> None:
-        """Say how well it goes, and what is under way."""
-        said = [] if self.best is None else [f"best {self.best[1]}"]
-        names = [unit.name for unit in (*self.running.values(), *begun)]
+    def _report_progress(self, *starting: Task) -> None:
+        """Report the best value so far, and the tasks that are running."""
+        notes = [] if self.best is None else [f"best {self.best[1]}"]
+        names = [task.name for task in (*self.running.values(), *starting)]
         if names:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            said.append(f"now {', '.join(names[:MOST_NAMED])}{more}")
-        self.bar.note("; ".join(said))
+            notes.append(f"now {', '.join(names[:MOST_NAMED])}{more}")
+        self.bar.note("; ".join(notes))
 
-    def _a_suspect_runs(self) -> bool:
-        return any(unit.key in self.suspects for unit in self.running.values())
+    def _is_suspect_running(self) -> bool:
+        return any(task.key in self.suspects for task in self.running.values())
 
-    def _is_there(self, unit: Unit) -> bool:
-        running = {one.key for one in self.running.values()}
-        return unit.key not in self.waiting and unit.key not in running
+    def _is_ready(self, task: Task) -> bool:
+        running = {other.key for other in self.running.values()}
+        return all(
+            other.key not in self.waiting and other.key not in running
+            for other in task.dependencies
+        )
 
-    def _has_ended(self, unit: Unit, done: Done) -> None:
-        self.suspects.discard(unit.key)
-        words, value = done.how_well.words, done.how_well.value
-        log.debug("%s: %s: %s, %.1f s", self.title, unit.name, words, done.seconds)
+    def _handle_result(self, task: Task, record: TaskRecord) -> None:
+        self.suspects.discard(task.key)
+        text, value = record.summary.text, record.summary.value
+        log.debug("%s: %s: %s, %.1f s", self.title, task.name, text, record.seconds)
         if value is not None and (self.best is None or value > self.best[0]):
-            self.best = (value, f"{words} ({unit.name})")
-        self._note()
+            self.best = (value, f"{text} ({task.name})")
+        self._report_progress()
         self.bar.advance(1)
 
-    def _has_failed(self, unit: Unit, problem: BaseException) -> None:
-        self.failures[unit.key] += 1
-        self.waiting[unit.key] = unit
-        count = self.failures[unit.key]
-        log.debug("%s: %s: failure %d: %s", self.title, unit.name, count, problem, exc_info=problem)
+    def _handle_failure(self, task: Task, problem: BaseException) -> None:
+        self.failures[task.key] += 1
+        self.waiting[task.key] = task
+        count = self.failures[task.key]
+        log.debug("%s: %s: failure %d: %s", self.title, task.name, count, problem, exc_info=problem)
         if is_death(problem):
-            self.suspects.add(unit.key)
+            self.suspects.add(task.key)
             problem = RunError("the worker process died (killed, or out of memory)")
-            if not self.workers.share_a_fate:  # Dask has tried it on several workers
+            if not self.workers.die_together:  # Dask has tried it on several workers
                 count = MOST_FAILURES
         elif isinstance(problem, RankiniteError) or _is_full_disk(problem):
             count = MOST_FAILURES
         elif count < MOST_FAILURES and self.problem is None:
-            log.info("%s failed (%s) and is tried again", unit.name, problem)
+            log.info("%s failed (%s) and is tried again", task.name, problem)
         if count >= MOST_FAILURES and self.problem is None:
-            self.problem = self._told(unit, problem)
+            self.problem = self._final_error(task, problem)
             if self.running:
-                n_units = len(self.running)
-                words = "unit under way is" if n_units == 1 else f"{n_units} units under way are"
-                log.info("%s failed; the run ends when the %s done", unit.name, words)
+                n_running = len(self.running)
+                rest = "running task is" if n_running == 1 else f"{n_running} running tasks are"
+                log.info("%s failed; the run ends when the %s finished", task.name, rest)
 
-    def _a_worker_died(self) -> None:
-        """Replace the workers; whatever ran beside the one that died has gone, too."""
+    def _replace_workers(self) -> None:
+        """Replace the workers, and take back the tasks that died with them."""
         if self.problem is None:
-            log.info("a worker died; its unit is tried again")
-        if not self.workers.share_a_fate:
+            log.info("a worker died; its task is tried again")
+        if not self.workers.die_together:
             return
-        for future, unit in list(self.running.items()):
+        for future, task in list(self.running.items()):
             if not future.done() or future.exception() is not None:
                 del self.running[future]
-                self.waiting[unit.key] = unit
-                self.suspects.add(unit.key)
+                self.waiting[task.key] = task
+                self.suspects.add(task.key)
         self.workers.renew()
 
-    def _told(self, unit: Unit, problem: BaseException) -> BaseException:
-        """Return the error that ends a run, with the name of the unit."""
+    def _final_error(self, task: Task, problem: BaseException) -> BaseException:
+        """Return the error that ends a run, with the name of the task."""
         if _is_full_disk(problem):
-            return OSError(errno.ENOSPC, "no space is left", str(self.folder.path))
-        goes_on = "all that is done is kept, and the same command goes on from there"
+            return OSError(errno.ENOSPC, "no space is left", str(self.store.path))
+        resume = "all finished tasks are kept, and the same command resumes from there"
         if isinstance(problem, RunError):
-            words = f"{problem}; {goes_on}"
+            sentence = f"{problem}; {resume}"
         elif isinstance(problem, RankiniteError):
-            words = str(problem)
+            sentence = str(problem)
         else:
-            words = f"{type(problem).__name__}: {problem}; {goes_on}"
-        count = self.failures[unit.key]
+            sentence = f"{type(problem).__name__}: {problem}; {resume}"
+        count = self.failures[task.key]
         times = f"failed {count} times" if count > 1 else "failed"
-        error = RunError(f"{self.title}, {unit.name}: {times}: {words}")
+        error = RunError(f"{self.title}, {task.name}: {times}: {sentence}")
         error.__cause__ = problem
         return error
 
@@ -211,52 +232,54 @@ def _is_full_disk(problem: BaseException) -> bool:
     return isinstance(problem, OSError) and problem.errno == errno.ENOSPC
 
 
-# Of the data, for a training that nobody keeps.
+# Queries of a training that only compiles kernels.
 QUERIES = 20
-# What kernels do not depend on.
+# Parameters that kernels do not depend on.
 SIZES = ("n_trees", "n_epochs", "n_leaves", "random_state")
 
 
 def compile_kernels(
-    units: Iterable[Unit], folder: RunFolder, workers: Workers, progress: Progress
+    tasks: Iterable[Task], store: Store, workers: Workers, progress: Progress
 ) -> None:
     """Train each kind of model for one round: trees in one process, and nets in another.
 
-    Compiled kernels are kept on disk, where all workers find them.
+    Compiled kernels are kept on disk, where all workers find them. Without this every worker would
+    compile the same kernels at the same time.
     """
     if workers.slots == 1:
         return
-    waiting = [u for u in all_needed(units).values() if not folder.is_done(u.key)]
-    fits = [unit.work for unit in waiting if isinstance(unit.work, Fit)]
+    waiting = [t for t in with_dependencies(tasks).values() if not store.is_finished(t.key)]
+    fits = [task.function for task in waiting if isinstance(task.function, Fit)]
     kinds: dict[bool, dict[str, Fit]] = {}
     for fit in fits:
-        own = kinds.setdefault(issubclass(RANKERS[fit.ranker], TreeRanker), {})
-        own.setdefault(_kind(fit), fit)
-    begun = [
-        workers.submit(try_out, folder.absolute(), list(own.values())) for own in kinds.values()
+        alike = kinds.setdefault(RANKERS[fit.ranker].takes_binned, {})
+        alike.setdefault(_kind(fit), fit)
+    futures = [
+        workers.submit(train_one_round, store.absolute(), list(alike.values()))
+        for alike in kinds.values()
     ]
-    with progress.start("compiling", len(begun), "kinds") as bar:
-        for _ in as_completed(begun):
+    with progress.start("compiling", len(futures), "kinds") as bar:
+        for _ in as_completed(futures):
             bar.advance(1)
-    # Another error comes again when the units do the same, and is told then.
-    if any(is_death(problem) for problem in map(problem_of, begun) if problem is not None):
+    # Any other error is raised again by the task that does the same, with the task's name.
+    if any(is_death(problem) for problem in map(problem_of, futures) if problem is not None):
         workers.renew()
 
 
 def _kind(fit: Fit) -> str:
-    """Return what the kernels of a training depend on, as a text."""
-    said = {name: value for name, value in fit.parameters.items() if name not in SIZES}
-    return json.dumps([fit.ranker, said])
+    """Return a text of all that the kernels of a training depend on."""
+    parameters = {name: value for name, value in fit.parameters.items() if name not in SIZES}
+    return json.dumps([fit.ranker, parameters])
 
 
-def try_out(folder: RunFolder, fits: list[Fit]) -> None:
+def train_one_round(store: Store, fits: list[Fit]) -> None:
     """Train models for one round on a few queries; called in a worker process."""
-    bench = bench_of(folder)
-    few = bench.train[:QUERIES]
+    inputs = inputs_of(store)
+    few = inputs.train[:QUERIES]
     for fit in fits:
         plain = replace(fit, features=None)
         rounds = "n_trees" if "n_trees" in fit.parameters else "n_epochs"
         ranker: Any = replace(plain, parameters={**fit.parameters, rounds: 1}).new_ranker()
         with contextlib.suppress(RankiniteError):  # of data too small for anything
-            ranker.fit(few, valid=few, **plain.options(bench))
+            ranker.fit(few, valid=few, **plain.options(inputs))
             ranker.predict(few)

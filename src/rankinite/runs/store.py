@@ -1,4 +1,4 @@
-"""The folder of a run: where everything is, and who may write to it."""
+"""The store of a run: the layout of its folder, its lock, and what tasks read from it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ import contextlib
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from rankinite.core.errors import DataError, UsageError
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.files import atomic_write, remove_unfinished
+from rankinite.core.types import Floats
+from rankinite.data.memmap import open_shared
+from rankinite.data.ranking_data import RankingData
+from rankinite.ensembles.average import Average
+from rankinite.ensembles.score_features import WithScoreFeatures
+from rankinite.models import TrainedRanker, load_model
+from rankinite.rankers.ranker import Ranker
+from rankinite.runs.recipe import Recipe
+from rankinite.trees.binning import BinnedData
 
 try:
     import fcntl
@@ -21,31 +34,37 @@ except ImportError:  # where folders cannot be locked
 log = logging.getLogger("rankinite")
 
 TRAIN = "train"
-FILES = "files"
 STATE = "run.json"
-# What a folder of a sweep has, and that of a run has not.
+# The keys of the state.
+NAME, DATA, FILES, VERSIONS = "recipe", "data", "files", "versions"
+# Only the folder of a sweep has this file; that of a run has not.
 SETTINGS = "settings.json"
-# In the folder of a unit: what it is, how it went, and the sizes of its other files.
-DONE = "unit.json"
-# Of a fingerprint, in names.
+# In the folder of a task: its name, how it went, and the sizes of its other files.
+RECORD = "task.json"
+# Digits of a fingerprint in the names of folders.
 DIGITS = 16
 RECIPE = "recipe.toml"
 REPORT = "report.html"
-MODEL = "ensemble.rk"
+ENSEMBLE_FILE = "ensemble.rk"
 LOG = "log.txt"
 
+# The result files of tasks.
+MODEL, SCORES = "model.rk", "scores.npy"
+# Score features: the four columns alone, and the whole matrix with them.
+ADDED, WIDE = "added.npy", "features.npy"
 
-class RunFolder:
-    """Where a run keeps what it has, and which data it is on.
+
+class Store:
+    """The folder in which a run keeps its data and the results of its tasks.
 
     ::
 
-        recipe.toml  run.json  log.txt      what is done, to which data, and when
-        data/NAME-FINGERPRINT               the data sets and bins that units share
-        units/KEY/                          what a unit of work has made; it appears whole
-        checkpoints/                        trainings on their way
-        models/  ensemble.rk                every member, and all as one
-        scores/SET/  measures/              of members and ensemble: scores, and measures by query
+        recipe.toml  run.json  log.txt      the recipe, its data, versions and files, and a log
+        data/NAME-FINGERPRINT               data sets and bins, shared by all tasks
+        tasks/KEY/                          result files of a task; the folder appears whole
+        checkpoints/                        unfinished trainings
+        models/  ensemble.rk                every member, and the ensemble
+        scores/SET/  measures/              scores, and measures by query, of members and ensemble
         tables.md  tables.json  report.html
 
     Parameters
@@ -61,13 +80,16 @@ class RunFolder:
         self.digests = dict(digests or {})
 
     def make(self) -> None:
-        """Make the folders that are not there."""
-        for name in ("data", "units", "checkpoints"):
+        """Make the folders that are missing."""
+        for name in ("data", "tasks", "checkpoints"):
             (self.path / name).mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Refuse to go on while another process works here; a killed one has no lock any more."""
+        """Hold the lock of the folder; refuse it while another process holds it.
+
+        The operating system releases the lock of a process that was killed.
+        """
         self.make()
         with (self.path / "lock").open("wb") as file:
             if fcntl is not None:
@@ -79,8 +101,9 @@ class RunFolder:
                         "another folder"
                     ) from None
                 except OSError as problem:
+                    # Some network file systems have no locks, and are used all the same.
                     log.info(
-                        "%s cannot be locked (%s); see to it that no other run works there",
+                        "%s cannot be locked (%s); make sure that no other run works there",
                         self.path,
                         problem.strerror,
                     )
@@ -88,61 +111,63 @@ class RunFolder:
             yield
 
     def _remove_unfinished(self) -> None:
-        """Remove what a killed run has left half done; folders of others below stay untouched."""
-        own = ("data", "units", "checkpoints", "models", "measures")
-        for folder in (self.path, *(self.path / name for name in own)):
+        """Remove unfinished files of a killed run; other people's folders stay untouched."""
+        names = ("data", "tasks", "checkpoints", "models", "measures")
+        for folder in (self.path, *(self.path / name for name in names)):
             remove_unfinished(folder)
         for folder in (self.path / "scores").glob("*"):
             remove_unfinished(folder)
 
-    def absolute(self) -> RunFolder:
-        """Return the same folder as other processes find it, wherever they were started."""
-        return RunFolder(self.path.absolute(), self.digests)
+    def absolute(self) -> Store:
+        """Return the same store for other processes, whatever their working directory is."""
+        return Store(self.path.absolute(), self.digests)
 
-    def unit(self, key: str) -> Path:
-        """Return the folder of a unit."""
-        return self.path / "units" / key
+    def task(self, key: str) -> Path:
+        """Return the folder of a task."""
+        return self.path / "tasks" / key
 
-    def is_done(self, key: str) -> bool:
-        """Tell whether a unit is done: all its files are there, as large as they were."""
-        folder = self.unit(key)
+    def is_finished(self, key: str) -> bool:
+        """Tell whether a task is finished: all its files are there, with their sizes."""
+        folder = self.task(key)
         try:
-            sizes = json.loads((folder / DONE).read_text("utf-8"))["sizes"]
+            sizes = json.loads((folder / RECORD).read_text("utf-8"))["sizes"]
             return all((folder / name).stat().st_size == size for name, size in sizes.items())
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return False
 
-    def forget(self, key: str) -> None:
-        """Remove what is left of a unit that is not whole."""
-        shutil.rmtree(self.unit(key), ignore_errors=True)
+    def remove(self, key: str) -> None:
+        """Remove the remains of a task that is not finished."""
+        shutil.rmtree(self.task(key), ignore_errors=True)
 
     def checkpoint(self, key: str) -> Path:
-        """Return the file that keeps a training on its way."""
+        """Return the checkpoint file of a task that trains."""
         return self.path / "checkpoints" / key
 
     def data(self, name: str) -> Path:
-        """Return the folder of a data set that units share."""
+        """Return the folder of a data set that tasks share."""
         return self.path / "data" / f"{name}-{self.digests[name][:DIGITS]}"
 
     def binned(self, most_bins: int) -> Path:
-        """Return the folder of the bins of the training data."""
+        """Return the folder of the binned training data."""
         shared = self.data(TRAIN)
         return shared.with_name(f"{shared.name}-{most_bins}-bins")
 
-    def check_data(self, digests: Mapping[str, str], recipe: str | None = None) -> None:
-        """Remember which data the run is on; refuse others, which would not fit what is there.
+    def check_data(self, digests: Mapping[str, str], recipe: Recipe, file: str = RECIPE) -> None:
+        """Record the data of the run; refuse other data, which the finished tasks do not fit.
 
         Parameters
         ----------
         digests
             The fingerprint of every data set, by name; valid and test may come later.
         recipe
-            The text of the recipe, which is kept if it is given.
+            The recipe.
+        file
+            Name of the file that gets its text.
         """
-        state = self._read_state()
-        known = state["data"]
-        if recipe is not None and not (self.path / STATE).exists():
-            self.refuse_recipe(recipe)
+        state = self.read_state()
+        known = state[DATA]
+        if not (self.path / STATE).exists():
+            self.refuse_recipe(recipe.text)
         for name, digest in digests.items():
             if known.get(name, digest) != digest:
                 raise DataError(
@@ -151,59 +176,162 @@ class RunFolder:
                     "names of features or the top grade differ; bring them back, or name another "
                     "folder for a new run"
                 )
-        write_json(self.path / STATE, {**state, "data": {**known, **digests}})
-        if recipe is not None:
-            write_text(self.path / RECIPE, recipe)
+        state[DATA] = {**known, **digests}
+        # A recipe may take its name from its file, which has another name here.
+        state[NAME] = recipe.name
+        write_json(self.path / STATE, state)
+        write_text(self.path / file, recipe.text)
 
     def refuse_recipe(self, besides: str | None = None) -> None:
-        """Refuse to write over a recipe that is in the folder, but for one of the same text."""
+        """Refuse to overwrite a recipe in the folder, unless it has the same text."""
         path = self.path / RECIPE
         if path.exists() and (besides is None or path.read_bytes() != besides.encode()):
             raise UsageError(
-                f"{path}: is there already and would be written over; name another folder, or "
+                f"{path}: is there already and would be overwritten; name another folder, or "
                 "move the file"
             )
 
-    def keep_files(self, written: Iterable[Path]) -> None:
-        """Remember the files for people; those of an earlier recipe, which this lacks, go."""
-        state = self._read_state()
+    def record_files(self, written: Iterable[Path], versions: Mapping[str, str]) -> None:
+        """Record the files of a finished run; remove files of an earlier recipe.
+
+        Parameters
+        ----------
+        written
+            The files for people.
+        versions
+            The versions of the packages that made them, by name.
+        """
+        state = self.read_state()
         names = sorted(path.relative_to(self.path).as_posix() for path in written)
         for name in {*state[FILES]} - {*names}:
+            # The state is a file that anybody can edit: nothing outside of the folder is removed.
             if ".." not in Path(name).parts and not Path(name).is_absolute():
                 (self.path / name).unlink(missing_ok=True)
-        write_json(self.path / STATE, {**state, FILES: names})
+        write_json(self.path / STATE, {**state, FILES: names, VERSIONS: dict(versions)})
 
-    def _read_state(self) -> dict[str, Any]:
+    def read_state(self) -> dict[str, Any]:
+        """Return the state of the run: fingerprints of data, files, and versions of packages."""
         path = self.path / STATE
+        state: dict[str, Any] = {DATA: {}, FILES: [], VERSIONS: {}}
         if not path.exists():
-            return {"data": {}, FILES: []}
+            return state
         try:
-            found = json.loads(path.read_text("utf-8"))
-            if isinstance(found["data"], dict) and isinstance(found[FILES], list):
-                return dict(found)
-        except (ValueError, KeyError, TypeError):
+            state |= json.loads(path.read_text("utf-8"))
+            kinds = {DATA: dict, FILES: list, VERSIONS: dict}
+            if all(isinstance(state[name], kind) for name, kind in kinds.items()):
+                return state
+        except (ValueError, TypeError):
             pass
         raise DataError(
-            f"{path}: is damaged; delete it, and the run goes on with the data that you give then"
+            f"{path}: is damaged; delete it, and the run resumes with the data that you give then"
         )
 
 
+class TaskInputs:
+    """What tasks read: the data of a run, mapped into memory once, and results of other tasks.
+
+    Parameters
+    ----------
+    store
+        The store of the run.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    @cached_property
+    def train(self) -> RankingData:
+        """The training data."""
+        return self.data(TRAIN)
+
+    def data(self, name: str) -> RankingData:
+        """Return one of the data sets."""
+        return open_shared(self.store.data(name))
+
+    def train_with(self, features: str | None) -> RankingData:
+        """Return the training data with the score features of a task, unless that is None."""
+        if features is None:
+            return self.train
+        return open_shared(self.store.data(TRAIN), self.store.task(features) / WIDE)
+
+    def binned(self, most_bins: int, features: str | None) -> BinnedData:
+        """Return the binned training data with the score features of a task, unless None."""
+        shared = BinnedData.open(self.store.binned(most_bins))
+        if features is None:
+            return shared
+        added = _read_array(self.store.task(features) / ADDED)
+        names = self.train_with(features).feature_names[-added.shape[1] :]
+        return shared.append(added, names)
+
+    def fitted(self, key: str, scoring: Mapping[str, Any]) -> TrainedRanker:
+        """Return the ranker that a task has fitted, with parameters that only affect scores."""
+        path = self.store.task(key) / MODEL
+        try:
+            loaded: Any = load_model(path)
+        except ModelFileError as problem:
+            raise unreadable(path, problem) from None
+        ranker: TrainedRanker = loaded.set_params(**scoring)
+        return ranker
+
+    def ranker(self, fits: Sequence[str], scorer: str | None, scoring: Mapping[str, Any]) -> Ranker:
+        """Return all trainings of a model as one ranker.
+
+        Parameters
+        ----------
+        fits
+            The keys of its trainings.
+        scorer
+            The key of the training whose scores it sees as features, if any.
+        scoring
+            Parameters that only affect scores.
+        """
+        bags = [self.fitted(key, scoring) for key in fits]
+        ranker: Ranker = bags[0]
+        if len(bags) > 1:
+            ranker = Average.from_members({str(k): bag for k, bag in enumerate(bags, 1)})
+        if scorer is None:
+            return ranker
+        return WithScoreFeatures.from_fitted(self.fitted(scorer, {}), ranker)
+
+    def scores(self, key: str) -> Floats:
+        """Return the scores that a task has written."""
+        return _read_array(self.store.task(key) / SCORES)
+
+
+def inputs_of(store: Store) -> TaskInputs:
+    """Return the inputs of a store; a process that executes many tasks opens the data once."""
+    return _inputs(store.path.absolute(), tuple(store.digests.items()))
+
+
+@lru_cache(maxsize=2)
+def _inputs(path: Path, digests: tuple[tuple[str, str], ...]) -> TaskInputs:
+    return TaskInputs(Store(path, dict(digests)))
+
+
+def _read_array(path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError) as problem:
+        raise unreadable(path, problem) from None
+    return array
+
+
 def unreadable(path: Path, problem: Exception) -> DataError:
-    """Return the error of a file of a unit that is damaged."""
+    """Return the error for a damaged result file of a task."""
     text = str(problem)
-    told = text if text.startswith(f"{path}: ") else f"{path}: cannot be read: {text}"
+    sentence = text if text.startswith(f"{path}: ") else f"{path}: cannot be read: {text}"
     return DataError(
-        f"{told}; delete the folder {path.parent}, and the same command makes it again"
+        f"{sentence}; delete the folder {path.parent}, and run the command again to make it anew"
     )
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return what a JSON file of a unit holds."""
+    """Return the content of a JSON file of a task."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as problem:
         raise unreadable(path, problem) from None
-    return found
+    return content
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Numbers and names as the tables of a run write them."""
+"""The tables of a run, and sentences on them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rankinite.evaluation.tables import Table, csv_text
 from rankinite.runs.ensemble_comparison import (
     HELD_OUT,
     PLACES,
-    Contest,
+    EnsembleComparison,
+    compare_ensemble,
     comparison_of,
-    contest_of,
     counts,
     gain_over,
     p_against,
@@ -33,45 +33,45 @@ from rankinite.runs.recipe import (
 from rankinite.runs.results import Results
 
 
-def means_of(one: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
+def means_of(evaluation: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
     """Return the means of measures as texts; a dash where no query counts."""
-    return tuple(number_text(one.mean.get(measure, float("nan"))) for measure in measures)
+    return tuple(number_text(evaluation.mean.get(measure, float("nan"))) for measure in measures)
 
 
 def short_form(names: Sequence[str]) -> str:
-    """Return names with ranges for three and more that are numbered one after the other.
+    """Return names with ranges for three and more that are numbered consecutively.
 
     >>> short_form(["M1", "M2", "M3", "M4", "M11", "M12", "net"])
     'M1-M4, M11, M12, net'
     """
     shown = []
-    for run in _runs(names):
-        shown += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else run
+    for numbered in _ranges(names):
+        shown += [f"{numbered[0]}-{numbered[-1]}"] if len(numbered) > 2 else numbered
     return ", ".join(shown)
 
 
-def _runs(names: Sequence[str]) -> Iterator[list[str]]:
-    """Go through runs of names that end in numbers one after the other."""
-    run: list[str] = []
+def _ranges(names: Sequence[str]) -> Iterator[list[str]]:
+    """Go through sequences of names that end in consecutive numbers."""
+    numbered: list[str] = []
     for name in names:
-        if run and not _follows(run[-1], name):
-            yield run
-            run = []
-        run.append(name)
-    if run:
-        yield run
+        if numbered and not _follows(numbered[-1], name):
+            yield numbered
+            numbered = []
+        numbered.append(name)
+    if numbered:
+        yield numbered
 
 
 def _follows(name: str, other: str) -> bool:
-    found = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
-    return found is not None and other == f"{found[1]}{int(found[2]) + 1}"
+    match = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
+    return match is not None and other == f"{match[1]}{int(match[2]) + 1}"
 
 
-def notes_of(results: Results, contest: Contest) -> Iterator[str]:
-    """Go through the sentences."""
+def notes_of(results: Results, comparison: EnsembleComparison) -> Iterator[str]:
+    """Go through the sentences on the tables."""
     selection = results.selection
     yield f"The ensemble is the average of {short_form(selection.chosen)}."
-    yield verdict(results, contest)
+    yield verdict(results, comparison)
     if selection.search is not None:
         yield search_in_words(selection.search, results.recipe.measures[0])
     if selection.best_member not in selection.chosen:
@@ -83,43 +83,47 @@ def notes_of(results: Results, contest: Contest) -> Iterator[str]:
     )
 
 
-def verdict(results: Results, contest: Contest) -> str:
+def verdict(results: Results, comparison: EnsembleComparison) -> str:
     """Return one sentence on the ensemble and the best member, by the first measure."""
     first = results.recipe.measures[0]
-    best = contest.members[contest.best]
+    best = comparison.members[comparison.best]
     if not counts([best], first):
-        return f"Nothing can be compared on {contest.place}: no query counts for {first}."
-    means = f"{number_text(contest.ensemble.mean[first])} against {number_text(best.mean[first])}"
-    told = f"{first} on {contest.place}: {contest.title} {means} of {contest.best}, the best member"
-    told += "" if contest.name == HELD_OUT else f" by {PLACES[HELD_OUT]}"
-    gain = gain_over(contest.ensemble, best, first)
+        return f"Nothing can be compared on {comparison.place}: no query counts for {first}."
+    means = (
+        f"{number_text(comparison.ensemble.mean[first])} against {number_text(best.mean[first])}"
+    )
+    sentence = (
+        f"{first} on {comparison.place}: {comparison.title} {means} of {comparison.best}, the best "
+        "member"
+    )
+    sentence += "" if comparison.name == HELD_OUT else f" by {PLACES[HELD_OUT]}"
+    gain = gain_over(comparison.ensemble, best, first)
     if gain is None:
-        return f"{told}."
-    return f"{told}; {gain.mean:+.4f}, {p_phrase(gain.p)}."
+        return f"{sentence}."
+    return f"{sentence}; {gain.mean:+.4f}, {p_phrase(gain.p)}."
 
 
 def search_in_words(search: SubsetSearch, measure: str) -> str:
-    """Say what a search over subsets found, and what was made of it."""
-    full, took = search.full.values[measure], "all models"
+    """Return the sentences on a search over subsets, and on what the ensemble takes of it."""
+    full, taken = search.full.values[measure], "all models"
     if set(search.chosen) != set(search.full.members):
-        took = "that subset"
-    found = f"Of {len(search.table):,} subsets the best by {measure} is "
+        taken = "that subset"
+    head = f"Of {len(search.table):,} subsets the best by {measure} is "
     if set(search.best.members) == set(search.full.members):
-        return f"{found}that of all models, {number_text(full)}."
+        return f"{head}that of all models, {number_text(full)}."
     return (
-        f"{found}{short_form(search.best.members)}: "
-        f"{number_text(search.best.values[measure])} against {number_text(full)} of all models. "
-        "The best of many flatters; chosen by one half of the "
-        f"queries and tested on the other, each in turn, subsets differ from all models by "
-        f"{search.gain:+.4f} ({p_phrase(search.p_value)}). The ensemble takes {took}."
+        f"{head}{short_form(search.best.members)}: {number_text(search.best.values[measure])} "
+        f"against {number_text(full)} of all models. The best of many flatters; chosen by one "
+        "half of the queries and tested on the other, each in turn, subsets differ from all "
+        f"models by {search.gain:+.4f} ({p_phrase(search.p_value)}). The ensemble takes {taken}."
     )
 
 
 def absences(results: Results) -> Iterator[str]:
-    """Say where there are no means, and why."""
+    """Go through sentences on data sets without means, with the reason."""
     for place, outcome in results.outcomes.items():
-        found = outcome.members.values()
-        absent = [m for m in results.recipe.measures if not counts(found, m)]
+        evaluations = outcome.members.values()
+        absent = [m for m in results.recipe.measures if not counts(evaluations, m)]
         if absent:
             yield (
                 f"A dash for {PLACES.get(place, place)}: it has no labels by which a query counts "
@@ -134,19 +138,19 @@ ORACLE = "oracle"
 
 def tables_of(results: Results) -> Summary:
     """Return the tables that the recipe asks for, and sentences on them."""
-    contest = contest_of(results)
-    compared = comparison_of(contest.systems, results.recipe.measures)
+    comparison = compare_ensemble(results)
+    pairs = comparison_of(comparison.systems, results.recipe.measures)
     makers: Mapping[str, Callable[[], Sequence[Table | None]]] = {
         MEMBERS_TABLE: lambda: [members_sheet(results)],
         SUBSETS_TABLE: lambda: [subsets_sheet(results)],
         FINAL_TABLE: lambda: [final_sheet(results)],
-        P_VALUES_TABLE: lambda: p_values_sheets(contest, compared),
-        ORACLE_TABLE: lambda: [oracle_sheet(results, contest)],
+        P_VALUES_TABLE: lambda: p_values_sheets(comparison, pairs),
+        ORACLE_TABLE: lambda: [oracle_sheet(results, comparison)],
     }
-    found = [sheet for name in results.recipe.tables for sheet in makers[name]()]
-    sheets = tuple(sheet for sheet in found if sheet is not None)
-    values = {**results.as_json(), **_tests(results, contest, compared)}
-    return Summary(NAME, sheets, tuple(notes_of(results, contest)), {}, values)
+    asked = [sheet for name in results.recipe.tables for sheet in makers[name]()]
+    sheets = tuple(sheet for sheet in asked if sheet is not None)
+    values = {**results.as_json(), **_tests(results, comparison, pairs)}
+    return Summary(NAME, sheets, tuple(notes_of(results, comparison)), {}, values)
 
 
 def members_sheet(results: Results) -> Table:
@@ -170,10 +174,10 @@ def means_and_p(
     return {
         name: [
             text
-            for measure, mean in zip(measures, means_of(one, measures), strict=True)
+            for measure, mean in zip(measures, means_of(evaluation, measures), strict=True)
             for text in (mean, p_text(tests[measure][name]))
         ]
-        for name, one in evaluations.items()
+        for name, evaluation in evaluations.items()
     }
 
 
@@ -184,15 +188,15 @@ def _with_p(measures: Sequence[str], place: str = "") -> list[str]:
 
 def subsets_sheet(results: Results) -> Table | None:
     """Return Table 3: averages on the held-out parts; None if that of all is the only one."""
-    recipe, found = results.recipe, results.averages
+    recipe, averages = results.recipe, results.averages
     searched = _searched_rows(results)
     if not recipe.subsets and not searched:
         return None
-    cells = means_and_p(found, results.whole, recipe.measures)
-    members = {name: results.models_of(name) for name in found}
+    cells = means_and_p(averages, results.whole, recipe.measures)
+    members = {name: results.models_of(name) for name in averages}
     rows = [
         (name, short_form(members[name]), *cells[name], _mark(results, members[name]))
-        for name in found
+        for name in averages
     ]
     queries = _queries(results.selection.members)
     title = f"Averages on {queries} of {PLACES[HELD_OUT]}; p against {results.whole}"
@@ -205,10 +209,10 @@ def _searched_rows(results: Results) -> list[tuple[str, ...]]:
     search, recipe = results.selection.search, results.recipe
     if search is None:
         return []
-    if any(set(search.best.members) == set(results.models_of(one)) for one in results.averages):
+    if any(set(search.best.members) == set(results.models_of(name)) for name in results.averages):
         return []
     cells = [number_text(search.best.values.get(m, float("nan"))) for m in recipe.measures]
-    # Of the subset itself, as in all rows; of the way to choose it there is a p-value in the notes.
+    # The p-value of the subset itself, as in all rows; the notes have that of the search.
     p_values = [p_text(search.naive_p_value), *("" for _ in recipe.measures[1:])]
     models = search.best.members
     texts = [text for pair in zip(cells, p_values, strict=True) for text in pair]
@@ -235,15 +239,15 @@ def final_sheet(results: Results) -> Table | None:
     return Table("Final models; p against the ensemble", (*columns, ""), rows)
 
 
-def p_values_sheets(contest: Contest, compared: Comparison | None) -> list[Table]:
+def p_values_sheets(comparison: EnsembleComparison, pairs: Comparison | None) -> list[Table]:
     """Return the p-values between every two systems, by measure."""
-    if compared is None:
+    if pairs is None:
         return []
-    return [_p_values_sheet(contest, compared, measure) for measure in compared.measures]
+    return [_p_values_sheet(comparison, pairs, measure) for measure in pairs.measures]
 
 
-def _p_values_sheet(contest: Contest, compared: Comparison, measure: str) -> Table:
-    systems, p_values = compared.systems, compared.p_values[measure].tolist()
+def _p_values_sheet(comparison: EnsembleComparison, pairs: Comparison, measure: str) -> Table:
+    systems, p_values = pairs.systems, pairs.p_values[measure].tolist()
     # Below the diagonal: every pair once.
     rows = tuple(
         (systems[i], *(p_text(p_values[i][j]) if j < i else "" for j in range(len(systems) - 1)))
@@ -251,27 +255,27 @@ def _p_values_sheet(contest: Contest, compared: Comparison, measure: str) -> Tab
     )
     n_pairs = len(systems) * (len(systems) - 1) // 2
     corrected = f" with Holm's correction for {n_pairs:,} pairs" if n_pairs > 1 else ""
-    title = f"p-values by {measure} on {contest.place}{corrected}"
+    title = f"p-values by {measure} on {comparison.place}{corrected}"
     return Table(title, ("", *systems[:-1]), rows)
 
 
-def oracle_sheet(results: Results, contest: Contest) -> Table:
-    """Return what the best member for every query would reach, were it known before."""
+def oracle_sheet(results: Results, comparison: EnsembleComparison) -> Table:
+    """Return the means of an oracle, which takes the best member for every query."""
     measures = results.recipe.measures
-    oracle = oracle_of(contest, measures)
+    oracle = oracle_of(comparison, measures)
     rows = (
-        (contest.best, *means_of(contest.members[contest.best], measures)),
-        (contest.title, *means_of(contest.ensemble, measures)),
+        (comparison.best, *means_of(comparison.members[comparison.best], measures)),
+        (comparison.title, *means_of(comparison.ensemble, measures)),
         (ORACLE, *(number_text(oracle.get(measure, float("nan"))) for measure in measures)),
     )
-    title = f"The best member chosen for every query after the fact, on {contest.place}"
+    title = f"The best member chosen for every query after the fact, on {comparison.place}"
     return Table(title, ("", *measures), rows)
 
 
-def oracle_of(contest: Contest, measures: Sequence[str]) -> dict[str, float]:
-    """Return the mean of whoever picks the best member for every query, by measure."""
-    compared = comparison_of(contest.members, measures)
-    return contest.members[contest.best].mean if compared is None else compared.oracle
+def oracle_of(comparison: EnsembleComparison, measures: Sequence[str]) -> dict[str, float]:
+    """Return the mean of the best member for every query, by measure."""
+    pairs = comparison_of(comparison.members, measures)
+    return comparison.members[comparison.best].mean if pairs is None else pairs.oracle
 
 
 def per_query_csv(evaluations: Mapping[str, Evaluation]) -> str:
@@ -282,16 +286,16 @@ def per_query_csv(evaluations: Mapping[str, Evaluation]) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> one = Evaluation(np.array(["7", "8"]), {"ERR": np.array([0.25, np.nan])})
-    >>> print(per_query_csv({"M1": one}), end="")
+    >>> evaluation = Evaluation(np.array(["7", "8"]), {"ERR": np.array([0.25, np.nan])})
+    >>> print(per_query_csv({"M1": evaluation}), end="")
     qid,M1 ERR
     7,0.25
     8,
     """
     columns = [
         (f"{name} {measure}", values.tolist())
-        for name, one in evaluations.items()
-        for measure, values in one.per_query.items()
+        for name, evaluation in evaluations.items()
+        for measure, values in evaluation.per_query.items()
     ]
     qids = next(iter(evaluations.values())).qids.tolist() if evaluations else []
     rows = (
@@ -302,12 +306,14 @@ def per_query_csv(evaluations: Mapping[str, Evaluation]) -> str:
 
 
 def _queries(evaluations: Mapping[str, Evaluation]) -> str:
-    """Return how many queries systems were measured on, in words."""
+    """Return the number of queries that systems were measured on."""
     n_queries = len(next(iter(evaluations.values())).qids) if evaluations else 0
     return counted(n_queries, "query", "queries")
 
 
-def _tests(results: Results, contest: Contest, compared: Comparison | None) -> dict[str, Any]:
+def _tests(
+    results: Results, comparison: EnsembleComparison, pairs: Comparison | None
+) -> dict[str, Any]:
     """Return p-values and the oracle, as JSON can hold them."""
     selection, measures = results.selection, results.recipe.measures
     return {
@@ -315,14 +321,14 @@ def _tests(results: Results, contest: Contest, compared: Comparison | None) -> d
             "members": _all_p_values(selection.members, selection.best_member, measures),
             "subsets": _all_p_values(results.averages, results.whole, measures),
             "final": {
-                name: _all_p_values(one.members, ENSEMBLE, measures)
-                for name, one in results.outcomes.items()
+                name: _all_p_values(outcome.members, ENSEMBLE, measures)
+                for name, outcome in results.outcomes.items()
             },
-            "pairs": {} if compared is None else _pairs(compared),
+            "pairs": {} if pairs is None else _pairs(pairs),
         },
         "search": None if selection.search is None else _search(selection.search),
-        "compared_on": contest.name,
-        "oracle": _without_nan(oracle_of(contest, measures)),
+        "compared_on": comparison.name,
+        "oracle": _without_nan(oracle_of(comparison, measures)),
     }
 
 
@@ -334,8 +340,8 @@ def _without_nan(oracle: Mapping[str, float]) -> dict[str, float | None]:
 def _all_p_values(
     evaluations: Mapping[str, Evaluation], baseline: str, measures: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
-    found = {measure: p_against(evaluations, baseline, measure) for measure in measures}
-    return {name: {m: found[m][name] for m in measures} for name in evaluations}
+    p_values = {measure: p_against(evaluations, baseline, measure) for measure in measures}
+    return {name: {m: p_values[m][name] for m in measures} for name in evaluations}
 
 
 def _search(search: SubsetSearch) -> dict[str, Any]:
@@ -350,12 +356,12 @@ def _search(search: SubsetSearch) -> dict[str, Any]:
     }
 
 
-def _pairs(compared: Comparison) -> dict[str, Any]:
+def _pairs(pairs: Comparison) -> dict[str, Any]:
     return {
         measure: {
-            "systems": list(compared.systems),
-            "p": compared.uncorrected[measure].tolist(),
-            "corrected_p": compared.p_values[measure].tolist(),
+            "systems": list(pairs.systems),
+            "p": pairs.uncorrected[measure].tolist(),
+            "corrected_p": pairs.p_values[measure].tolist(),
         }
-        for measure in compared.measures
+        for measure in pairs.measures
     }

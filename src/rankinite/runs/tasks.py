@@ -1,4 +1,8 @@
-"""What units of work do, each in a process of its own: values that say all they depend on."""
+"""Tasks: their functions, which are values that say all they depend on, and their keys.
+
+A task runs in any process that sees the store. What it depends on is part of its key: the values
+of its function, the keys of tasks before it, fingerprints of data, and the code that it runs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,41 +20,122 @@ import numpy as np
 
 from rankinite.core.errors import ModelFileError
 from rankinite.core.files import atomic_folder, atomic_write, save_array
-from rankinite.core.jit import package_hash
+from rankinite.core.sources import module_hash
 from rankinite.core.types import Floats32
 from rankinite.core.version import __version__
 from rankinite.data.augment import augment
-from rankinite.data.concat import rows_of
-from rankinite.data.memmap import beside
+from rankinite.data.concat import concat, rows_of
+from rankinite.data.memmap import names_file
+from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
-from rankinite.models import RANKERS
-from rankinite.rankers.learner import Learner
-from rankinite.rankers.rounds import Callback
-from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.runs.folds import Cut, Stage
-from rankinite.runs.inputs import ADDED, MODEL, SCORES, WIDE, Bench, bench_of
+from rankinite.models import RANKERS, TrainedRanker
+from rankinite.rankers.trainer import Callback
 from rankinite.runs.recipe import Samples
-from rankinite.runs.store import DONE, RunFolder, read_json, write_json
+from rankinite.runs.store import (
+    ADDED,
+    MODEL,
+    RECORD,
+    SCORES,
+    WIDE,
+    Store,
+    TaskInputs,
+    inputs_of,
+    read_json,
+    write_json,
+)
 
 SPREAD = "spread.json"
-# Of a matrix that is written in parts.
+# Rows at a time of a matrix that may not fit into memory twice.
 ROWS = 10_000
+KEY_LENGTH = 20
 
 
 @dataclass(frozen=True)
-class HowWell:
-    """How a unit went: in a few words, and the first measure of a validation fold if it has one."""
+class Stage:
+    """A stage of a run, which trains on the first parts of the training queries.
 
-    words: str
+    Attributes
+    ----------
+    name
+        Name of the stage; the seeds of its trainings depend on it.
+    n_parts, parts
+        Number of parts that the stage trains on, and of all parts.
+    seed
+        Random seed of the split into parts.
+    """
+
+    name: str
+    n_parts: int
+    parts: int
+    seed: int
+
+    def inside(self, data: RankingData) -> RankingData:
+        """Return the queries that the stage trains on."""
+        return concat(data.split(self.parts, seed=self.seed)[: self.n_parts])
+
+    def outside(self, data: RankingData) -> RankingData:
+        """Return all other queries."""
+        return concat(data.split(self.parts, seed=self.seed)[self.n_parts :])
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One of several folds, counted from 0."""
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """The queries of one training.
+
+    Attributes
+    ----------
+    stage
+        The stage, whose queries are split.
+    valid
+        The fold for validation.
+    left_out
+        A fold that is left out before, if any: the fitted ranker has never seen it.
+    """
+
+    stage: Stage
+    valid: Fold
+    left_out: Fold | None = None
+
+    def train_and_valid(self, data: RankingData) -> tuple[RankingData, RankingData]:
+        """Return the queries to train on, and those to validate on."""
+        rest = self.stage.inside(data)
+        if self.left_out is not None:
+            rest, _ = _without_fold(rest, self.left_out, self.stage.seed)
+        return _without_fold(rest, self.valid, self.stage.seed)
+
+    def left_out_queries(self, data: RankingData) -> RankingData:
+        """Return the queries of the fold that is left out."""
+        assert self.left_out is not None
+        return _without_fold(self.stage.inside(data), self.left_out, self.stage.seed)[1]
+
+
+def _without_fold(data: RankingData, fold: Fold, seed: int) -> tuple[RankingData, RankingData]:
+    """Return the queries of all other folds, and those of the fold."""
+    return next(islice(data.folds(fold.of, seed=seed), fold.number, None))
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """How a task went: a short text, and the first measure of a validation fold if it has one."""
+
+    text: str
     value: float | None = None
 
 
-class Work(Protocol):
-    """What a unit does."""
+class TaskFunction(Protocol):
+    """The function of a task: a dataclass, whose values are part of the task's key."""
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
-        """Write to a folder what is made."""
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
+        """Write the result files into a folder."""
 
 
 @dataclass(frozen=True)
@@ -59,122 +145,136 @@ class Fit:
     Attributes
     ----------
     ranker, parameters
-        The class of the ranker, and its parameters.
+        Name of the ranker's class, and its parameters.
     measures
-        What the validation fold is measured by, besides what decides about rounds.
-    cut
+        Measures of the validation fold, besides the one that chooses the best round.
+    split
         The queries to train and to validate on.
     samples
         How training queries are augmented, if they are.
     features
-        The unit that made score features, if the ranker sees such.
+        Key of the task that made score features, if the ranker sees such.
     data
-        The fingerprint of the training data.
+        Fingerprint of the training data.
     """
 
     ranker: str
     parameters: Mapping[str, Any]
     measures: tuple[str, ...]
-    cut: Cut
+    split: Split
     samples: Samples | None
     features: str | None
     data: str
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
-        """Train, and score the queries that were put aside."""
-        ranker = self.fitted(bench, key)
-        ranker.save(into / MODEL)
-        if self.cut.left_out is not None:
-            aside = self.cut.put_aside(bench.train)
-            save_array(into / SCORES, ranker.predict(aside))
-        return self._how_well(ranker)
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
+        """Train, and score the fold that was left out."""
+        ranker = self.fitted(inputs, key)
+        ranker.save(folder / MODEL)
+        if self.split.left_out is not None:
+            left_out = self.split.left_out_queries(inputs.train)
+            save_array(folder / SCORES, ranker.predict(left_out))
+        return self._summary(ranker)
 
-    def fitted(self, bench: Bench, key: str, *callbacks: Callback) -> Learner:
-        """Return the ranker, fitted; callbacks are asked after every round whether to stop."""
-        train, valid = self.cut.pair(bench.train_with(self.features))
+    def fitted(self, inputs: TaskInputs, key: str, *callbacks: Callback) -> TrainedRanker:
+        """Return the fitted ranker; a callback that returns True ends the training."""
+        train, valid = self.split.train_and_valid(inputs.train_with(self.features))
         if self.samples is not None:
             train = augment(
-                train, self.samples.fraction, self.samples.times, seed=self.cut.stage.seed
+                train, self.samples.fraction, self.samples.times, seed=self.split.stage.seed
             )
         ranker: Any = self.new_ranker()
-        checkpoint = bench.folder.checkpoint(key)
-        options = {"valid": valid, "callbacks": callbacks, **self.options(bench)}
+        checkpoint = inputs.store.checkpoint(key)
+        options = {"valid": valid, "callbacks": callbacks, **self.options(inputs)}
         try:
             ranker.fit(train, checkpoint=checkpoint, **options)
         except ModelFileError:
             checkpoint.unlink(missing_ok=True)  # it was damaged, and the training begins anew
             ranker.fit(train, checkpoint=checkpoint, **options)
-        fitted: Learner = ranker
+        fitted: TrainedRanker = ranker
         return fitted
 
-    def options(self, bench: Bench) -> dict[str, Any]:
-        """Return what `fit` of the ranker gets besides data: bins, for trees."""
-        if not issubclass(RANKERS[self.ranker], TreeRanker):
+    def options(self, inputs: TaskInputs) -> dict[str, Any]:
+        """Return arguments of ``fit`` besides the data: for trees, the bins."""
+        if not RANKERS[self.ranker].takes_binned:
             return {}
-        return {"binned": bench.binned(self.parameters["most_bins"], self.features)}
+        return {"binned": inputs.binned(self.parameters["most_bins"], self.features)}
 
-    def new_ranker(self) -> Learner:
-        """Return the ranker, unfitted, which also measures what is asked for here."""
+    def new_ranker(self) -> TrainedRanker:
+        """Return the unfitted ranker, which also computes the measures of this task."""
         ranker = RANKERS[self.ranker](**self.parameters)
-        judges = ranker._judges()
-        known = [str(measure) for measure in ranker._measures()]
+        judges = ranker.validation_measure()
+        known = [str(measure) for measure in ranker.validation_measures()]
         others = [text for text in self.measures if text not in known]
         ranker.valid_measure = [judges, *others] if others else judges
         return ranker
 
-    def _how_well(self, ranker: Learner) -> HowWell:
+    def _summary(self, ranker: TrainedRanker) -> TaskSummary:
         curves = ranker.history_["valid"]
         measure = self.measures[0]
         value = curves[measure][ranker.kept_rounds_ - 1]
-        words = f"{measure} {value:.4f} with {ranker.kept_rounds_:,} {ranker.rounds}"
-        return HowWell(words, float(value))
+        text = f"{measure} {value:.4f} with {ranker.kept_rounds_:,} {ranker.rounds}"
+        return TaskSummary(text, float(value))
 
 
 @dataclass(frozen=True)
 class GatherScores:
-    """Floats32 made of scores that left-out folds got, for all queries of a stage.
+    """Score features of all queries of a stage, made of the scores that left-out folds got.
 
     Attributes
     ----------
-    folds
-        The trainings, in the order of the folds.
-    cuts
-        Their cuts.
+    fits
+        Keys of the trainings, in the order of the folds.
+    splits
+        Their splits.
     """
 
-    folds: tuple[str, ...]
-    cuts: tuple[Cut, ...]
+    fits: tuple[str, ...]
+    splits: tuple[Split, ...]
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
-        """Write the four columns, and the matrix of features with them."""
-        data = bench.train
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
+        """Write the four columns, and the feature matrix with them."""
+        data = inputs.train
         scores = np.full(data.n_docs, np.nan)
-        for fold, cut in zip(self.folds, self.cuts, strict=True):
-            scores[rows_of(cut.put_aside(data))] = bench.scores(fold)
-        inside = self.cuts[0].stage.inside(data)
+        for fit, split in zip(self.fits, self.splits, strict=True):
+            scores[rows_of(split.left_out_queries(data))] = inputs.scores(fit)
+        inside = self.splits[0].stage.inside(data)
         rows = rows_of(inside)
         added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
         added[rows] = score_features(scores[rows], inside.offsets)
-        save_array(into / ADDED, added)
-        write_json(beside(into / WIDE), list(FEATURE_NAMES))
-        _save_beside(into / WIDE, data.base, added)
-        return HowWell(f"{len(rows):,} documents")
+        save_array(folder / ADDED, added)
+        write_json(names_file(folder / WIDE), list(FEATURE_NAMES))
+        _save_side_by_side(folder / WIDE, data.matrix, added)
+        return TaskSummary(f"{len(rows):,} documents")
 
 
-def _save_beside(path: Path, base: Floats32, added: Floats32) -> None:
-    """Write two matrices side by side, a few rows at a time; a full disk is an error, no signal."""
-    shape = (len(base), base.shape[1] + added.shape[1])
+def _save_side_by_side(path: Path, matrix: Floats32, added: Floats32) -> None:
+    """Write two matrices side by side, some rows at a time.
+
+    It does not go through a mapped file: there a full disk would be a signal that kills the
+    process, and here it is an error.
+    """
+    shape = (len(matrix), matrix.shape[1] + added.shape[1])
     header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with atomic_write(path) as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for start in range(0, len(base), ROWS):
+        for start in range(0, len(matrix), ROWS):
             rows = slice(start, start + ROWS)
-            file.write(np.hstack([base[rows], added[rows]]).astype("<f4", copy=False).tobytes())
+            file.write(np.hstack([matrix[rows], added[rows]]).astype("<f4", copy=False).tobytes())
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a model of a stage consists of: keys of trainings, and what is said of its scores."""
+class ModelKeys:
+    """A model of a stage, as tasks refer to it.
+
+    Attributes
+    ----------
+    fits
+        Keys of its trainings.
+    scorer
+        Key of the training whose scores it sees as features, if any.
+    scoring
+        Parameters that only affect scores.
+    """
 
     fits: tuple[str, ...]
     scorer: str | None
@@ -187,128 +287,127 @@ class Score:
 
     Attributes
     ----------
-    parts
+    model
         The model.
-    data
-        The name of the data set.
-    digest
-        Its fingerprint.
+    data, digest
+        Name and fingerprint of the data set.
     outside
-        The stage whose queries are left out, if it is the training data.
+        For training data: the stage whose queries are not scored.
     """
 
-    parts: Parts
+    model: ModelKeys
     data: str
     digest: str
     outside: Stage | None
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
         """Score documents."""
-        data = bench.data(self.data)
+        data = inputs.data(self.data)
         if self.outside is not None:
             data = self.outside.outside(data)
-        parts = self.parts
-        scores = bench.member(parts.fits, parts.scorer, parts.scoring).predict(data)
-        save_array(into / SCORES, scores)
-        return HowWell(f"{len(scores):,} documents")
+        model = self.model
+        scores = inputs.ranker(model.fits, model.scorer, model.scoring).predict(data)
+        save_array(folder / SCORES, scores)
+        return TaskSummary(f"{len(scores):,} documents")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and deviation of a model's scores for documents that it has not seen.
+    """Mean and standard deviation of a model's scores for documents that it has not seen.
 
-    Every training scores the fold that was for its validation.
+    Every training scores the fold that validated it.
     """
 
-    parts: Parts
-    cuts: tuple[Cut, ...]
+    model: ModelKeys
+    splits: tuple[Split, ...]
     features: str | None
 
-    def do(self, bench: Bench, key: str, into: Path) -> HowWell:
+    def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
         """Measure the spread."""
-        data = bench.train_with(self.features)
-        found = [
-            Scaling.fit(bench.model(fit, self.parts.scoring).predict(cut.pair(data)[1])[None])
-            for fit, cut in zip(self.parts.fits, self.cuts, strict=True)
+        data = inputs.train_with(self.features)
+        scalings = [
+            Scaling.fit(
+                inputs.fitted(fit, self.model.scoring).predict(split.train_and_valid(data)[1])[None]
+            )
+            for fit, split in zip(self.model.fits, self.splits, strict=True)
         ]
-        # Bags rank alike: their average spreads about as far as they do in the mean.
+        # The mean over bags, not the spread of their pooled scores: bags rank alike, but their
+        # means differ, which would make the pooled scores look wider than the average is.
         spread = {
-            "mean": float(np.mean([one.means[0] for one in found])),
-            "scale": float(np.mean([one.scales[0] for one in found])),
+            "mean": float(np.mean([scaling.means[0] for scaling in scalings])),
+            "scale": float(np.mean([scaling.scales[0] for scaling in scalings])),
         }
-        write_json(into / SPREAD, spread)
-        return HowWell(f"deviation {spread['scale']:.4g}")
+        write_json(folder / SPREAD, spread)
+        return TaskSummary(f"deviation {spread['scale']:.4g}")
 
 
-def read_spread(bench: Bench, key: str) -> tuple[float, float]:
-    """Return mean and deviation that a unit has measured."""
-    found = read_json(bench.folder.unit(key) / SPREAD)
-    return float(found["mean"]), float(found["scale"])
-
-
-KEY_LENGTH = 20
+def read_spread(store: Store, key: str) -> tuple[float, float]:
+    """Return mean and standard deviation that a task has measured."""
+    spread = read_json(store.task(key) / SPREAD)
+    return float(spread["mean"]), float(spread["scale"])
 
 
 @dataclass(frozen=True)
-class Unit:
-    """One piece of work.
+class Task:
+    """A node of the graph of a run.
 
     Attributes
     ----------
     name
-        What it is, for people.
-    work
-        What is done, with all that the result depends on; of other units that is their keys.
-    needs
-        The units that come before.
+        Name for people.
+    function
+        What is executed, with all that the result depends on; other tasks appear by their keys.
+    dependencies
+        Tasks that must be finished before.
     cost
-        How long it takes, roughly, compared with others.
+        Rough duration, compared with other tasks.
     """
 
     name: str
-    work: Work
-    needs: tuple[Unit, ...]
+    function: TaskFunction
+    dependencies: tuple[Task, ...]
     cost: float
 
     @cached_property
     def key(self) -> str:
-        """The name of its folder."""
-        said = {
-            # Units of other code are other units.
+        """Hash of all that the result depends on, which names the folder of the task."""
+        function = self.function
+        inputs = {
             "version": __version__,
-            "sources": package_hash(),
-            "kind": type(self.work).__name__,
-            "work": asdict(self.work),  # type: ignore[call-overload]
+            # The code that it runs, and no other: a new sentence of the report trains nothing.
+            "sources": module_hash(__name__, type(function).__module__),
+            "function": type(function).__name__,
+            "arguments": asdict(function),  # type: ignore[call-overload]
         }
-        text = json.dumps(said, sort_keys=True)
+        text = json.dumps(inputs, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
 
 @dataclass(frozen=True)
-class Done:
-    """How a unit went, and how long it took."""
+class TaskRecord:
+    """The record of a finished task: its summary, and its duration in seconds."""
 
-    how_well: HowWell
+    summary: TaskSummary
     seconds: float
 
 
-def do_unit(folder: RunFolder, unit: Unit) -> Done:
-    """Do a unit in the folder of a run; called in worker processes."""
-    begun = time.perf_counter()
-    bench = bench_of(folder)
-    if bench.folder.is_done(unit.key):  # by a worker that was taken for dead
-        return read_done(folder, unit)
-    with atomic_folder(bench.folder.unit(unit.key)) as into:
-        how_well = unit.work.do(bench, unit.key, into)
-        done = Done(how_well, time.perf_counter() - begun)
-        sizes = {file.name: file.stat().st_size for file in sorted(into.iterdir())}
-        said = {"name": unit.name, "seconds": done.seconds, **asdict(how_well), "sizes": sizes}
-        write_json(into / DONE, said)
-    bench.folder.checkpoint(unit.key).unlink(missing_ok=True)
-    return done
+def execute_task(store: Store, task: Task) -> TaskRecord:
+    """Execute a task in a store; called in worker processes."""
+    start = time.perf_counter()
+    inputs = inputs_of(store)
+    if inputs.store.is_finished(task.key):  # by a worker that was taken for dead
+        return read_record(store, task)
+    with atomic_folder(inputs.store.task(task.key)) as folder:
+        summary = task.function(inputs, task.key, folder)
+        record = TaskRecord(summary, time.perf_counter() - start)
+        sizes = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
+        content = {"name": task.name, "seconds": record.seconds, **asdict(summary), "sizes": sizes}
+        write_json(folder / RECORD, content)
+    inputs.store.checkpoint(task.key).unlink(missing_ok=True)
+    return record
 
 
-def read_done(folder: RunFolder, unit: Unit) -> Done:
-    """Return how a unit went that is done."""
-    found = read_json(folder.unit(unit.key) / DONE)
-    return Done(HowWell(found["words"], found["value"]), float(found["seconds"]))
+def read_record(store: Store, task: Task) -> TaskRecord:
+    """Return the record of a finished task."""
+    content = read_json(store.task(task.key) / RECORD)
+    return TaskRecord(TaskSummary(content["text"], content["value"]), float(content["seconds"]))

@@ -14,15 +14,10 @@ from rankinite.core.figures import Line, Panel, draw_panels
 from rankinite.core.files import atomic_write
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.diagnostics import (
-    AGREEMENT,
-    CHANGES,
-    SHARE,
-    TOP,
-    Diagnostics,
-)
+from rankinite.models import TrainedRanker
+from rankinite.rankers.diagnostic_curves import AGREEMENT, CHANGES, SHARE, TOP
+from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdarank import TRAIN, LambdaRank
-from rankinite.rankers.learner import Learner
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.configuration import Configuration
 
@@ -30,7 +25,9 @@ Curve = Sequence[float]
 PANELS_A_ROW = 2
 
 
-def write_diagnostics(diagnostics: Diagnostics, ranker: Learner, table: Path, figure: Path) -> None:
+def write_diagnostics(
+    diagnostics: Diagnostics, ranker: TrainedRanker, table: Path, figure: Path
+) -> None:
     """Write what diagnostics tell of a fit.
 
     Parameters
@@ -46,12 +43,12 @@ def write_diagnostics(diagnostics: Diagnostics, ranker: Learner, table: Path, fi
     draw_panels(diagnosed(diagnostics, ranker), figure, per_row=PANELS_A_ROW)
 
 
-def _curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:
+def _curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
     """Return all curves: of the training data, and of the validation sets."""
     return {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
 
 
-def _validation_curves(diagnostics: Diagnostics, ranker: Learner) -> dict[str, Curve]:
+def _validation_curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
     """Return the curves of the validation sets, at the rounds that were looked at."""
     return {
         f"{measure} of {name}": [curve[number - 1] for number in diagnostics.rounds]
@@ -76,7 +73,7 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def diagnosed(diagnostics: Diagnostics, ranker: Learner) -> list[Panel]:
+def diagnosed(diagnostics: Diagnostics, ranker: TrainedRanker) -> list[Panel]:
     """Return a panel for each kind of curves that there are; the last shows two kinds.
 
     Parameters
@@ -85,7 +82,7 @@ def diagnosed(diagnostics: Diagnostics, ranker: Learner) -> list[Panel]:
         What was given to a fit, and the fitted ranker.
     """
     curves, top = _curves(diagnostics, ranker), diagnostics.top
-    measure = str(ranker._measures()[0])
+    measure = str(ranker.validation_measures()[0])
     measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
     changes = {f"{CHANGES} {name}": curve for name, curve in _behind(CHANGES, curves).items()}
     drawn = [
@@ -130,7 +127,7 @@ class Training:
         set too where the ranker watched it.
     """
 
-    ranker: Learner
+    ranker: TrainedRanker
     written: tuple[Path, ...]
     values: Mapping[str, Mapping[str, float]]
 
@@ -190,11 +187,11 @@ def run_training(
     return Training(ranker, tuple(written), values)
 
 
-def _kept_values(ranker: Learner, set_name: str) -> dict[str, float]:
+def _kept_values(ranker: TrainedRanker, set_name: str) -> dict[str, float]:
     """Return the measures of a validation set; a checkpoint keeps them, but not their order."""
     curves = ranker.history_[set_name]
     last = ranker.kept_rounds_ - 1
-    return {str(measure): curves[str(measure)][last] for measure in ranker._measures()}
+    return {str(measure): curves[str(measure)][last] for measure in ranker.validation_measures()}
 
 
 def checkpoint_of(out: Path) -> Path:

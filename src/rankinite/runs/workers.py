@@ -1,4 +1,4 @@
-"""Worker processes whose run was killed: they end, so that the next run has the cores."""
+"""Workers: who executes tasks, in this process, in processes of this machine, or on Dask."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from typing import Any, Protocol, TypeVar
 from rankinite.core.errors import MissingExtraError, RunError, UsageError
 from rankinite.core.params import Whole, check
 
+# Between two looks of a worker at its parent.
 SECONDS = 0.5
 
 
 def end_with(parent: int) -> None:
     """End this process as soon as the one that started it is gone, if it is not gone already.
 
-    Nothing is lost: what a unit has not finished is not there, and the next run goes on from the
-    checkpoint of its training.
+    A killed run would otherwise leave workers behind, which keep the cores from the next run.
+    Nothing is lost: the folder of an unfinished task does not exist yet, and the next run resumes
+    from the checkpoint of its training.
 
     Parameters
     ----------
     parent
-        The number of that process.
+        Process id of that process.
     """
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
@@ -46,37 +48,37 @@ T = TypeVar("T")
 
 
 class Workers(Protocol):
-    """Who does units of work.
+    """What executes tasks.
 
     Attributes
     ----------
     slots
-        How many at once.
-    share_a_fate
-        Whether all go if one of them dies.
+        Number of tasks at the same time.
+    die_together
+        Whether all workers are lost if one of them dies.
     """
 
     slots: int
-    share_a_fate: bool
+    die_together: bool
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Begin a piece of work."""
+        """Submit a call."""
 
     def renew(self) -> None:
         """Replace workers after one of them died."""
 
     def close(self, *, kill: bool) -> None:
-        """Let workers go; whatever they do is stopped if ``kill``."""
+        """Release the workers; what they are executing is stopped if ``kill``."""
 
 
 class InProcess:
-    """The process itself, one unit after the other; parallel kernels have all threads."""
+    """The current process, one task after the other; parallel kernels use all threads."""
 
     slots = 1
-    share_a_fate = True
+    die_together = True
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Do a piece of work at once."""
+        """Call at once, and return a future that is done."""
         future: Future[T] = Future()
         try:
             future.set_result(function(*arguments))
@@ -85,7 +87,7 @@ class InProcess:
         return future
 
     def renew(self) -> None:
-        """Do nothing: if this process dies, nobody is left to ask."""
+        """Do nothing: if this process dies, the run has died."""
 
     def close(self, *, kill: bool) -> None:
         """Do nothing."""
@@ -97,12 +99,12 @@ class Processes:
     Parameters
     ----------
     slots
-        How many.
+        Number of processes.
     threads
-        How many threads each may use.
+        Number of threads of each.
     """
 
-    share_a_fate = True
+    die_together = True
 
     def __init__(self, slots: int, threads: int) -> None:
         self.slots = slots
@@ -112,17 +114,17 @@ class Processes:
     def _new(self) -> Executor:
         from joblib.externals.loky import ProcessPoolExecutor
 
-        made: Executor = ProcessPoolExecutor(
+        executor: Executor = ProcessPoolExecutor(
             self.slots,
             timeout=None,
             env={THREADS: str(self.threads)},
-            initializer=begin_work,
+            initializer=set_up_worker,
             initargs=(os.getpid(),),
         )
-        return made
+        return executor
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Give a piece of work to one of the processes."""
+        """Submit a call to one of the processes."""
         future: Future[T] = self.executor.submit(function, *arguments)
         return future
 
@@ -136,11 +138,11 @@ class Processes:
         self.executor.shutdown(wait=True, kill_workers=kill)
 
 
-def begin_work(parent: int) -> None:
+def set_up_worker(parent: int) -> None:
     """Set up a worker process, which ends with the process that started it."""
     from joblib.externals.loky import process_executor
 
-    # It would take the pages of mapped files for a leak, and replace the worker.
+    # loky would take the pages of mapped files for a memory leak, and replace the worker.
     process_executor._USE_PSUTIL = False
     end_with(parent)
 
@@ -151,26 +153,26 @@ class Cluster:
     Parameters
     ----------
     address
-        Of a scheduler, such as ``tcp://10.0.0.1:8786``; or ``local:4`` for a cluster of four
-        processes on this machine.
+        Address of a Dask scheduler, such as ``tcp://10.0.0.1:8786``; or ``local:4`` for a cluster
+        of four processes on this machine.
     """
 
-    share_a_fate = False
+    die_together = False
 
     def __init__(self, address: str) -> None:
         distributed = _distributed()
         self.local: Any = None
-        # Of what it does, only errors are our user's business.
+        # Dask logs every connection; users of a run only need its errors.
         logging.getLogger("distributed").setLevel(logging.ERROR)
         if address.startswith(LOCAL):
             self.local = distributed.LocalCluster(
-                n_workers=_number(address),
+                n_workers=_n_workers(address),
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address=None,
                 silence_logs=logging.ERROR,
                 env={THREADS: "1"},
-                # It would count the pages of files that all workers share, once for each.
+                # Dask would count the pages of shared mapped files once for each worker.
                 memory_limit=0,
             )
         try:
@@ -192,15 +194,15 @@ class Cluster:
         self.executor: Any = self.client.get_executor(pure=False, retries=0)
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Give a piece of work to one of the workers."""
-        future: Future[T] = self.executor.submit(do_alone, function, *arguments)
+        """Submit a call to one of the workers."""
+        future: Future[T] = self.executor.submit(call_alone, function, *arguments)
         return future
 
     def renew(self) -> None:
         """Do nothing: Dask replaces workers."""
 
     def close(self, *, kill: bool) -> None:
-        """Leave the cluster; end it if it is our own."""
+        """Disconnect from the cluster; end it if it was started here."""
         self.client.close()
         if self.local is not None:
             self.local.close()
@@ -214,16 +216,16 @@ def _distributed() -> Any:
     return distributed
 
 
-_one_at_a_time = threading.Lock()
+_worker_lock = threading.Lock()
 
 
-def do_alone(function: Callable[..., T], *arguments: Any) -> T:
-    """Do a piece of work; a worker with several threads does one at a time."""
-    with _one_at_a_time:
+def call_alone(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function; a worker with several threads executes one task at a time."""
+    with _worker_lock:
         return function(*arguments)
 
 
-def _number(address: str) -> int:
+def _n_workers(address: str) -> int:
     text = address.removeprefix(LOCAL)
     if not text.isdigit() or int(text) < 1:
         raise UsageError(f"--cluster {address}: expected a number of workers, as in local:4")
@@ -231,22 +233,22 @@ def _number(address: str) -> int:
 
 
 def check_cluster(address: str) -> None:
-    """Refuse what can be seen to be wrong with the address of a cluster before it is asked."""
+    """Refuse an address of a cluster that is wrong by itself, without connecting."""
     _distributed()
     if address.startswith(LOCAL):
-        _number(address)
+        _n_workers(address)
 
 
 def new_workers(jobs: int | None, cluster: str | None) -> Workers:
-    """Return who does the units.
+    """Return the workers of a run.
 
     Parameters
     ----------
     jobs
-        How many at once on this machine; as many as there are cores if None. The cores are shared
-        out among them: each has its share of threads, and one at least.
+        Number of tasks at the same time on this machine; one a core if None. The cores are divided
+        among them: each has its share of threads, and at least one.
     cluster
-        The address of a Dask cluster instead.
+        Address of a Dask cluster, instead.
     """
     if cluster is not None:
         if jobs is not None:
@@ -264,7 +266,7 @@ def new_workers(jobs: int | None, cluster: str | None) -> Workers:
 
 @contextmanager
 def opened(workers: Workers) -> Iterator[Workers]:
-    """Let workers go in the end; at once if something went wrong."""
+    """Release workers in the end; kill them if something went wrong."""
     try:
         yield workers
     except BaseException:
@@ -274,13 +276,13 @@ def opened(workers: Workers) -> Iterator[Workers]:
 
 
 def problem_of(future: Future[Any]) -> BaseException | None:
-    """Return what went wrong with a piece of work that has ended, if something did."""
+    """Return the error of a call that has ended, if there was one."""
     try:
         return future.exception()
-    except CancelledError:  # nobody here cancels anything
+    except CancelledError:  # nothing here cancels calls, so Dask has lost its scheduler
         return RunError("the scheduler of the cluster is gone")
 
 
 def is_death(problem: BaseException) -> bool:
-    """Tell whether a worker died, other than an error of the unit."""
+    """Tell whether a worker died, rather than the task raising an error."""
     return isinstance(problem, BrokenProcessPool) or type(problem).__name__ == "KilledWorker"

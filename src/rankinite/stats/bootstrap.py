@@ -1,4 +1,4 @@
-"""Bootstrap intervals: what means would be, had other queries been drawn."""
+"""Bootstrap percentile intervals of means over queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
 from rankinite.core.types import Floats
-from rankinite.stats.exact_sums import Units
+from rankinite.stats.exact_sums import FixedPoint
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Intervals:
     Attributes
     ----------
     means
-        Of every system's mean: systems x 2.
+        Intervals of the systems' means: systems x 2.
     differences
-        Of the mean of one system minus that of another: systems x systems x 2.
+        Intervals of the mean of a system minus that of another: systems x systems x 2.
     """
 
     means: Floats
@@ -36,27 +36,27 @@ def bootstrap(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Intervals:
-    """Return percentile intervals of means and of their differences; queries are drawn anew.
+    """Return percentile intervals of means and of their differences, by resampling queries.
 
     Parameters
     ----------
     values
         Systems x queries; further axes may come before, such as one of measures.
     level
-        The share of resamples whose mean lies in the interval.
+        Share of resamples whose mean lies in the interval.
     resamples
-        How many times to draw as many queries as there are.
+        Number of resamples, each of as many queries as there are.
     seed
-        Another seed draws others.
+        Seed of the resamples.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
 
     Examples
     --------
-    >>> found = bootstrap(np.array([[0.5, 0.5, 0.5], [0.25, 0.5, 0.0]]), resamples=999)
-    >>> found.means.tolist()
+    >>> intervals = bootstrap(np.array([[0.5, 0.5, 0.5], [0.25, 0.5, 0.0]]), resamples=999)
+    >>> intervals.means.tolist()
     [[0.5, 0.5], [0.0, 0.5]]
-    >>> found.differences[0, 1].tolist()
+    >>> intervals.differences[0, 1].tolist()
     [0.0, 0.5]
     """
     means = _resampled_means(values, resamples, seed, progress or Silent())
@@ -64,24 +64,25 @@ def bootstrap(
     n_systems = values.shape[-2]
     differences = np.zeros((*values.shape[:-1], n_systems, 2))
     for i in range(n_systems - 1):
-        found = _quantiles(means[..., i : i + 1] - means[..., i + 1 :], ends)
-        differences[..., i, i + 1 :, :] = found
-        differences[..., i + 1 :, i, :] = 0.0 - found[..., ::-1]
+        intervals = _quantiles(means[..., i : i + 1] - means[..., i + 1 :], ends)
+        differences[..., i, i + 1 :, :] = intervals
+        # 0.0 - x rather than -x, which would make -0.0 of 0.0.
+        differences[..., i + 1 :, i, :] = 0.0 - intervals[..., ::-1]
     return Intervals(_quantiles(means, ends), differences)
 
 
 def _resampled_means(values: Floats, resamples: int, seed: int, progress: Progress) -> Floats:
-    """Return the means of every resample (first axis)."""
-    units = Units.of(values)
+    """Return the means of each resample (first axis)."""
+    numbers = FixedPoint.from_floats(values)
     n_queries = values.shape[-1]
     rng = generator(seed, "bootstrap")
     sums = np.empty((resamples, *values.shape[:-1]), np.int64)
     with progress.start("Bootstrap", resamples, "resamples") as bar:
         for row in sums:
             drawn = np.bincount(rng.integers(n_queries, size=n_queries), minlength=n_queries)
-            row[...] = units.counts @ drawn
+            row[...] = numbers.integers @ drawn
             bar.advance(1)
-    means: Floats = units.back(sums) / n_queries
+    means: Floats = numbers.to_floats(sums) / n_queries
     return means
 
 

@@ -1,4 +1,4 @@
-"""Values of a function of weights along directions: what tests of optimality ask for."""
+"""Values of a function of weights along directions, which tests of local optimality need."""
 
 from __future__ import annotations
 
@@ -15,35 +15,37 @@ from rankinite.core.progress import Progress
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers
 
-# Given directions (k x weights) and steps (s), the values (k x s) at weights + step * direction.
-Along = Callable[[Floats, Floats], Floats]
+# Maps directions (k x weights) and steps (s) to the values (k x s) at weights + step * direction.
+DirectionalValues = Callable[[Floats, Floats], Floats]
 
 
-def along_of(value: Callable[[Floats], float], weights: Floats) -> Along:
-    """Return what gives the values of a plain function along directions from given weights.
+def directional_values(value: Callable[[Floats], float], weights: Floats) -> DirectionalValues:
+    """Return a function that gives the values of ``value`` along directions from weights.
 
     Parameters
     ----------
     value
-        Gives a number for weights.
+        Function of weights.
     weights
-        Where directions start.
+        Weights at which the directions start.
 
     Examples
     --------
-    >>> along = along_of(lambda weights: weights.sum(), np.array([1.0, 2.0]))
+    >>> along = directional_values(lambda weights: weights.sum(), np.array([1.0, 2.0]))
     >>> along(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0]))
     array([[3.5, 4. ],
            [4. , 5. ]])
     """
     origin = np.array(weights, np.float64)
     if origin.ndim != 1:
-        raise UsageError(f"along_of: weights have the shape {origin.shape}; expected one axis")
+        raise UsageError(
+            f"directional_values: weights have the shape {origin.shape}; expected one axis"
+        )
 
     def along(directions: Floats, steps: Floats) -> Floats:
         if directions.shape[1] != len(origin):
             raise UsageError(
-                f"along_of: there are {len(origin)} weights, but directions of "
+                f"directional_values: there are {len(origin)} weights, but directions of "
                 f"{directions.shape[1]}; give n_weights={len(origin)}"
             )
         return np.array([[_number(value(origin + s * d)) for s in steps] for d in directions])
@@ -52,44 +54,44 @@ def along_of(value: Callable[[Floats], float], weights: Floats) -> Along:
 
 
 def random_direction(seed: int, number: int, n_weights: int) -> Floats:
-    """Draw a direction, uniform on the unit sphere: a Gaussian knows no direction."""
+    """Draw a direction uniformly from the unit sphere: a Gaussian is the same in all directions."""
     drawn = generator(seed, "direction", number).standard_normal(n_weights)
-    # Not by BLAS: its sums may depend on the number of threads.
+    # Not by np.linalg.norm: sums by BLAS may depend on the number of threads.
     length = math.sqrt(np.square(drawn).sum())
     return drawn / length
 
 
 def unit_vector(weight: int, n_weights: int) -> Floats:
-    """Return the direction of one weight."""
+    """Return the direction that changes one weight alone."""
     vector = np.zeros(n_weights)
     vector[weight] = 1.0
     return vector
 
 
-def checked_steps(owner: str, steps: Sequence[float] | Floats, may_be: Constraint) -> Floats:
-    """Return steps as an array, if there are any and they are what they may be."""
+def checked_steps(owner: str, steps: Sequence[float] | Floats, constraint: Constraint) -> Floats:
+    """Return steps as an array; there must be some, and the constraint must allow each."""
     if np.ndim(steps) != 1 or len(steps) == 0:
         raise UsageError(f"{owner}: steps must be one or more numbers in a list; got {steps!r}")
     for step in steps:
-        check(owner, "every step", step, may_be)
+        check(owner, "every step", step, constraint)
     return np.array(steps, np.float64)
 
 
 @dataclass(frozen=True)
-class Search:
-    """Asks for values along directions, and checks what it is given.
+class DirectionEvaluator:
+    """Evaluates a function along directions, in blocks, and checks the values.
 
     Attributes
     ----------
     owner, noun
-        Who asks, and what it calls a direction: errors and progress say so.
+        Name of the caller, and its word for a direction, for errors and progress.
     along, n_weights, steps, seed, block
-        As `local_optimality` explains them.
+        As in `local_optimality`.
     """
 
     owner: str
     noun: str
-    along: Along
+    along: DirectionalValues
     n_weights: int
     steps: Floats
     seed: int
@@ -99,30 +101,31 @@ class Search:
         if not callable(self.along):
             raise UsageError(
                 f"{self.owner}: along is a {type(self.along).__name__}; expected a function, such "
-                "as along_of(value, weights) makes"
+                "as directional_values(value, weights) returns"
             )
         check(self.owner, "n_weights", self.n_weights, Whole(1))
         check(self.owner, "seed", self.seed, Whole(0))
         check(self.owner, "block", self.block, Whole(1))
 
-    def run(
+    def evaluate(
         self, numbers: Integers, direction: Callable[[int], Floats], progress: Progress
     ) -> tuple[float, Floats]:
-        """Return the value at the start, and the values along the directions of these numbers."""
+        """Return the value at the start, and the values along the directions with these numbers."""
         start = self._start()
         values = np.empty((len(numbers), len(self.steps)))
         with progress.start(f"{self.noun}s".title(), len(numbers), f"{self.noun}s") as bar:
             for first in range(0, len(numbers), self.block):
-                some = numbers[first : first + self.block]
-                found = self._ask(np.array([direction(int(k)) for k in some]), self.steps)
-                self._check_finite(some, found)
-                values[first : first + self.block] = found
-                bar.advance(len(some))
+                block = numbers[first : first + self.block]
+                directions = np.array([direction(int(k)) for k in block])
+                block_values = self._evaluate(directions, self.steps)
+                self._check_finite(block, block_values)
+                values[first : first + self.block] = block_values
+                bar.advance(len(block))
         return start, values
 
     def _start(self) -> float:
-        """Return the value at the start, by the same way as the others: a tie is a tie."""
-        start = float(self._ask(np.zeros((1, self.n_weights)), np.zeros(1))[0, 0])
+        """Return the value at the start, computed like the others, so that ties are exact."""
+        start = float(self._evaluate(np.zeros((1, self.n_weights)), np.zeros(1))[0, 0])
         if not math.isfinite(start):
             raise DataError(
                 f"{self.owner}: the value at the start is {start}; expected a finite number: give "
@@ -130,16 +133,16 @@ class Search:
             )
         return start
 
-    def _ask(self, directions: Floats, steps: Floats) -> Floats:
-        found = np.asarray(self.along(directions, steps))
+    def _evaluate(self, directions: Floats, steps: Floats) -> Floats:
+        values = np.asarray(self.along(directions, steps))
         expected = (len(directions), len(steps))
-        if found.shape != expected or found.dtype.kind not in "biuf":
+        if values.shape != expected or values.dtype.kind not in "biuf":
             raise UsageError(
                 f"{self.owner}: for {expected[0]} directions and {expected[1]} steps, along gives "
-                f"{found.dtype} values of the shape {found.shape}; expected numbers of the shape "
+                f"{values.dtype} values of the shape {values.shape}; expected numbers of the shape "
                 f"{expected}"
             )
-        return found.astype(np.float64)
+        return values.astype(np.float64)
 
     def _check_finite(self, numbers: Integers, values: Floats) -> None:
         wrong = np.argwhere(~np.isfinite(values))
@@ -152,12 +155,13 @@ class Search:
             )
 
 
-def _number(found: Any) -> float:
+def _number(value: Any) -> float:
     try:
-        if np.ndim(found) == 0:
-            return float(found)
+        if np.ndim(value) == 0:
+            return float(value)
     except (TypeError, ValueError):
         pass
     raise UsageError(
-        f"along_of: the function gives a {type(found).__name__}, {found!r}; expected a number"
+        f"directional_values: the function gives a {type(value).__name__}, {value!r}; "
+        "expected a number"
     )

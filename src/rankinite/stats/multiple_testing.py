@@ -1,4 +1,4 @@
-"""Holm's correction: p-values for many comparisons at once."""
+"""Holm's correction of p-values for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rankinite.core.types import Floats
 
 
 def holm(p_values: Floats) -> Floats:
-    """Return p-values adjusted so that any false rejection at all is as rare as the level says.
+    """Return p-values adjusted by Holm's method, which controls the family-wise error rate.
 
-    The smallest of n is multiplied by n, the next one by n - 1, and so on; none gets below one
-    that was smaller, none above 1.
+    The smallest of n p-values is multiplied by n, the next by n - 1, and so on; adjusted p-values
+    are kept in order and at most 1.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def holm(p_values: Floats) -> Floats:
 
 
 def holm_of_pairs(p_values: Floats) -> Floats:
-    """Return a symmetric matrix of p-values adjusted for the number of its pairs."""
+    """Return a symmetric matrix of p-values, adjusted for the number of its pairs."""
     above = np.triu_indices(len(p_values), 1)
     adjusted = np.ones_like(p_values)
     adjusted[above] = holm(p_values[above])

@@ -1,4 +1,4 @@
-"""What moves away from weights have shown, and how it is told."""
+"""Tests whether weights are a local optimum, by moving them (Optimality, Sec. 5)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtri
 
 from rankinite.core.params import Either, Real, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
-from rankinite.core.types import Floats, Integers
+from rankinite.core.types import Floats, Integers, Mask
 from rankinite.stats.directions import (
-    Along,
-    Search,
+    DirectionalValues,
+    DirectionEvaluator,
     checked_steps,
     random_direction,
     unit_vector,
@@ -25,7 +24,7 @@ from rankinite.stats.directions import (
 
 
 class Worst(NamedTuple):
-    """The largest value met: the number of its direction (or weight), its step and its gain."""
+    """The largest value: the number of its direction (or weight), its step and its gain."""
 
     number: int
     step: float
@@ -33,19 +32,19 @@ class Worst(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
-    """What a function is worth after moves away from a start.
+class Perturbations:
+    """Values of a function after its weights were moved away from a start.
 
     Attributes
     ----------
     start
-        The value where the moves start.
+        Value at the start.
     steps
-        How far they go.
+        Lengths of the moves.
     values
-        Directions x steps.
+        Values after the moves: directions x steps.
     n_weights
-        How many weights the function has.
+        Number of weights of the function.
     """
 
     start: float
@@ -55,50 +54,50 @@ class Moves:
 
     @property
     def numbers(self) -> Integers:
-        """The number of every direction."""
+        """Number of each direction."""
         return np.arange(len(self.values))
 
     @property
     def highest(self) -> Floats:
-        """The largest value along every direction."""
-        found: Floats = self.values.max(axis=1)
-        return found
+        """Largest value along each direction."""
+        highest: Floats = self.values.max(axis=1)
+        return highest
 
     @property
-    def rising(self) -> NDArray[np.bool_]:
-        """Whether a direction gets above the start, at any step."""
+    def rising(self) -> Mask:
+        """Whether each direction rises above the start at some step."""
         return self.highest > self.start
 
     @property
-    def tying(self) -> NDArray[np.bool_]:
-        """Whether a direction does not get above the start, but is equal to it at some step."""
-        found: NDArray[np.bool_] = self.highest == self.start
-        return found
+    def tying(self) -> Mask:
+        """Whether each direction never rises above the start, but equals it at some step."""
+        tying: Mask = self.highest == self.start
+        return tying
 
     @property
     def n_rising(self) -> int:
-        """How many directions get above the start."""
+        """Number of directions that rise above the start."""
         return int(self.rising.sum())
 
     @property
     def n_tying(self) -> int:
-        """How many directions get no higher than the start, but as high."""
+        """Number of directions that tie with the start."""
         return int(self.tying.sum())
 
     @property
     def is_optimum(self) -> bool:
-        """Whether every value is below the start: the paper counts a tie as a rise."""
+        """Whether every value is below the start; as in the paper, a tie counts as a rise."""
         return bool((self.highest < self.start).all())
 
     @property
     def worst(self) -> Worst:
-        """The largest value of all, which is the nearest one if none is above the start."""
+        """The largest of all values, whether or not it is above the start."""
         row, column = divmod(int(self.values.argmax()), len(self.steps))
         gain = float(self.values[row, column]) - self.start
         return Worst(int(self.numbers[row]), float(self.steps[column]), gain)
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values: all there is."""
+        """Return plain values for a JSON file."""
         return {
             "start": self.start,
             "is_optimum": self.is_optimum,
@@ -110,18 +109,18 @@ class Moves:
             "values": self.values.tolist(),
         }
 
-    def _verdict(self, those: str) -> str:
-        """Say how many of those rise or tie, without the end of the sentence."""
+    def _verdict(self, moved: str) -> str:
+        """Return how many of what was moved rise or tie, without the end of the sentence."""
         rising, tying, start = self.n_rising, self.n_tying, f"the start's {self.start:.6g}"
         if rising:
             more = f", and {tying} more {_verb(tying, 'tie')}" if tying else ""
-            return f"{rising} of {those} {_verb(rising, 'rise')} above {start}{more}"
+            return f"{rising} of {moved} {_verb(rising, 'rise')} above {start}{more}"
         if tying:
-            return f"none of {those} rises above {start}, but {tying} {_verb(tying, 'tie')} with it"
-        return f"none of {those} reaches {start}"
+            return f"none of {moved} rises above {start}, but {tying} {_verb(tying, 'tie')} with it"
+        return f"none of {moved} reaches {start}"
 
     def _nearest(self, noun: str) -> str:
-        """Say in a sentence which value was the largest; nothing if it ties."""
+        """Return a sentence about the largest value; an empty text if it ties."""
         number, step, gain = self.worst
         if gain > 0:
             return f" The largest rise is {gain:.3g}, of {noun} {number} at step {step:g}."
@@ -131,18 +130,18 @@ class Moves:
 
 
 @dataclass(frozen=True, eq=False)
-class Optimality(Moves):
-    """Random directions from a start; what `local_optimality` returns.
+class Optimality(Perturbations):
+    """Result of `local_optimality`: moves in random directions from a start.
 
     Attributes
     ----------
     start, steps, values, n_weights
-        As in `Moves`.
+        As in `Perturbations`.
     delta, epsilon
-        If a share of at least epsilon of all directions rose, then the test would miss them all
-        with a chance of at most delta.
+        If a share of at least epsilon of all directions rose, the test would miss all of them with
+        a probability of at most delta.
     seed
-        What the directions were drawn by.
+        Seed of the directions.
     """
 
     delta: float
@@ -151,19 +150,19 @@ class Optimality(Moves):
 
     @property
     def n_directions(self) -> int:
-        """How many directions were tried."""
+        """Number of directions."""
         return len(self.values)
 
     @property
     def confidence(self) -> float:
-        """How sure the test is, of 1."""
+        """Confidence of the test, 1 - delta."""
         return 1 - self.delta
 
     @property
     def rise_rate_bound(self) -> float:
-        """The largest share of directions that may rise, by Clopper and Pearson.
+        """Upper bound of the share of directions that rise, by Clopper and Pearson.
 
-        At a larger share, so few risings as were seen come with a chance below delta. A tie counts
+        At a larger share, as few rises as observed have a probability below delta. A tie counts
         as a rise, as in `is_optimum`.
         """
         n_reaching = self.n_rising + self.n_tying
@@ -172,18 +171,18 @@ class Optimality(Moves):
         return float(bdtri(n_reaching, self.n_directions, self.delta))
 
     def direction(self, number: int) -> Floats:
-        """Draw a direction again.
+        """Return a direction, drawn again.
 
         Parameters
         ----------
         number
-            Of the direction, counted from 0: the row in ``values``.
+            Number of the direction from 0, its row in ``values``.
         """
         check("Optimality.direction", "number", number, Whole(0, self.n_directions - 1))
         return random_direction(self.seed, number, self.n_weights)
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values: all there is, but the directions."""
+        """Return plain values for a JSON file, without the directions."""
         return {
             "n_directions": self.n_directions,
             "delta": self.delta,
@@ -206,26 +205,26 @@ class Optimality(Moves):
 
 
 @dataclass(frozen=True, eq=False)
-class SingleWeights(Moves):
-    """Weights moved one by one from a start; what `single_weights` returns.
+class SingleWeights(Perturbations):
+    """Result of `single_weights`: weights moved one by one from a start.
 
     Attributes
     ----------
     start, steps, values, n_weights
-        As in `Moves`; a row of the values belongs to a weight.
+        As in `Perturbations`; each row of the values belongs to a weight.
     weights
-        The numbers of the weights that were moved.
+        Numbers of the weights that were moved.
     """
 
     weights: Integers
 
     @property
     def numbers(self) -> Integers:
-        """The number of every weight that was moved."""
+        """Number of each weight that was moved."""
         return self.weights
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values: all there is."""
+        """Return plain values for a JSON file."""
         return {"weights": self.weights.tolist(), **super().as_json()}
 
     def __str__(self) -> str:
@@ -247,17 +246,19 @@ STEPS = tuple(k / 10 for k in range(1, 11))
 BOTH_WAYS = tuple(k / 10 for k in range(-10, 11) if k != 0)
 ABOVE_0 = Real(0, low_open=True)
 NOT_0 = Either(ABOVE_0, Real(high=0, high_open=True))
-# How many directions are asked for at once: enough to keep processors busy, few in memory.
+# Directions evaluated at once: enough to keep the processors busy, few enough for memory.
 BLOCK = 16
-# Logarithms of numbers like 0.01 are off in their last bits: this far from a whole number is none.
+# Logarithms of numbers like 0.01 are off in their last bits, and ceil would turn that into one more
+# direction: a relative distance below this from a whole number is rounding.
 ROUNDING = 1e-12
 
 
 def n_directions(delta: float = 0.01, epsilon: float = 0.01) -> int:
-    """Return how many random directions find a rising one, if there are enough of them.
+    """Return the number of random directions that a test of local optimality needs.
 
-    If at least a share epsilon of all directions rises, then so many directions miss them all with
-    a chance of at most delta: ln(delta) / ln(1 - epsilon), rounded up (Optimality, Sec. 5).
+    If at least a share epsilon of all directions rises, then this many directions miss all of them
+    with a probability of at most delta: ln(delta) / ln(1 - epsilon), rounded up (Optimality,
+    Sec. 5).
 
     Examples
     --------
@@ -272,7 +273,7 @@ def n_directions(delta: float = 0.01, epsilon: float = 0.01) -> int:
 
 
 def local_optimality(
-    along: Along,
+    along: DirectionalValues,
     n_weights: int,
     *,
     delta: float = 0.01,
@@ -291,40 +292,45 @@ def local_optimality(
     Parameters
     ----------
     along
-        Gives the values along directions; `along_of` makes it from a plain function of weights.
+        Function of directions and steps that returns values; `directional_values` makes it from a
+        function of weights.
     n_weights
-        How many weights the function has.
+        Number of weights of the function.
     delta, epsilon
-        How many directions to draw; see `n_directions`.
+        Determine the number of directions; see `n_directions`.
     steps
-        How far to move, above 0.
+        Lengths of the moves, above 0.
     seed
-        Another seed draws others. A direction depends on the seed and its number alone.
+        Seed of the directions. A direction depends on the seed and its number alone.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     block
-        How many directions to ask for at once.
+        Number of directions in a call of ``along``.
 
     Examples
     --------
     >>> import rankinite as rk
-    >>> found = local_optimality(rk.stats.along_of(lambda w: 1 - w @ w, np.zeros(3)), 3)
-    >>> found.is_optimum
+    >>> along = rk.stats.directional_values(lambda w: 1 - w @ w, np.zeros(3))
+    >>> optimality = local_optimality(along, 3)
+    >>> optimality.is_optimum
     True
-    >>> print(found)  # doctest: +ELLIPSIS
+    >>> print(optimality)  # doctest: +ELLIPSIS
     None of 459 directions reaches the start's 1: with 99% confidence at most 1% reach it. The ...
     """
-    far = checked_steps("local_optimality", steps, ABOVE_0)
-    search = Search("local_optimality", "direction", along, n_weights, far, seed, block)
+    owner = "local_optimality"
+    lengths = checked_steps(owner, steps, ABOVE_0)
+    evaluator = DirectionEvaluator(owner, "direction", along, n_weights, lengths, seed, block)
     numbers = np.arange(n_directions(delta, epsilon))
-    start, values = search.run(
+    start, values = evaluator.evaluate(
         numbers, lambda number: random_direction(seed, number, n_weights), progress or Silent()
     )
-    return Optimality(start, far, values, int(n_weights), float(delta), float(epsilon), int(seed))
+    return Optimality(
+        start, lengths, values, int(n_weights), float(delta), float(epsilon), int(seed)
+    )
 
 
 def single_weights(
-    along: Along,
+    along: DirectionalValues,
     n_weights: int,
     *,
     steps: Sequence[float] | Floats = BOTH_WAYS,
@@ -333,42 +339,46 @@ def single_weights(
     progress: Progress | None = None,
     block: int = BLOCK,
 ) -> SingleWeights:
-    """Test whether any weight could be better, if it alone were moved (Optimality, Sec. 7.1).
+    """Test whether moving any single weight improves the value (Optimality, Sec. 7.1).
 
     Parameters
     ----------
     along
-        Gives the values along directions; `along_of` makes it from a plain function of weights.
+        Function of directions and steps that returns values; `directional_values` makes it from a
+        function of weights.
     n_weights
-        How many weights the function has.
+        Number of weights of the function.
     steps
-        How far to move a weight: up, and below 0 down.
+        Lengths of the moves; negative ones move a weight down.
     chosen
-        How many weights to try at most, drawn at random; None tries all.
+        Maximum number of weights to move, drawn at random; None moves all.
     seed
-        Another seed draws other weights.
+        Seed of the weights that are drawn.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     block
-        How many weights to ask for at once.
+        Number of weights in a call of ``along``.
 
     Examples
     --------
     >>> import rankinite as rk
-    >>> along = rk.stats.along_of(lambda w: -(w[0] ** 2) - (w[1] - 0.5) ** 2, np.zeros(2))
+    >>> def value(weights):
+    ...     return -(weights[0] ** 2) - (weights[1] - 0.5) ** 2
+    >>> along = rk.stats.directional_values(value, np.zeros(2))
     >>> print(single_weights(along, 2))
     Moved alone, 1 of 2 weights rises above the start's -0.25. The largest rise is 0.25, of weight \
 1 at step 0.5.
     """
-    far = checked_steps("single_weights", steps, NOT_0)
-    search = Search("single_weights", "weight", along, n_weights, far, seed, block)
+    owner = "single_weights"
+    lengths = checked_steps(owner, steps, NOT_0)
+    evaluator = DirectionEvaluator(owner, "weight", along, n_weights, lengths, seed, block)
     weights = np.arange(n_weights)
     if chosen is not None:
-        check("single_weights", "chosen", chosen, Whole(1))
+        check(owner, "chosen", chosen, Whole(1))
         if chosen < n_weights:
             drawn = generator(seed, "weights").choice(n_weights, chosen, replace=False)
             weights = np.sort(drawn)
-    start, values = search.run(
+    start, values = evaluator.evaluate(
         weights, lambda weight: unit_vector(weight, n_weights), progress or Silent()
     )
-    return SingleWeights(start, far, values, int(n_weights), weights)
+    return SingleWeights(start, lengths, values, int(n_weights), weights)

@@ -1,4 +1,7 @@
-"""Differences between systems, query by query; those within rounding are none."""
+"""Paired tests between systems: the t-test and Fisher's randomisation test.
+
+Differences between systems that are within rounding count as 0.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,23 @@ from scipy.special import stdtr
 
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
-from rankinite.core.types import Floats, Integers
-from rankinite.stats.exact_sums import Units
+from rankinite.core.types import Floats, Integers, Mask
+from rankinite.stats.exact_sums import FixedPoint
 
-# Of a value: the last six bits of a float64 are where the rounding of whoever computed it shows.
+# Relative: rounding errors of computed values show in the last six bits of a float64.
 ROUNDING = 2.0**-46
 
 
 @dataclass(frozen=True)
 class Differences:
-    """Values minus others.
+    """Differences of paired values.
 
     Attributes
     ----------
     values
         The differences; exactly 0 where they are within the rounding of the two values.
     rounding
-        How far off they may be; 0 where there is no difference.
+        Bounds of their rounding errors; 0 where the difference is 0.
     """
 
     values: Floats
@@ -35,24 +38,25 @@ class Differences:
 
     @classmethod
     def between(cls, values: Floats, others: Floats) -> Differences:
-        """Subtract others from values; every query has its own rounding, by its own values.
+        """Subtract others from values; the rounding of each query depends on its values alone.
 
         Examples
         --------
-        >>> one, other = np.array([1e15, 0.1 + 0.2, 0.5]), np.array([1e15, 0.3, 0.25])
-        >>> Differences.between(one, other).values
+        >>> values, others = np.array([1e15, 0.1 + 0.2, 0.5]), np.array([1e15, 0.3, 0.25])
+        >>> Differences.between(values, others).values
         array([0.  , 0.  , 0.25])
         """
-        found = values - others
+        differences = values - others
         rounding = ROUNDING * np.maximum(np.abs(values), np.abs(others))
-        none = np.abs(found) <= rounding
-        return cls(np.where(none, 0.0, found), np.where(none, 0.0, rounding))
+        none = np.abs(differences) <= rounding
+        return cls(np.where(none, 0.0, differences), np.where(none, 0.0, rounding))
 
 
 def mean_differences(values: Floats) -> Floats:
-    """Return how much larger the mean of one system is than that of another.
+    """Return the mean difference between every two systems.
 
-    A difference of means would lose what is small beside the means; this does not.
+    The mean of differences, not the difference of means: that would lose small differences beside
+    large means.
 
     Parameters
     ----------
@@ -65,12 +69,12 @@ def mean_differences(values: Floats) -> Floats:
     array([[ 0.  ,  0.25],
            [-0.25,  0.  ]])
     """
-    found = np.zeros((len(values), len(values)))
+    differences = np.zeros((len(values), len(values)))
     for i, row in enumerate(values[:-1]):
         means = Differences.between(row, values[i + 1 :]).values.mean(axis=-1)
-        found[i, i + 1 :] = means
-        found[i + 1 :, i] = 0.0 - means
-    return found
+        differences[i, i + 1 :] = means
+        differences[i + 1 :, i] = 0.0 - means  # not -means, which would make -0.0 of 0.0
+    return differences
 
 
 SMALLEST_P = float(np.finfo(np.float64).tiny)
@@ -79,7 +83,7 @@ SMALLEST_P = float(np.finfo(np.float64).tiny)
 def t_test(values: Floats) -> Floats:
     """Return the two-sided p-value of the paired t-test between every two systems.
 
-    Differences within rounding are none. The p-value is 1 for systems without a difference and
+    Differences within rounding count as 0. The p-value is 1 for systems without a difference and
     for a single query, and it is never 0.
 
     Parameters
@@ -98,18 +102,18 @@ def t_test(values: Floats) -> Floats:
     n_systems = values.shape[-2]
     p = np.ones((*values.shape[:-1], n_systems))
     for i in range(n_systems - 1):
-        found = Differences.between(values[..., i + 1 :, :], values[..., i : i + 1, :])
-        p[..., i, i + 1 :] = p[..., i + 1 :, i] = _p_values(found)
+        differences = Differences.between(values[..., i + 1 :, :], values[..., i : i + 1, :])
+        p[..., i, i + 1 :] = p[..., i + 1 :, i] = _p_values(differences)
     return p
 
 
 def gain_and_p(values: Floats, others: Floats) -> tuple[float, float]:
-    """Return how much better values are than others, and the p-value of the paired t-test.
+    """Return the mean difference of values and others, and the p-value of the paired t-test.
 
     Parameters
     ----------
     values, others
-        One value a query; NaN where the query does not count.
+        One value per query; NaN where the query does not count.
 
     Examples
     --------
@@ -128,31 +132,33 @@ def _p_values(differences: Differences) -> Floats:
     n_queries = differences.values.shape[-1]
     if n_queries < 2:
         return np.ones(differences.values.shape[:-1])
-    # Every row has a unit of its own, so no pair of systems suffers from another's differences.
-    units = Units.of(differences.values[..., None, :]).counts[..., 0, :]
-    mean = units.sum(axis=-1) / n_queries
-    error = units.std(axis=-1, ddof=1) / np.sqrt(n_queries)
-    distance = np.divide(mean, error, out=np.full_like(mean, np.inf), where=~_alike(differences))
+    # Each row has an exponent of its own, so that small differences of a pair of systems do not
+    # lose bits to large ones of another pair.
+    integers = FixedPoint.from_floats(differences.values[..., None, :]).integers[..., 0, :]
+    mean = integers.sum(axis=-1) / n_queries
+    error = integers.std(axis=-1, ddof=1) / np.sqrt(n_queries)
+    varies = ~_constant(differences)
+    distance = np.divide(mean, error, out=np.full_like(mean, np.inf), where=varies)
     p = np.maximum(2 * stdtr(n_queries - 1, -np.abs(distance)), SMALLEST_P)
     return np.where(mean == 0, 1.0, p)
 
 
-def _alike(differences: Differences) -> NDArray[np.bool_]:
-    """Tell of every row whether one number is within rounding of all its differences."""
+def _constant(differences: Differences) -> Mask:
+    """Return for each row whether its differences are all the same number within rounding."""
     lows = differences.values - differences.rounding
     highs = differences.values + differences.rounding
-    alike: NDArray[np.bool_] = lows.max(axis=-1) <= highs.min(axis=-1)
-    return alike
+    constant: Mask = lows.max(axis=-1) <= highs.min(axis=-1)
+    return constant
 
 
-# What is looked up stays in the cache. A block has a generator of its own, so this number is part
-# of what a seed means.
+# Patterns of a block, so that the sums that are looked up stay in the cache. Each block has a
+# generator of its own: another number would change the results of a seed.
 BLOCK = 8192
-# Two systems whose differences are all below this share of the largest between any two would lose
-# bits to the unit that all share.
+# Pairs of systems whose differences are all below this share of the largest difference of any
+# pair would lose bits to the exponent that all pairs share.
 SMALL = 2.0**-16
 
-Pattern = Iterator[NDArray[np.uint8]]  # for every eight queries, one byte a pattern
+Pattern = Iterator[NDArray[np.uint8]]  # for each eight queries, one byte per pattern
 
 
 def randomisation_test(
@@ -164,8 +170,8 @@ def randomisation_test(
 ) -> Floats:
     """Return the two-sided p-value of Fisher's randomisation test between every two systems.
 
-    All sign patterns are tried if there are no more than ``permutations``; the p-value is exact
-    then. Otherwise so many are drawn, and the pattern that was seen counts as one more: the
+    If there are at most ``permutations`` sign patterns, all are enumerated and the p-value is
+    exact. Otherwise that many are drawn, and the observed pattern counts as one more, so that the
     p-value is never 0.
 
     Parameters
@@ -173,11 +179,11 @@ def randomisation_test(
     values
         Systems x queries; further axes may come before, such as one of measures.
     permutations
-        How many sign patterns to try at most.
+        Maximum number of sign patterns.
     seed
-        Another seed draws others.
+        Seed of the sign patterns.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
 
     Examples
     --------
@@ -188,58 +194,60 @@ def randomisation_test(
            [0.25, 1.  ]])
     """
     n_systems, n_queries = values.shape[-2:]
-    every = n_queries < permutations.bit_length()
-    n_patterns = 2**n_queries if every else permutations
-    blocks = _enumerated(n_queries) if every else _drawn(n_queries, permutations, seed)
-    units = Units.of(Differences.between(values, values[..., :1, :]).values)
-    columns = np.ascontiguousarray(units.counts.reshape(-1, n_queries).T)
-    seen = _Seen.of(values, units)
+    exact = n_queries < permutations.bit_length()
+    n_patterns = 2**n_queries if exact else permutations
+    blocks = _all_patterns(n_queries) if exact else _draw_patterns(n_queries, permutations, seed)
+    # Differences from the first system are enough: those of other pairs are their differences.
+    numbers = FixedPoint.from_floats(Differences.between(values, values[..., :1, :]).values)
+    columns = np.ascontiguousarray(numbers.integers.reshape(-1, n_queries).T)
+    observed = _Observed.of(values, numbers)
     counts = np.zeros((*values.shape[:-1], n_systems), np.int64)
     with (progress or Silent()).start("Randomisation", n_patterns, "permutations") as bar:
         for n_rows, pattern in blocks:
             sums = _signed_sums(columns, n_rows, pattern)
-            _count(sums.reshape(n_rows, *values.shape[:-1]), seen.far, counts)
+            _count(sums.reshape(n_rows, *values.shape[:-1]), observed.distance, counts)
             bar.advance(n_rows)
-    p = counts / n_patterns if every else (counts + 1) / (n_patterns + 1)
-    for place in map(tuple, np.argwhere(seen.small)):
-        two = values[place[:-2]][list(place[-2:])]
-        p[place] = randomisation_test(two, permutations=permutations, seed=seed)[0, 1]
-    return _mirrored(p)
+    p = counts / n_patterns if exact else (counts + 1) / (n_patterns + 1)
+    for place in map(tuple, np.argwhere(observed.small)):
+        pair = values[place[:-2]][list(place[-2:])]
+        p[place] = randomisation_test(pair, permutations=permutations, seed=seed)[0, 1]
+    return _symmetric(p)
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """The differences as they are, of every two systems; only what is above a diagonal counts.
+class _Observed:
+    """The observed differences of every two systems; only entries above the diagonal count.
 
     Attributes
     ----------
-    far
-        How far from 0 their sum is, in units; less what rounding can make of it.
+    distance
+        Distance of their sum from 0, as a fixed-point integer, less the largest rounding error.
     small
-        Whether they are too small for the common unit: such systems are tested by themselves.
+        Whether they are too small for the common exponent; such pairs are tested separately.
     """
 
-    far: Integers
-    small: NDArray[np.bool_]
+    distance: Integers
+    small: Mask
 
     @classmethod
-    def of(cls, values: Floats, units: Units) -> _Seen:
+    def of(cls, values: Floats, numbers: FixedPoint) -> _Observed:
         n_systems, n_queries = values.shape[-2:]
-        sums = units.counts.sum(axis=-1)
-        far = np.abs(sums[..., None, :] - sums[..., :, None])
-        largest = np.zeros(far.shape)
+        sums = numbers.integers.sum(axis=-1)
+        distance = np.abs(sums[..., None, :] - sums[..., :, None])
+        largest = np.zeros(distance.shape)
         for i in range(n_systems - 1):
-            found = Differences.between(values[..., i + 1 :, :], values[..., i : i + 1, :])
-            largest[..., i, i + 1 :] = np.abs(found.values).max(axis=-1)
-            rounding = np.ldexp(found.rounding.sum(axis=-1), -units.exponents[..., None])
-            # Both sums may be off, each by the values' rounding and a unit a query.
-            far[..., i, i + 1 :] -= 2 * (np.ceil(rounding).astype(np.int64) + n_queries)
+            pairs = Differences.between(values[..., i + 1 :, :], values[..., i : i + 1, :])
+            largest[..., i, i + 1 :] = np.abs(pairs.values).max(axis=-1)
+            rounding = np.ldexp(pairs.rounding.sum(axis=-1), -numbers.exponents[..., None])
+            # The observed and the permuted sum may both be off, each by the rounding of the values
+            # and by one integer per query.
+            distance[..., i, i + 1 :] -= 2 * (np.ceil(rounding).astype(np.int64) + n_queries)
         limit = SMALL * largest.max(axis=(-2, -1), keepdims=True)
-        return cls(far, (largest > 0) & (largest < limit))
+        return cls(distance, (largest > 0) & (largest < limit))
 
 
-def _enumerated(n_queries: int) -> Iterator[tuple[int, Pattern]]:
-    """Go through all sign patterns, by block."""
+def _all_patterns(n_queries: int) -> Iterator[tuple[int, Pattern]]:
+    """Iterate over all sign patterns, by block."""
     for start in range(0, 2**n_queries, BLOCK):
         numbers = np.arange(start, min(start + BLOCK, 2**n_queries))
         yield len(numbers), _bytes_of(numbers, n_queries)
@@ -250,8 +258,8 @@ def _bytes_of(numbers: Integers, n_queries: int) -> Pattern:
         yield (numbers >> shift).astype(np.uint8)
 
 
-def _drawn(n_queries: int, permutations: int, seed: int) -> Iterator[tuple[int, Pattern]]:
-    """Draw so many sign patterns, by block."""
+def _draw_patterns(n_queries: int, permutations: int, seed: int) -> Iterator[tuple[int, Pattern]]:
+    """Draw sign patterns, by block."""
     for block, start in enumerate(range(0, permutations, BLOCK)):
         n_rows = min(BLOCK, permutations - start)
         yield n_rows, _random_bytes(generator(seed, "randomisation", block), n_rows, n_queries)
@@ -263,34 +271,36 @@ def _random_bytes(rng: np.random.Generator, n_rows: int, n_queries: int) -> Patt
 
 
 def _signed_sums(columns: Integers, n_rows: int, pattern: Pattern) -> Integers:
-    """Return for every sign pattern (rows) the signed sum of every column."""
-    chosen = np.zeros((n_rows, columns.shape[1]), np.int64)
-    found = np.empty_like(chosen)
+    """Return for each sign pattern (rows) the signed sum of each column."""
+    # Twice the sum of the values with sign +, less the sum of all values. Eight queries at a time
+    # are looked up in a table of the sums of their subsets.
+    positive = np.zeros((n_rows, columns.shape[1]), np.int64)
+    partial = np.empty_like(positive)
     for start, index in zip(range(0, len(columns), 8), pattern, strict=True):
-        # Every byte is in the table; clipping spares numpy a copy.
-        np.take(_subset_sums(columns[start : start + 8]), index, axis=0, out=found, mode="clip")
-        chosen += found
-    chosen *= 2
-    chosen -= columns.sum(axis=0)
-    return chosen
+        # Every byte is in the table; with mode="clip" numpy needs no copy for its check.
+        np.take(_subset_sums(columns[start : start + 8]), index, axis=0, out=partial, mode="clip")
+        positive += partial
+    positive *= 2
+    positive -= columns.sum(axis=0)
+    return positive
 
 
 def _subset_sums(rows: Integers) -> Integers:
-    """Return the sums of all subsets of up to eight rows; bit i of the place chooses row i."""
+    """Return the sums of all subsets of up to eight rows; bit i of the index selects row i."""
     sums = np.zeros((256, rows.shape[1]), np.int64)
     for i in range(8):
         sums[1 << i : 2 << i] = sums[: 1 << i] + (rows[i] if i < len(rows) else 0)
     return sums
 
 
-def _count(sums: Integers, far: Integers, counts: Integers) -> None:
-    """Count the patterns whose difference is as far from 0 as the one seen, or farther."""
+def _count(sums: Integers, distance: Integers, counts: Integers) -> None:
+    """Count the patterns whose difference is at least as far from 0 as the observed one."""
     for i in range(sums.shape[-1] - 1):
         others = np.abs(sums[..., i + 1 :] - sums[..., i : i + 1])
-        counts[..., i, i + 1 :] += (others >= far[..., i, i + 1 :]).sum(axis=0)
+        counts[..., i, i + 1 :] += (others >= distance[..., i, i + 1 :]).sum(axis=0)
 
 
-def _mirrored(p: Floats) -> Floats:
-    """Return a matrix with what is above the diagonal on both sides, and 1 on it."""
+def _symmetric(p: Floats) -> Floats:
+    """Return the matrix with its upper triangle on both sides, and 1 on the diagonal."""
     above = np.triu(p, 1)
     return above + above.swapaxes(-2, -1) + np.eye(p.shape[-1])

@@ -1,4 +1,4 @@
-"""A recipe with other parameters of one of its models; all else stays as it was written."""
+"""The recipe with the best parameters of a model, and all its comments."""
 
 from __future__ import annotations
 
@@ -25,43 +25,44 @@ def with_parameters(recipe: Recipe, model: str, parameters: Mapping[str, Any]) -
     recipe
         The recipe.
     model
-        The name of the model.
+        Name of the model.
     parameters
-        What it is to have; the rest of its parameters, and all comments, stay.
+        The new parameters; all others, and all comments, stay.
     """
     text = recipe.text
-    # The last first, as each of them that is new comes directly behind the ranker.
+    # In reverse, as each new one is inserted directly after the ranker.
     for name, value in reversed(list(parameters.items())):
-        text = _with_one(text, model, name, toml_of(value))
-    said = ", ".join(f"{name} = {toml_of(value)}" for name, value in parameters.items())
+        text = _with_parameter(text, model, name, toml_of(value))
+    changes = ", ".join(f"{name} = {toml_of(value)}" for name, value in parameters.items())
     try:
-        found = recipe_of(recipe.name, text).models[model].parameters
+        changed = recipe_of(recipe.name, text).models[model].parameters
     except RecipeError as problem:
         raise UsageError(
-            f"sweep: with {said} of {model} the recipe is none any more: {problem}"
+            f"sweep: with {changes} of {model} the recipe is invalid: {problem}"
         ) from None
-    if dict(found) != {**recipe.models[model].parameters, **parameters}:
+    if dict(changed) != {**recipe.models[model].parameters, **parameters}:
         raise UsageError(
-            f"sweep: the recipe cannot be changed by itself; write {said} into [models.{model}]"
+            f"sweep: the recipe cannot be edited automatically; write {changes} into "
+            f"[models.{model}]"
         )
     return text
 
 
-def _with_one(text: str, model: str, name: str, value: str) -> str:
+def _with_parameter(text: str, model: str, name: str, value: str) -> str:
     spans = key_spans(text)
     path: KeyPath = (MODELS, model, name)
     if path in spans:
         span = spans[path]
         return text[: span.value] + value + text[span.end :]
-    # Every model that is trained has a ranker: what is new stands behind it.
-    return _behind(text, spans[MODELS, model, RANKER], name, value)
+    # Every model that is trained has a ranker, after which new parameters stand.
+    return _after_ranker(text, spans[MODELS, model, RANKER], name, value)
 
 
-def _behind(text: str, ranker: Span, name: str, value: str) -> str:
+def _after_ranker(text: str, ranker: Span, name: str, value: str) -> str:
     key = LAST_KEY.sub(rf"{name}\1", text[ranker.key : ranker.value])
     begin = text.rfind("\n", 0, ranker.key) + 1
     indent = text[begin : ranker.key]
-    if indent.strip():  # within a table of one line
+    if indent.strip():  # within an inline table
         return f"{text[: ranker.end]}, {key}{value}{text[ranker.end :]}"
     end = text.find("\n", ranker.end)
     head, rest = (text, "") if end < 0 else (text[:end], text[end:])

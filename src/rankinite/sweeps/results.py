@@ -1,4 +1,4 @@
-"""What a sweep has found: its trials, tables and files."""
+"""The results of a sweep: its trials, tables and files."""
 
 from __future__ import annotations
 
@@ -14,36 +14,40 @@ from typing import Any
 from rankinite.core.format import MISSING, counted, number_text, value_text
 from rankinite.evaluation.summary import Summary
 from rankinite.evaluation.tables import Table
-from rankinite.runs.store import RECIPE, RunFolder, write_json, write_text
+from rankinite.runs.store import RECIPE, write_json, write_text
 from rankinite.sweeps.best_recipe import with_parameters
 from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.trials import Trial, best_of, ranked
 
-CSV, JSON, PAGE = "trials.csv", "sweep.json", "sweep.html"
+CSV, JSON = "trials.csv", "sweep.json"
 MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep that has come to its end.
+    """A finished sweep.
 
     Attributes
     ----------
+    folder
+        The folder of the sweep.
     settings
-        What it was.
+        Its settings.
     trials
         All trials, in the order of their numbers.
-    own
-        How the recipe's own parameters did.
+    baseline
+        The trial with the recipe's own parameters.
     importances
-        The share of each parameter in how values vary; None if there are too few trials to tell.
+        Share of each parameter in the variance of values; None if there are too few trials to tell.
     written
-        The files for people.
+        The files for people that were written. The page with charts is written by
+        `rankinite.report.write_sweep_report`.
     """
 
+    folder: Path
     settings: Settings
     trials: tuple[Trial, ...]
-    own: Trial
+    baseline: Trial
     importances: Mapping[str, float] | None
     written: tuple[Path, ...] = ()
 
@@ -55,23 +59,28 @@ class Sweep:
     @property
     def is_better(self) -> bool:
         """Whether the best trial is better than the recipe's own parameters."""
-        return self.best.value > self.own.value
+        return self.best.value > self.baseline.value
 
     @property
     def n_pruned(self) -> int:
-        """How many trials were given up."""
+        """Number of pruned trials."""
         return sum(trial.is_pruned for trial in self.trials)
 
-    def findings(self) -> Summary:
-        """Return the best trials as a table, and what is to be said of them."""
-        notes = [best_in_words(self), own_in_words(self), flattery(self), recipe_in_words(self)]
+    def summary(self) -> Summary:
+        """Return a table of the best trials, and notes on them."""
+        notes = [
+            best_in_words(self),
+            baseline_in_words(self),
+            flattery(self),
+            recipe_in_words(self),
+        ]
         return Summary("sweep", (trials_sheet(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
 
 
 def trials_sheet(sweep: Sweep, most: int | None = None) -> Table:
-    """Return trials from the best on; those that were pruned are the last."""
+    """Return a table of trials from the best on, pruned trials last."""
     settings = sweep.settings
-    shown = [one for one in ranked(sweep.trials) if most is None or not one.is_pruned][:most]
+    shown = [t for t in ranked(sweep.trials) if most is None or not t.is_pruned][:most]
     columns = ("Trial", *settings.space, settings.measure, "SE", "Rounds", "")
     several = f"The best {len(shown)} of {counted(len(sweep.trials), 'trial')}"
     title = several if len(shown) < len(sweep.trials) else "Trials"
@@ -95,7 +104,7 @@ def _row(sweep: Sweep, trial: Trial) -> tuple[str, ...]:
 
 
 def short(value: Any) -> str:
-    """Return a parameter as a text, of a number four digits.
+    """Return the value of a parameter as a text, of a number four digits.
 
     >>> short(0.00123456), short(380), short(None), short("NDCG")
     ('0.001235', '380', 'none', 'NDCG')
@@ -104,7 +113,7 @@ def short(value: Any) -> str:
 
 
 def rounds_of(trial: Trial) -> str:
-    """Return how many rounds were kept; of a pruned trial, how many there were."""
+    """Return the number of rounds that were kept; of a pruned trial, of all its rounds."""
     if trial.is_pruned:
         return f"{trial.folds[0].n_rounds:,}"
     low, high = min(f.kept for f in trial.folds), max(f.kept for f in trial.folds)
@@ -128,22 +137,21 @@ def best_in_words(sweep: Sweep) -> str:
     )
 
 
-def own_in_words(sweep: Sweep) -> str:
+def baseline_in_words(sweep: Sweep) -> str:
     """Return the sentence on the recipe's own parameters."""
-    own, measure = sweep.own, sweep.settings.measure
-    words = (
-        f"The recipe's own parameters ({parameters_in_words(own)}) have {number_text(own.value)}"
-    )
-    differences = fold_differences(sweep.best, own)
-    ahead = sum(one > 0 for one in differences)
+    baseline, measure = sweep.baseline, sweep.settings.measure
+    parameters, value = parameters_in_words(baseline), number_text(baseline.value)
+    differences = fold_differences(sweep.best, baseline)
+    ahead = sum(difference > 0 for difference in differences)
     return (
-        f"{words}, a difference of {statistics.fmean(differences):+.4f} in {measure}; the best "
-        f"trial is ahead in {ahead} of {counted(len(differences), 'fold')}."
+        f"The recipe's own parameters ({parameters}) have {value}, a difference of "
+        f"{statistics.fmean(differences):+.4f} in {measure}; the best trial is ahead in {ahead} of "
+        f"{counted(len(differences), 'fold')}."
     )
 
 
 def flattery(sweep: Sweep) -> str:
-    """Return why the best value is not what to expect of new data."""
+    """Return the sentences on why new queries will give less than the best value."""
     near = _near_the_best(sweep)
     others = ""
     if near:
@@ -158,26 +166,26 @@ def flattery(sweep: Sweep) -> str:
 
 
 def _near_the_best(sweep: Sweep) -> int:
-    """Return how many trials are behind the best by no more than the noise of the difference."""
+    """Return the number of trials within one standard error of their difference to the best."""
     best = sweep.best
-    others = (one for one in sweep.trials if one is not best and not one.is_pruned)
-    return sum(_is_near(one, best) for one in others)
+    others = (trial for trial in sweep.trials if trial is not best and not trial.is_pruned)
+    return sum(_is_near(trial, best) for trial in others)
 
 
 def fold_differences(best: Trial, other: Trial) -> list[float]:
-    """Return by how much a trial is better than another, fold by fold."""
+    """Return the differences between two trials, fold by fold."""
     pairs = zip(best.folds, other.folds, strict=True)
-    return [one.value - two.value for one, two in pairs]
+    return [first.value - second.value for first, second in pairs]
 
 
-def _is_near(one: Trial, best: Trial) -> bool:
-    differences = fold_differences(best, one)
+def _is_near(trial: Trial, best: Trial) -> bool:
+    differences = fold_differences(best, trial)
     error = statistics.stdev(differences) / math.sqrt(len(differences))
     return statistics.fmean(differences) <= error
 
 
 def recipe_in_words(sweep: Sweep) -> str:
-    """Return what is in the recipe that was written."""
+    """Return the sentence on the recipe that was written."""
     settings = sweep.settings
     if not sweep.is_better:
         return f"No trial is better, so {RECIPE} is {settings.recipe.name} as it was."
@@ -185,23 +193,23 @@ def recipe_in_words(sweep: Sweep) -> str:
 
 
 def to_json(sweep: Sweep) -> dict[str, Any]:
-    """Return all that was found, without learning curves."""
+    """Return all results as JSON can hold them, without learning curves."""
     return {
         "recipe": sweep.settings.recipe.name,
         "settings": {**sweep.settings.to_json(), "data": sweep.settings.data},
         "best": sweep.best.number,
         "best_parameters": dict(sweep.best.parameters),
-        "own": _told(sweep.own),
+        "own": _trial_json(sweep.baseline),
         "is_better": sweep.is_better,
         "importances": None if sweep.importances is None else dict(sweep.importances),
         "trials": [
-            {"number": trial.number, "state": _state(trial), **_told(trial)}
+            {"number": trial.number, "state": _state(trial), **_trial_json(trial)}
             for trial in sweep.trials
         ],
     }
 
 
-def _told(trial: Trial) -> dict[str, Any]:
+def _trial_json(trial: Trial) -> dict[str, Any]:
     return {
         "parameters": dict(trial.parameters),
         "value": trial.value,
@@ -217,7 +225,7 @@ def _state(trial: Trial) -> str:
 
 
 def to_csv(sweep: Sweep) -> str:
-    """Return all trials, one a line; a fold that was not trained is empty."""
+    """Return all trials as CSV, one a line; a fold that was not trained is empty."""
     n_folds = range(sweep.settings.folds)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -243,16 +251,13 @@ def to_csv(sweep: Sweep) -> str:
     return text.getvalue()
 
 
-def write_results(sweep: Sweep, folder: RunFolder) -> Sweep:
-    """Write what people look for; return the sweep with the names of the files."""
-    from rankinite.report.sweep_page import sweep_html
-
-    settings, path = sweep.settings, folder.path
-    write_text(path / CSV, to_csv(sweep))
-    write_json(path / JSON, to_json(sweep))
-    write_text(path / PAGE, sweep_html(sweep))
+def write_results(sweep: Sweep) -> Sweep:
+    """Write the trials and the recipe with the best parameters; return the sweep with the files."""
+    settings, path = sweep.settings, sweep.folder
     recipe = settings.recipe.text
     if sweep.is_better:
         recipe = with_parameters(settings.recipe, settings.model.name, sweep.best.parameters)
     write_text(path / RECIPE, recipe)
-    return replace(sweep, written=tuple(path / name for name in (RECIPE, CSV, JSON, PAGE)))
+    write_text(path / CSV, to_csv(sweep))
+    write_json(path / JSON, to_json(sweep))
+    return replace(sweep, written=tuple(path / name for name in (RECIPE, CSV, JSON)))

@@ -1,4 +1,4 @@
-"""What a sweep is: all that its trials depend on, and the file that keeps it."""
+"""The settings of a sweep: all that its trials depend on, and the file that keeps them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,39 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.jit import package_hash
+from rankinite.core.sources import module_hash
 from rankinite.core.version import __version__
-from rankinite.runs.graph import Plan
+from rankinite.runs.graph import Graph
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe
-from rankinite.runs.store import SETTINGS, STATE, RunFolder, write_json
-from rankinite.sweeps.space import Space
+from rankinite.runs.recipe_reader import recipe_of
+from rankinite.runs.store import DATA, NAME, SETTINGS, STATE, TRAIN, Store, write_json
+from rankinite.sweeps.space import Space, space_of
+
+# The recipe that is swept; recipe.toml is the one with the best parameters.
+SWEPT = "swept.toml"
+# The module whose code trials depend on, with all that it imports.
+TRIALS = "rankinite.sweeps.trials"
+AGAIN = "run the sweep again in this folder"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a sweep is; how many trials it has is no part of it.
+    """The settings of a sweep; the number of trials is not one of them, as it may grow.
 
     Attributes
     ----------
     recipe, model
         The recipe, and its model whose parameters are swept.
     space
-        What can be tried.
+        The swept parameters and their values.
     search, batch
-        How trials are found, and how many at once.
+        How trials are proposed, and how many at the same time.
     folds, measure, seed
-        How they are compared.
+        How trials are compared.
     pruning
-        Whether trials are given up that fall behind.
+        Whether trials that fall behind are stopped.
     data
-        The fingerprint of the training data.
+        Fingerprint of the training data.
     """
 
     recipe: Recipe
@@ -55,12 +62,12 @@ class Settings:
         return (self.recipe.models[self.recipe.features[self.model.features].scores_of],)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all that trials depend on, by what a person would call it."""
+        """Return all that trials depend on, under names that messages can use."""
         model, recipe = self.model, self.recipe
         samples = None if model.train == ORIGINAL else asdict(recipe.training_sets[model.train])
         fixed = {k: v for k, v in model.parameters.items() if k not in self.space}
         return {
-            "version of rankinite": f"{__version__}, sources {package_hash()}",
+            "version of rankinite": f"{__version__}, sources {module_hash(TRIALS)}",
             "model": model.name,
             "space": {name: str(domain) for name, domain in self.space.items()},
             "search": self.search,
@@ -77,41 +84,81 @@ class Settings:
         }
 
     def _features(self) -> dict[str, Any] | None:
-        """Return what score features are, with the key of all that they depend on but the data."""
+        """Return the score features, with the key of all that they depend on except the data."""
         if self.model.features is None:
             return None
-        plan = Plan(self.recipe, digest="")
-        unit = plan.member(self.model.name, plan.final).features
-        key = None if unit is None else unit.key
+        graph = Graph(self.recipe, digest="")
+        task = graph.model(self.model.name, graph.final).features
+        key = None if task is None else task.key
         return {**asdict(self.recipe.features[self.model.features]), "key": key}
 
 
-def check_settings(folder: RunFolder, settings: Settings) -> None:
-    """Remember what the sweep is; refuse to go on with another in the same folder."""
-    path = folder.path / SETTINGS
+def check_settings(store: Store, settings: Settings) -> None:
+    """Record the settings of a sweep; refuse a folder that holds another sweep, or a run."""
+    path = store.path / SETTINGS
     if not path.exists():
-        if (folder.path / STATE).exists():
-            raise UsageError(f"{folder.path}: a run is in this folder; name another for the sweep")
-        folder.refuse_recipe()
-    said = json.loads(json.dumps(settings.to_json()))
+        if (store.path / STATE).exists():
+            raise UsageError(f"{store.path}: a run is in this folder; name another for the sweep")
+        store.refuse_recipe()
+    wanted = _as_stored(settings)
     if path.exists():
-        known = _read(folder)
-        differing = [name for name in said if known.get(name) != said[name]]
+        known = _read(store)
+        differing = [name for name in wanted if known.get(name) != wanted[name]]
         if differing:
             raise UsageError(
-                f"{folder.path}: the sweep in this folder has another {', '.join(differing)}; ask "
+                f"{store.path}: the sweep in this folder has another {', '.join(differing)}; ask "
                 "for the same again (the number of trials may grow), or name another folder"
             )
-    write_json(path, said)
-    folder.check_data({"train": settings.data})
+    write_json(path, wanted)
+    store.check_data({TRAIN: settings.data}, settings.recipe, SWEPT)
 
 
-def _read(folder: RunFolder) -> Mapping[str, Any]:
-    path = folder.path / SETTINGS
+def read_settings(store: Store) -> Settings:
+    """Return the settings of the sweep in a folder.
+
+    Raises
+    ------
+    DataError
+        If they are damaged, or of another version of rankinite, whose trials are others.
+    """
+    state, content = store.read_state(), _read(store)
     try:
-        found = json.loads(path.read_text("utf-8"))
-        if isinstance(found, dict):
-            return found
+        text = (store.path / SWEPT).read_text("utf-8")
+        recipe = recipe_of(f"{state[NAME]}.toml", text)
+        model = recipe.models[content["model"]]
+        settings = Settings(
+            recipe=recipe,
+            model=model,
+            space=space_of(model, content["space"]),
+            data=state[DATA][TRAIN],
+            **{name: content[name] for name in PLAIN},
+        )
+    except (OSError, KeyError, TypeError, UsageError) as problem:
+        raise DataError(f"{store.path}: the sweep cannot be read ({problem}); {AGAIN}") from None
+    differing = [name for name, value in _as_stored(settings).items() if content.get(name) != value]
+    if differing:
+        raise DataError(
+            f"{store.path}: the sweep in this folder has another {', '.join(differing)}; {AGAIN}"
+        )
+    return settings
+
+
+# Settings that JSON holds as they are.
+PLAIN = ("search", "batch", "folds", "measure", "seed", "pruning")
+
+
+def _as_stored(settings: Settings) -> dict[str, Any]:
+    """Return settings as they come back from a file, with lists for tuples."""
+    content: dict[str, Any] = json.loads(json.dumps(settings.to_json()))
+    return content
+
+
+def _read(store: Store) -> Mapping[str, Any]:
+    path = store.path / SETTINGS
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        if isinstance(content, dict):
+            return content
     except (ValueError, UnicodeDecodeError):
         pass
     raise DataError(f"{path}: is damaged; name another folder")

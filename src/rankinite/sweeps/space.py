@@ -16,7 +16,7 @@ from rankinite.core.params import Constraint
 from rankinite.models import RANKERS
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.configuration import from_toml, unknown_key
-from rankinite.runs.model_tables import ADVICE, OWN, parameters_of
+from rankinite.runs.model_tables import ADVICE, OWN, recipe_parameters
 from rankinite.runs.recipe import Model
 
 # Ensemble, Sec. 4.2.
@@ -37,7 +37,7 @@ class Choice:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return ",".join("none" if value is None else str(value) for value in self.values)
+        return ",".join(_text_of(value) for value in self.values)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,13 @@ class Range:
         return f"{self.low}..{self.high}"
 
 
+def _text_of(value: Any) -> str:
+    """Return a value as `space_of` reads it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "none" if value is None else str(value)
+
+
 Domain = Choice | Steps | Range
 Space = Mapping[str, Domain]
 
@@ -117,7 +124,7 @@ def space_of(model: Model, given: Mapping[str, Any]) -> dict[str, Domain]:
     UsageError
         Names all that is wrong.
     """
-    known = parameters_of(model.ranker)
+    known = recipe_parameters(model.ranker)
     mistakes: list[str] = []
     found: dict[str, Domain] = {}
     for name, one in given.items():
@@ -320,5 +327,5 @@ def _clashes(model: Model, space: Space) -> Iterator[str]:
 
 def _try(model: Model, varied: Mapping[str, Any]) -> None:
     ranker = RANKERS[model.ranker](**{**model.parameters, **varied})
-    ranker._check_parameters()
-    ranker._check_measures()
+    ranker.check_parameters()
+    ranker.check_objective()

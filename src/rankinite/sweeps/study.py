@@ -1,7 +1,7 @@
-"""All that is Optuna's: which parameters to try next, and the file that keeps trials.
+"""Everything that uses Optuna: which parameters to try next, and the file that keeps trials.
 
-A file holds trials that have come to their end, and nothing else: what a batch is to try follows
-from the seed and the batches before it, so that a sweep that was killed asks the same again.
+The file holds finished trials alone. What a batch tries follows from the seed and the batches
+before it, so that a sweep that was killed tries the same again.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from rankinite.sweeps.space import (
     n_points,
     points_of,
 )
-from rankinite.sweeps.trials import Fold, Trial
+from rankinite.sweeps.trials import FoldResult, Trial
 
 TPE, GRID, RANDOM = "tpe", "grid", "random"
 SEARCHES = (TPE, GRID, RANDOM)
 
 NAME = "sweep"
 JOURNAL = "optuna.log"
-# How often a sampler may propose what was tried before.
+# Number of proposals of a sampler in which at least one must be new.
 MOST_PROPOSALS = 20
 FEWEST_FOR_IMPORTANCE = 8
-# Of numbers of a range: more make no difference, and a recipe is to be read.
+# Significant digits of numbers from a range: more make no difference, and people read recipes.
 DIGITS = 4
 
 
-def the_optuna() -> Any:
+def import_optuna() -> Any:
     """Return the module, if it is installed."""
     try:
         import optuna
@@ -52,7 +52,7 @@ def the_optuna() -> Any:
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep Optuna from logging."""
-    logging = the_optuna().logging
+    logging = import_optuna().logging
     before = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
     try:
@@ -61,42 +61,42 @@ def quietly() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
-def asked(
+def next_batch(
     space: Space, search: str, seed: int, earlier: Sequence[Trial], batch: int, size: int
 ) -> list[dict[str, Any]]:
-    """Return what a batch tries: parameters that were not tried before.
+    """Return the parameters that a batch tries, none of which was tried before.
 
-    There are fewer than asked for where nothing else is left.
+    There are fewer than ``size`` if nothing else is left.
 
     Parameters
     ----------
     space
-        What can be tried.
+        Parameters and their values.
     search
         One of `SEARCHES`.
     seed
-        Of the sweep.
+        Seed of the sweep.
     earlier
-        The trials of all batches before.
+        Trials of all earlier batches.
     batch, size
-        Which batch it is, counted from 0, and how many trials it has.
+        Number of the batch, counted from 0, and number of its trials.
     """
     if search == GRID:
-        points = list(points_of(space))
-        order = generator(seed, "grid").permutation(len(points)).tolist()
-        return [points[k] for k in order[len(earlier) : len(earlier) + size]]
+        grid = list(points_of(space))
+        order = generator(seed, "grid").permutation(len(grid)).tolist()
+        return [grid[k] for k in order[len(earlier) : len(earlier) + size]]
     proposals = _Proposals(space, search, seed, earlier, batch)
-    found: list[dict[str, Any]] = []
-    while len(found) < size:
+    points: list[dict[str, Any]] = []
+    while len(points) < size:
         proposed = proposals.another()
         if proposed is None:
             break
-        found.append(proposed)
-    return found
+        points.append(proposed)
+    return points
 
 
 class _Proposals:
-    """What a sampler proposes for a batch, each once."""
+    """The proposals of a sampler for a batch, each once."""
 
     def __init__(
         self, space: Space, search: str, seed: int, earlier: Sequence[Trial], batch: int
@@ -112,14 +112,16 @@ class _Proposals:
     def another(self) -> dict[str, Any] | None:
         if len(self.tried) >= self.n_points:
             return None
-        failed = the_optuna().trial.TrialState.FAIL
+        failed = import_optuna().trial.TrialState.FAIL
         for _ in range(MOST_PROPOSALS):
             trial = self.study.ask(self.distributions)
-            proposed = {name: _exact(one, trial.params[name]) for name, one in self.space.items()}
+            proposed = {
+                name: _exact(domain, trial.params[name]) for name, domain in self.space.items()
+            }
             if self._is_new(proposed):
                 return proposed
             self.study.tell(trial, state=failed)
-        return self._left_over()
+        return self._untried()
 
     def _is_new(self, proposed: Mapping[str, Any]) -> bool:
         key = _key(proposed)
@@ -128,8 +130,8 @@ class _Proposals:
         self.tried.add(key)
         return True
 
-    def _left_over(self) -> dict[str, Any] | None:
-        """Return any point that was not tried, of a space with values alone."""
+    def _untried(self) -> dict[str, Any] | None:
+        """Return any point that was not tried; None if the space has ranges."""
         if math.isinf(self.n_points):
             return None
         left = [point for point in points_of(self.space) if _key(point) not in self.tried]
@@ -143,14 +145,14 @@ def _key(parameters: Mapping[str, Any]) -> str:
 
 
 def _for_optuna(value: Any) -> Any:
-    """Return a value that Optuna can keep: it has no lists."""
+    """Return a value that Optuna can store: it has no lists."""
     return json.dumps(value) if isinstance(value, list) else value
 
 
 def _exact(domain: Domain, value: Any) -> Any:
-    """Return the value as a person would write it: one of the steps, or with a few digits."""
+    """Return the value as a person would write it: exactly one of the steps, or few digits."""
     if isinstance(domain, Choice):
-        return next((one for one in domain.values if _for_optuna(one) == value), value)
+        return next((item for item in domain.values if _for_optuna(item) == value), value)
     if isinstance(domain, Steps):
         return min(domain.values, key=lambda known: abs(known - value))
     if isinstance(domain, Range) and not domain.whole:
@@ -159,17 +161,17 @@ def _exact(domain: Domain, value: Any) -> Any:
 
 
 def _sampler(search: str, seed: int) -> Any:
-    samplers = the_optuna().samplers
+    samplers = import_optuna().samplers
     if search == RANDOM:
         return samplers.RandomSampler(seed=seed)
     with warnings.catch_warnings():
         # Before Optuna 5 both arguments were experimental.
-        warnings.simplefilter("ignore", the_optuna().exceptions.ExperimentalWarning)
+        warnings.simplefilter("ignore", import_optuna().exceptions.ExperimentalWarning)
         return samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
 def _in_memory(space: Space, trials: Sequence[Trial], sampler: Any = None) -> Any:
-    study = the_optuna().create_study(direction="maximize", sampler=sampler)
+    study = import_optuna().create_study(direction="maximize", sampler=sampler)
     study.add_trials([_frozen(trial, space) for trial in trials])
     return study
 
@@ -179,19 +181,19 @@ def _distributions(space: Space) -> dict[str, Any]:
 
 
 def _distribution(domain: Domain) -> Any:
-    kinds = the_optuna().distributions
+    kinds = import_optuna().distributions
     if isinstance(domain, Range):
         kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
         return kind(domain.low, domain.high, log=domain.is_log)
     if isinstance(domain, Steps):
         kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
         return kind(domain.low, domain.values[-1], step=domain.step)
-    return kinds.CategoricalDistribution([_for_optuna(one) for one in domain.values])
+    return kinds.CategoricalDistribution([_for_optuna(item) for item in domain.values])
 
 
 def _frozen(trial: Trial, space: Space) -> Any:
-    """Return a trial as Optuna has it."""
-    optuna = the_optuna()
+    """Return a trial in Optuna's form."""
+    optuna = import_optuna()
     states = optuna.trial.TrialState
     return optuna.trial.create_trial(
         state=states.PRUNED if trial.is_pruned else states.COMPLETE,
@@ -206,44 +208,47 @@ def _frozen(trial: Trial, space: Space) -> Any:
     )
 
 
-def _thawed(found: Any, space: Space) -> Trial:
-    """Return a trial from what Optuna has kept of it."""
+def _thawed(frozen: Any, space: Space) -> Trial:
+    """Return a trial from Optuna's form of it."""
     return Trial(
-        found.number,
-        {name: _exact(domain, found.params[name]) for name, domain in space.items()},
-        _folds(found.user_attrs["folds"]),
-        {int(number): value for number, value in sorted(found.intermediate_values.items())},
-        found.state == the_optuna().trial.TrialState.PRUNED,
+        frozen.number,
+        {name: _exact(domain, frozen.params[name]) for name, domain in space.items()},
+        _folds(frozen.user_attrs["folds"]),
+        {int(number): value for number, value in sorted(frozen.intermediate_values.items())},
+        frozen.state == import_optuna().trial.TrialState.PRUNED,
     )
 
 
-def _folds(found: Sequence[Mapping[str, Any]]) -> tuple[Fold, ...]:
+def _folds(stored: Sequence[Mapping[str, Any]]) -> tuple[FoldResult, ...]:
     return tuple(
-        Fold(
-            one["value"], one["kept"], one["n_rounds"], tuple((int(r), v) for r, v in one["curve"])
+        FoldResult(
+            fold["value"],
+            fold["kept"],
+            fold["n_rounds"],
+            tuple((int(number), value) for number, value in fold["curve"]),
         )
-        for one in found
+        for fold in stored
     )
 
 
 class Journal:
-    """The file of a sweep's trials, which Optuna's own tools read as well.
+    """The file of a sweep's trials, which Optuna's own tools can read.
 
-    Whoever opens it holds the lock of the folder.
+    The process that opens it must hold the lock of the folder.
 
     Parameters
     ----------
     folder
         The folder of the sweep.
     space
-        What is tried.
+        The swept parameters and their values.
     """
 
     def __init__(self, folder: Path, space: Space) -> None:
-        optuna = the_optuna()
+        optuna = import_optuna()
         self.space = space
         path = folder / JOURNAL
-        _mend(path)
+        _repair(path)
         backend = optuna.storages.journal.JournalFileBackend(str(path))
         try:
             self.study = optuna.create_study(
@@ -256,37 +261,37 @@ class Journal:
             raise DataError(f"{path}: is damaged: {problem}; name another folder") from None
 
     def trials(self) -> list[Trial]:
-        """Return the trials that are there, in the order of their numbers."""
-        return [_thawed(one, self.space) for one in self.study.get_trials(deepcopy=False)]
+        """Return all trials, in the order of their numbers."""
+        return [_thawed(frozen, self.space) for frozen in self.study.get_trials(deepcopy=False)]
 
     def add(self, trial: Trial) -> None:
-        """Add a trial, in one line of the file."""
+        """Add a trial, as one line of the file: it is there whole or not at all."""
         self.study.add_trial(_frozen(trial, self.space))
 
 
-def _mend(path: Path) -> None:
-    """Remove what a process left that was killed while it wrote: half a line, and its lock."""
+def _repair(path: Path) -> None:
+    """Remove what a process that was killed while writing has left: half a line, and its lock."""
     for lock in path.parent.glob(f"{path.name}.lock*"):
         lock.unlink(missing_ok=True)
     if not path.exists():
         return
     with path.open("r+b") as file:
-        whole = file.read().rfind(b"\n") + 1
-        file.truncate(whole)
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def importances(space: Space, trials: Sequence[Trial], seed: int) -> dict[str, float] | None:
-    """Return the share of each parameter in how values vary (fANOVA), the largest first.
+    """Return the share of each parameter in the variance of values (fANOVA), the largest first.
 
     None if there are too few trials to tell, a single parameter, or no differences.
     """
-    whole = [trial for trial in trials if not trial.is_pruned]
-    values = {trial.value for trial in whole}
-    if len(whole) < FEWEST_FOR_IMPORTANCE or len(space) < 2 or len(values) < 2:
+    complete = [trial for trial in trials if not trial.is_pruned]
+    values = {trial.value for trial in complete}
+    if len(complete) < FEWEST_FOR_IMPORTANCE or len(space) < 2 or len(values) < 2:
         return None
-    tools = the_optuna().importance
-    judge = tools.FanovaImportanceEvaluator(
+    tools = import_optuna().importance
+    evaluator = tools.FanovaImportanceEvaluator(
         seed=int(child_seed(seed, "importance").generate_state(1)[0])
     )
-    found = tools.get_param_importances(_in_memory(space, whole), evaluator=judge)
-    return {name: float(share) for name, share in sorted(found.items(), key=lambda one: -one[1])}
+    shares = tools.get_param_importances(_in_memory(space, complete), evaluator=evaluator)
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return {name: float(share) for name, share in ordered}

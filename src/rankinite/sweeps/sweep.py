@@ -1,42 +1,36 @@
-"""A sweep: parameters tried batch by batch, each by cross-validation over queries."""
+"""A sweep: parameters are tried batch by batch, each trial by cross-validation over queries."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rankinite.core.errors import UsageError
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import child_seed
 from rankinite.data.memmap import fingerprint
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.samples import refuse_samples
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.models import RANKERS
-from rankinite.runs.folds import Cut
-from rankinite.runs.folds import Fold as CutFold
-from rankinite.runs.graph import Plan, cost_of
-from rankinite.runs.prepare import (
-    numbers_of_bins,
-    refuse_samples,
-    share,
-    with_top_grade,
-)
+from rankinite.runs.graph import Graph, cost_of, with_dependencies
+from rankinite.runs.prepare import ORIGINALS, numbers_of_bins, share, with_top_grade
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.recipe_reader import read_recipe
-from rankinite.runs.run import logged_to
-from rankinite.runs.scheduler import carry_out, compile_kernels
-from rankinite.runs.store import TRAIN, RunFolder
-from rankinite.runs.tasks import Unit
-from rankinite.runs.workers import Workers, new_workers, opened
+from rankinite.runs.run import Executor, logged_to
+from rankinite.runs.scheduler import compile_kernels, execute
+from rankinite.runs.store import SETTINGS, TRAIN, Store
+from rankinite.runs.tasks import Fold, Split, Task
+from rankinite.runs.workers import new_workers, opened
 from rankinite.sweeps.best_recipe import with_parameters
-from rankinite.sweeps.results import Sweep, write_results
-from rankinite.sweeps.settings import Settings, check_settings
+from rankinite.sweeps.results import JSON, Sweep, write_results
+from rankinite.sweeps.settings import AGAIN, Settings, check_settings, read_settings
 from rankinite.sweeps.space import (
     Domain,
     Range,
@@ -51,19 +45,20 @@ from rankinite.sweeps.study import (
     SEARCHES,
     TPE,
     Journal,
-    asked,
     importances,
+    next_batch,
     quietly,
 )
-from rankinite.sweeps.tasks import SweepFit, read_curve
 from rankinite.sweeps.trials import (
-    OWN_NUMBER,
-    Fold,
+    BASELINE,
+    FoldResult,
+    SweepFit,
     Trial,
     best_of,
     best_so_far,
     floors_of,
-    looks,
+    pruning_rounds,
+    read_curve,
     some_points,
 )
 
@@ -92,44 +87,44 @@ def run_sweep(
     cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Look for the parameters of a recipe's model that do best in cross-validation by query.
+    """Search for the parameters of a recipe's model that are best in cross-validation by query.
 
-    The same sweep gives the same trials on any number of workers, and after an interruption: it
-    goes on in its folder.
+    The same sweep gives the same trials on any number of workers. An interrupted sweep resumes in
+    its folder.
 
     Parameters
     ----------
     recipe, model
-        What `read_recipe` gives, or takes: ``"winner-small"``, or a TOML file; and the name of one
-        of its models.
+        A recipe, the name of a shipped one such as ``"winner-small"``, or a TOML file; and the
+        name of one of its models.
     train
         The training data.
     out
-        The folder of the sweep.
+        Folder of the sweep.
     space
-        By parameter, what to try: a list of values, ``"50:400:30"`` for evenly spaced ones, or
+        Values to try, by parameter: a list, ``"50:400:30"`` for evenly spaced ones, or
         ``"1e-4..1e-2"`` for a range, which is searched on a log scale if its ends are a factor of
-        100 or more apart. If None, what the paper tried (Ensemble, Sec. 4.2).
+        100 or more apart. If None, those of the paper (Ensemble, Sec. 4.2).
     trials
-        How many parameters to try; 30 if None, or all of a grid.
+        Number of trials; 30 if None, or all of a grid.
     search
         ``"tpe"``, which learns from earlier trials; ``"random"``; or ``"grid"``, in random order.
     folds
-        The queries are cut into so many folds; for each, a model is trained on the others.
+        Number of folds of queries; for each, a model is trained on the others.
     measure
-        What decides; the recipe's first measure if None.
+        The measure that decides; the recipe's first if None.
     pruning
-        Whether a trial is given up after its first fold's learning curve falls behind the median
-        of earlier trials.
+        Whether a trial stops when its first fold's learning curve falls behind the median of
+        earlier trials.
     batch
-        So many trials are begun together: none of them can learn from another.
+        Number of trials that start together: none of them can learn from another.
     seed
-        Of folds, trainings and search; that of the recipe if None.
+        Random seed of folds, trainings and search; that of the recipe if None.
     jobs, cluster
-        How many models are trained at once on this machine; or the address of a Dask scheduler,
-        or ``local:4``.
+        Number of models that are trained at the same time on this machine; or the address of a
+        Dask scheduler, or ``local:4``.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     read = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     for name, value, least in (("folds", folds, 2), ("batch", batch, 1), ("trials", trials, 1)):
@@ -151,26 +146,68 @@ def run_sweep(
         data=fingerprint(data),
     )
     wanted = _n_trials(trials, search, n_points(domains))
-    folder = RunFolder(out)
-    watcher = progress or Silent()
-    with quietly(), folder.locked(), logged_to(folder):
-        check_settings(folder, settings)
+    store = Store(out)
+    reporter = progress or Silent()
+    with quietly(), store.locked(), logged_to(store):
+        check_settings(store, settings)
         with opened(new_workers(jobs, cluster)) as workers:
-            share({TRAIN: data}, _bins(settings), folder, watcher, {TRAIN: settings.data})
-            # From now on the data are those that were written, as they are for all units.
+            share({TRAIN: data}, _bins(settings), store, reporter, {TRAIN: settings.data})
+            # From now on the mapped files of the store are used, as in all tasks.
             del train, data
-            sweeping = _Sweeping(settings, folder, workers, watcher)
-            found = tuple(sweeping.go(wanted))
-            own = sweeping.own()
-        shares = importances(domains, found, settings.seed)
-        return write_results(Sweep(settings, found, own, shares), folder)
+
+            def execute_here(tasks: Iterable[Task], title: str) -> None:
+                execute(tasks, store, workers, reporter, title)
+
+            loop = _TrialLoop(settings, store, execute_here)
+            if not loop.trials:
+                compile_kernels(loop.baseline_tasks()[:1], store, workers, reporter)
+            loop.run(wanted)
+            sweep = loop.sweep()
+        return write_results(sweep)
+
+
+def open_sweep(folder: str | Path) -> Sweep:
+    """Return a finished sweep from its folder; nothing is trained or written.
+
+    Parameters
+    ----------
+    folder
+        Folder that `run_sweep` or ``rankinite sweep`` has finished.
+
+    Raises
+    ------
+    UsageError
+        If the folder is not that of a sweep.
+    DataError
+        If the sweep is not finished.
+    """
+    path = Path(folder)
+    if not (path / SETTINGS).is_file():
+        raise UsageError(
+            f"{path}: is not the folder of a sweep; name one that 'rankinite sweep' has written"
+        )
+    if not (path / JSON).is_file():
+        raise DataError(f"{path}: the sweep is not finished; {AGAIN}")
+    store = Store(path)
+
+    def require_finished(tasks: Iterable[Task], title: str) -> None:
+        missing = [t for t in with_dependencies(tasks).values() if not store.is_finished(t.key)]
+        if missing:
+            raise DataError(
+                f"{path}: the sweep is not finished: {title} lack the task {missing[0].name!r}; "
+                f"{AGAIN}"
+            )
+
+    # The lock keeps another process from adding trials: opening their file repairs it.
+    with quietly(), store.locked():
+        return _TrialLoop(read_settings(store), store, require_finished).sweep()
 
 
 def _check_data(train: RankingData, folds: int) -> None:
-    refuse_samples(TRAIN, train)
+    refuse_samples(TRAIN, train.qids, ORIGINALS)
     if train.n_queries < folds:
         raise UsageError(
-            f"sweep: {train.n_queries} queries cannot be cut into {folds} folds; ask for fewer"
+            f"sweep: {train.n_queries} queries cannot be split into {folds} folds; ask for fewer"
         )
 
 
@@ -182,7 +219,7 @@ def check_sweep(
     search: str,
     measure: str | None,
 ) -> tuple[Model, dict[str, Domain], str]:
-    """Check what can be checked without data; return the model, what to try, and the measure.
+    """Check all arguments except the data; return the model, its parameters and the measure.
 
     Parameters are those of `run_sweep`.
     """
@@ -193,7 +230,8 @@ def check_sweep(
         refuse_ranges(domains)
     if isinstance(domains.get("most_bins"), Range):
         raise UsageError("sweep: most_bins needs values, such as most_bins=64,255, and no range")
-    for name, domain in domains.items():  # what cannot be written into a recipe is of no use
+    # Parameters that cannot be written into the recipe in the end are of no use.
+    for name, domain in domains.items():
         for value in extremes_of(domain):
             with_parameters(recipe, model, {name: value})
     return chosen, domains, _measure_of(recipe, measure)
@@ -212,164 +250,169 @@ def _model_of(recipe: Recipe, name: str) -> Model:
     return model
 
 
-def _measure_of(recipe: Recipe, given: str | None) -> str:
-    if given is None:
+def _measure_of(recipe: Recipe, text: str | None) -> str:
+    if text is None:
         return recipe.measures[0]
-    measure = parse_measure(given)
+    measure = parse_measure(text)
     if isinstance(measure, TieredMeasure):
-        raise UsageError(f"sweep: {given!r} is several measures; give one, such as NDCG@10")
+        raise UsageError(f"sweep: {text!r} is several measures; give one, such as NDCG@10")
     return str(measure)
 
 
-def _n_trials(given: int | None, search: str, points: float) -> int:
-    """Return how many trials there are: not more than there are points."""
+def _n_trials(trials: int | None, search: str, points: float) -> int:
+    """Return the number of trials, which is at most that of the points."""
     default = points if search == GRID else DEFAULT_TRIALS
-    return int(min(default if given is None else given, points))
+    return int(min(default if trials is None else trials, points))
 
 
 def _bins(settings: Settings) -> list[int]:
-    """Return the numbers of bins that trainings ask for, those that make features among them."""
+    """Return the numbers of bins of all trainings, those for score features included."""
     swept = settings.space.get("most_bins")
     values = () if swept is None else swept.values or ()
-    models = [(one.ranker, one.parameters) for one in (settings.model, *settings.scorers)]
+    models = [(m.ranker, m.parameters) for m in (settings.model, *settings.scorers)]
     models += [(settings.model.ranker, {"most_bins": value}) for value in values]
     return numbers_of_bins(models)
 
 
 @dataclass(frozen=True)
-class _Begun:
-    """A trial under way: its number, its parameters, and the training of its first fold."""
+class _StartedTrial:
+    """A trial that was started: its number, its parameters, and the task of its first fold."""
 
     number: int
     parameters: Mapping[str, Any]
-    first: Unit
+    first: Task
 
 
-class _Sweeping:
-    def __init__(
-        self, settings: Settings, folder: RunFolder, workers: Workers, progress: Progress
-    ) -> None:
+class _TrialLoop:
+    """Proposes trials, executes their tasks, and adds the trials to the journal."""
+
+    def __init__(self, settings: Settings, store: Store, execute: Executor) -> None:
         self.settings = settings
-        self.folder = folder
-        self.workers = workers
-        self.progress = progress
-        plan = Plan(settings.recipe, settings.data)
-        # All queries; how they are cut depends on the seed of the sweep.
-        self.stage = replace(plan.final, seed=settings.seed)
-        # Made of models that have seen no label of the document's own query, as in a run.
-        self.features = plan.member(settings.model.name, plan.final).features
-        self.looks = looks(max(self._most_rounds()))
-        self.journal = Journal(folder.path, settings.space)
+        self.store = store
+        self.execute = execute
+        graph = Graph(settings.recipe, settings.data)
+        # All queries; the folds depend on the seed of the sweep.
+        self.stage = replace(graph.final, seed=settings.seed)
+        # Made by models that have not seen the labels of a document's own query, as in a run.
+        self.features = graph.model(settings.model.name, graph.final).features
+        self.pruning_rounds = pruning_rounds(max(self._most_rounds()))
+        self.journal = Journal(store.path, settings.space)
         self.trials = self.journal.trials()
 
     def _most_rounds(self) -> Iterator[int]:
-        """Go through how many rounds trainings can have."""
+        """Go through the largest numbers of rounds of trainings."""
         model, space = self.settings.model, self.settings.space
-        varied: list[dict[str, Any]] = [{}]
+        variants: list[dict[str, Any]] = [{}]
         for name in ("n_trees", "n_epochs", "optimiser"):
             domain = space.get(name)
             if domain is not None:
                 values = (domain.high,) if isinstance(domain, Range) else domain.values
-                varied = [{**one, name: value} for one in varied for value in values]
-        for one in varied:
-            ranker = RANKERS[model.ranker](**{**model.parameters, **one})
+                variants = [{**variant, name: value} for variant in variants for value in values]
+        for variant in variants:
+            ranker = RANKERS[model.ranker](**{**model.parameters, **variant})
             yield ranker._stopping({}).most
 
-    def go(self, wanted: int) -> list[Trial]:
-        """Carry out trials until there are as many as wanted, or nothing is left to try."""
+    def run(self, wanted: int) -> None:
+        """Execute trials until there are as many as wanted, or nothing is left to try."""
         settings = self.settings
         while len(self.trials) < wanted:
             batch = len(self.trials) // settings.batch
             earlier = self.trials[: batch * settings.batch]
             size = min(settings.batch, wanted - len(earlier))
-            points = asked(
+            points = next_batch(
                 settings.space, settings.search, settings.seed, earlier, batch, size
-            )[len(self.trials) - len(earlier) :]  # fmt: skip
+            )
+            # A sweep that was killed, or that grows, has some trials of this batch already.
+            points = points[len(self.trials) - len(earlier) :]
             if not points:
                 log.info("after %d trials there is nothing else to try", len(self.trials))
                 break
-            for trial in self._carried_out(points, earlier, wanted):
+            for trial in self._execute_batch(points, earlier, wanted):
                 self.journal.add(trial)
                 self.trials.append(trial)
                 log.debug("trial %d: %s %.4f", trial.number, settings.measure, trial.value)
-        return self.trials
 
-    def own(self) -> Trial:
-        """Return how the recipe's own parameters do, never pruned."""
+    def sweep(self) -> Sweep:
+        """Return all trials, compared with the recipe's own parameters, which are never pruned."""
         settings = self.settings
-        parameters = {name: settings.model.parameters[name] for name in settings.space}
-        begun = _Begun(OWN_NUMBER, parameters, self._unit(OWN_NUMBER, parameters, 0, {}))
-        # Units that are there are not done again; of a recipe that was changed they are others.
-        self._do([begun.first, *self._others(begun)], "the recipe's own parameters")
-        return self._trial(begun)
+        # Finished tasks are not executed again; those of a recipe that was changed are others.
+        tasks = self.baseline_tasks()
+        self.execute(tasks, "the recipe's own parameters")
+        baseline = self._trial(_StartedTrial(BASELINE, self._own_parameters(), tasks[0]))
+        shares = importances(settings.space, self.trials, settings.seed)
+        return Sweep(self.store.path, settings, tuple(self.trials), baseline, shares)
 
-    def _carried_out(
+    def _own_parameters(self) -> dict[str, Any]:
+        return {name: self.settings.model.parameters[name] for name in self.settings.space}
+
+    def baseline_tasks(self) -> list[Task]:
+        """Return the trainings with the recipe's own parameters, one a fold."""
+        parameters = self._own_parameters()
+        return [self._task(BASELINE, parameters, fold, {}) for fold in range(self.settings.folds)]
+
+    def _execute_batch(
         self, points: Sequence[Mapping[str, Any]], earlier: Sequence[Trial], wanted: int
     ) -> Iterator[Trial]:
         """Train the first fold of every trial, and the others of those that are not pruned."""
-        floors = floors_of(earlier, self.looks) if self.settings.pruning else {}
+        floors = floors_of(earlier, self.pruning_rounds) if self.settings.pruning else {}
         first = len(self.trials)
-        begun = [
-            _Begun(number, point, self._unit(number, point, 0, floors))
+        started = [
+            _StartedTrial(number, point, self._task(number, point, 0, floors))
             for number, point in enumerate(points, first)
         ]
-        title = f"trials {first} to {begun[-1].number} of {wanted}"
+        title = f"trials {first} to {started[-1].number} of {wanted}"
         if earlier:
             title += f", best {best_of(earlier).value:.4f}"
-        else:
-            compile_kernels([begun[0].first], self.folder, self.workers, self.progress)
-        self._do([one.first for one in begun], f"{title}, first fold")
-        going_on = [one for one in begun if not read_curve(self.folder, one.first).is_pruned]
-        self._do([unit for one in going_on for unit in self._others(one)], f"{title}, other folds")
-        for one in begun:
-            yield self._trial(one)
+        self.execute([trial.first for trial in started], f"{title}, first fold")
+        unpruned = [t for t in started if not read_curve(self.store, t.first).is_pruned]
+        others = [task for trial in unpruned for task in self._other_folds(trial)]
+        self.execute(others, f"{title}, other folds")
+        for trial in started:
+            yield self._trial(trial)
 
-    def _do(self, units: Sequence[Unit], title: str) -> None:
-        carry_out(units, self.folder, self.workers, self.progress, title)
-
-    def _others(self, begun: _Begun) -> list[Unit]:
+    def _other_folds(self, trial: _StartedTrial) -> list[Task]:
         return [
-            self._unit(begun.number, begun.parameters, fold, {})
+            self._task(trial.number, trial.parameters, fold, {})
             for fold in range(1, self.settings.folds)
         ]
 
-    def _unit(
+    def _task(
         self, number: int, point: Mapping[str, Any], fold: int, floors: Mapping[int, float]
-    ) -> Unit:
+    ) -> Task:
         settings, model = self.settings, self.settings.model
-        # The same for all trials: what differs between them are parameters alone.
+        # The same for all trials, so that they differ in nothing but their parameters.
         seed = child_seed(settings.seed, "sweep", model.name, "fold", fold)
         recipe = settings.recipe
         parameters = {**model.parameters, **point}
         samples = recipe.training_sets[model.train] if model.train != ORIGINAL else None
-        work = SweepFit(
+        function = SweepFit(
             ranker=model.ranker,
             parameters={**parameters, "random_state": int(seed.generate_state(1)[0])},
             measures=(settings.measure,),
-            cut=Cut(self.stage, CutFold(fold, settings.folds)),
+            split=Split(self.stage, Fold(fold, settings.folds)),
             samples=samples,
             features=None if self.features is None else self.features.key,
             data=settings.data,
             floors=tuple(sorted(floors.items())),
         )
-        needs = () if self.features is None else (self.features,)
+        dependencies = () if self.features is None else (self.features,)
         cost = cost_of(replace(model, parameters=parameters), samples, self.stage)
-        name = "own parameters" if number == OWN_NUMBER else f"trial {number}"
-        return Unit(f"{name}, fold {fold + 1} of {settings.folds}", work, needs, cost)
+        name = "own parameters" if number == BASELINE else f"trial {number}"
+        return Task(f"{name}, fold {fold + 1} of {settings.folds}", function, dependencies, cost)
 
-    def _trial(self, begun: _Begun) -> Trial:
-        curves = [read_curve(self.folder, begun.first)]
+    def _trial(self, started: _StartedTrial) -> Trial:
+        curves = [read_curve(self.store, started.first)]
         if not curves[0].is_pruned:
-            curves += [read_curve(self.folder, unit) for unit in self._others(begun)]
+            curves += [read_curve(self.store, task) for task in self._other_folds(started)]
         first = curves[0]
-        seen = [r for r in self.looks if not first.is_pruned or r <= len(first.values)]
+        reached = [r for r in self.pruning_rounds if not first.is_pruned or r <= len(first.values)]
         return Trial(
-            begun.number,
-            dict(begun.parameters),
+            started.number,
+            dict(started.parameters),
             tuple(
-                Fold(one.value, one.kept, len(one.values), some_points(one.values))
-                for one in curves
+                FoldResult(curve.value, curve.kept, len(curve.values), some_points(curve.values))
+                for curve in curves
             ),
-            best_so_far(first.values, seen),
+            best_so_far(first.values, reached),
             first.is_pruned,
         )

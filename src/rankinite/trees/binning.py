@@ -1,4 +1,7 @@
-"""BinnedData: features as bytes, made once and shared by any number of fits."""
+"""BinnedData: features as bytes, made once and shared by any number of fits.
+
+A feature has at most 255 bins and one for missing values, so that a bin is a byte.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +21,36 @@ from rankinite.core.params import Whole, check
 from rankinite.core.random import generator
 from rankinite.data.ranking_data import RankingData
 from rankinite.trees.kernels.binning import encode, find_cuts
-from rankinite.trees.kernels.histogram import COLUMNS_A_WORD
+from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
 MOST_BINS = 255
-SLOTS = 256
+# Cut points of a column are padded with infinity to a power of two, for binary search.
+PADDED_CUTS = 256
 FORMAT = "rankinite binned data 1"
 MANIFEST = "manifest.json"
-# Cut points are found on so many rows at most.
+# Cut points are found on a sample of at most this many rows: quantiles of more differ little.
 SAMPLE_ROWS = 100_000
 
 Bytes = NDArray[np.uint8]
-
 
 EVERY_ROW = frozen(np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Columns that were binned together, twice: row by row for counting, column by column.
+class BinnedColumns:
+    """Columns that were binned together, in two layouts.
 
     Attributes
     ----------
     bins
-        One row of bytes a document, padded to whole words.
+        Bins row by row, for histograms; padded to whole words of columns.
     columns
-        The same, one row a column.
+        The same column by column, for partitioning rows and finding leaves.
     cuts
-        The cut points of every column, padded with infinity: bin b holds the values above cut
-        b - 1 up to and including cut b.
+        Cut points of each column, padded with infinity: bin b holds the values above cut b - 1 up
+        to and including cut b.
     n_bins
-        How many bins every column has, without the one for missing values; 0 for padding.
+        Number of bins of each column, without the one for missing values; 0 for padding.
     """
 
     bins: Bytes
@@ -63,12 +66,12 @@ class Block:
         docs: NDArray[np.int64],
         most_bins: int,
         seed: int,
-    ) -> Block:
-        """Bin some rows of a matrix by cut points that suit the rows of the documents."""
+    ) -> BinnedColumns:
+        """Bin some rows of a matrix by cut points found on the rows of the documents."""
         n_rows = len(rows) if len(rows) else len(X)
         width = padded(X.shape[1])
         cuts, n_bins = _find_all_cuts(X, docs, width, most_bins, seed)
-        # Kernels are compiled anew for arrays that can be written to: all inputs are frozen.
+        # Numba compiles a kernel anew for arrays that can be written to: all inputs are frozen.
         bins = np.zeros((n_rows, width), np.uint8)
         columns = np.zeros((width, n_rows), np.uint8)
         encode(frozen(X), frozen(rows), cuts, n_bins, bins, columns)
@@ -78,42 +81,43 @@ class Block:
         """Bin other rows by these cut points, column by column."""
         n_rows = len(rows) if len(rows) else len(X)
         columns = np.zeros((len(self.n_bins), n_rows), np.uint8)
-        nothing = np.zeros((0, 0), np.uint8)
-        encode(frozen(X), frozen(rows), self.cuts, self.n_bins, nothing, columns)
+        no_bins = np.zeros((0, 0), np.uint8)
+        encode(frozen(X), frozen(rows), self.cuts, self.n_bins, no_bins, columns)
         return frozen(columns)
 
-    def beside(self, other: Block) -> Block:
-        """Return the columns of both, those of the other behind, padded anew."""
+    def append(self, other: BinnedColumns) -> BinnedColumns:
+        """Return these columns and those of another behind them, padded together."""
         n_rows = self.columns.shape[1]
         n_columns = len(self.used) + len(other.used)
         columns = np.zeros((padded(n_columns), n_rows), np.uint8)
-        cuts = np.full((len(columns), SLOTS), np.inf, np.float32)
+        cuts = np.full((len(columns), PADDED_CUTS), np.inf, np.float32)
         n_bins = np.zeros(len(columns), np.int64)
         for start, block in ((0, self), (len(self.used), other)):
-            places = slice(start, start + len(block.used))
-            columns[places] = block.columns[block.used]
-            cuts[places] = block.cuts[block.used]
-            n_bins[places] = block.n_bins[block.used]
+            target = slice(start, start + len(block.used))
+            columns[target] = block.columns[block.used]
+            cuts[target] = block.cuts[block.used]
+            n_bins[target] = block.n_bins[block.used]
         bins = np.ascontiguousarray(columns.T)
-        return Block(frozen(bins), frozen(columns), frozen(cuts), frozen(n_bins))
+        return BinnedColumns(frozen(bins), frozen(columns), frozen(cuts), frozen(n_bins))
 
     @property
     def used(self) -> NDArray[np.int64]:
-        """The columns that are no padding."""
+        """Columns that are not padding."""
         return np.flatnonzero(self.n_bins)
 
     @property
     def splittable(self) -> NDArray[np.int64]:
-        """How many bins every column has; 0 for one whose values are all the same."""
-        several = self.n_bins > 1
-        for c in np.flatnonzero(self.n_bins == 1):  # beside that bin there may be missing values
-            several[c] = bool((self.columns[c] != self.columns[c, :1]).any())
-        return np.where(several, self.n_bins, 0)
+        """Number of bins of each column; 0 for one whose values are all the same."""
+        varies = self.n_bins > 1
+        # A column with a single bin varies if it also has missing values.
+        for c in np.flatnonzero(self.n_bins == 1):
+            varies[c] = bool((self.columns[c] != self.columns[c, :1]).any())
+        return np.where(varies, self.n_bins, 0)
 
 
 def padded(n_columns: int) -> int:
-    """Return the number of columns of whole words."""
-    return -(-n_columns // COLUMNS_A_WORD) * COLUMNS_A_WORD
+    """Return the number of columns padded to whole words."""
+    return -(-n_columns // COLUMNS_PER_WORD) * COLUMNS_PER_WORD
 
 
 def _find_all_cuts(
@@ -128,25 +132,24 @@ def _find_all_cuts(
     if n_docs > SAMPLE_ROWS:
         chosen = generator(seed, "bins").choice(n_docs, SAMPLE_ROWS, replace=False, shuffle=False)
         sample = np.sort(chosen) if not len(docs) else docs[np.sort(chosen)]
-    cuts = np.full((width, SLOTS), np.inf, np.float32)
+    cuts = np.full((width, PADDED_CUTS), np.inf, np.float32)
     n_bins = np.zeros(width, np.int64)
 
     def find(start: int) -> None:
-        end = min(start + COLUMNS_A_WORD, X.shape[1])
-        part = X[:, start:end] if not len(sample) else X[sample, start:end]
-        values = np.sort(part.T, axis=1)  # NaN last
+        end = min(start + COLUMNS_PER_WORD, X.shape[1])
+        some_columns = X[:, start:end] if not len(sample) else X[sample, start:end]
+        values = np.sort(some_columns.T, axis=1)  # NaN last
         for j in range(end - start):
             known = values[j, : np.searchsorted(values[j], np.nan)]
-            found = find_cuts(known, most_bins, cuts[start + j])
-            n_bins[start + j] = found + 1
+            n_bins[start + j] = find_cuts(known, most_bins, cuts[start + j]) + 1
 
     with ThreadPoolExecutor(n_threads()) as workers:
-        list(workers.map(find, range(0, X.shape[1], COLUMNS_A_WORD)))
+        list(workers.map(find, range(0, X.shape[1], COLUMNS_PER_WORD)))
     return frozen(cuts), frozen(n_bins)
 
 
-def _no_columns(n_rows: int) -> Block:
-    return Block.make(np.zeros((n_rows, 0), np.float32), EVERY_ROW, EVERY_ROW, MOST_BINS, 0)
+def _no_columns(n_rows: int) -> BinnedColumns:
+    return BinnedColumns.make(np.zeros((n_rows, 0), np.float32), EVERY_ROW, EVERY_ROW, MOST_BINS, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +159,14 @@ class BinnedData:
     Attributes
     ----------
     main, more
-        The columns, and those appended later.
+        The columns, and those appended later. They are kept apart so that appending copies none of
+        the main columns, which may be shared between processes.
     feature_names
-        One name a feature.
+        One name per feature.
     """
 
-    main: Block
-    more: Block
+    main: BinnedColumns
+    more: BinnedColumns
     feature_names: tuple[str, ...]
 
     @classmethod
@@ -181,94 +185,94 @@ class BinnedData:
         Parameters
         ----------
         X
-            Features; NaN means missing.
+            Feature matrix; NaN means missing.
         feature_names
-            One name a feature.
+            One name per feature.
         rows
-            The rows to bin; all if empty.
+            Rows to bin; all if empty.
         docs
-            The row of every document, for which bins should hold equal shares; every row once if
-            empty.
+            Row of each document. Bins hold about equal numbers of documents. Each row counts once
+            if empty.
         most_bins
-            How many bins a feature may have, besides the one for missing values.
+            Number of bins of a feature at most, besides the one for missing values.
         seed
-            For the sample that cut points are found on.
+            Seed of the sample that cut points are found on.
         """
         check("BinnedData", "most_bins", most_bins, Whole(2, MOST_BINS))
-        main = Block.make(X, rows, docs, most_bins, seed)
+        main = BinnedColumns.make(X, rows, docs, most_bins, seed)
         return cls(main, _no_columns(main.columns.shape[1]), tuple(feature_names))
 
     @classmethod
     def of(cls, data: RankingData, *, most_bins: int = MOST_BINS, seed: int = 0) -> BinnedData:
-        """Bin the whole matrix that a data set, and all that was cut from it, shares.
+        """Bin the whole matrix that a data set shares with its splits and folds.
 
         Parameters
         ----------
         data
-            A data set; `fit` takes the result as ``binned`` for this set, its splits and folds.
+            Data set; `fit` takes the result as ``binned`` for this set, its splits and folds.
         most_bins, seed
             As in `make`.
         """
-        return cls.make(data.base, data.feature_names, most_bins=most_bins, seed=seed)
+        return cls.make(data.matrix, data.feature_names, most_bins=most_bins, seed=seed)
 
     def append(self, X: NDArray[np.float32], feature_names: Sequence[str]) -> BinnedData:
         """Return the same rows with more features, such as the scores of other rankers.
 
-        The bins that are there already are shared, not copied.
+        The main bins are shared, not copied.
 
         Parameters
         ----------
         X
-            The new features of every row.
+            New features of all rows.
         feature_names
-            Their names.
+            Names of the new features.
         """
         with np.errstate(over="ignore"):
-            added = np.ascontiguousarray(X, np.float32)
+            X = np.ascontiguousarray(X, np.float32)
         names = [*self.feature_names, *feature_names]
-        if added.shape != (self.n_rows, len(feature_names)) or np.isinf(added).any():
+        if X.shape != (self.n_rows, len(feature_names)) or np.isinf(X).any():
             raise DataError(
-                f"append: the features have the shape {added.shape}; expected finite numbers, "
+                f"append: the features have the shape {X.shape}; expected finite numbers, "
                 f"{self.n_rows} rows and {len(feature_names)} columns"
             )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError(f"append: feature {twice!r} is there already; give it another name")
-        block = Block.make(added, EVERY_ROW, EVERY_ROW, MOST_BINS, 0)
-        return BinnedData(self.main, self.more.beside(block), tuple(names))
+        added = BinnedColumns.make(X, EVERY_ROW, EVERY_ROW, MOST_BINS, 0)
+        return BinnedData(self.main, self.more.append(added), tuple(names))
 
     def save(self, folder: str | Path) -> None:
-        """Write the bins to a folder, from which any number of processes can share them.
+        """Write the bins to a folder, which any number of processes can map into memory.
 
         Parameters
         ----------
         folder
-            A folder that is not there yet; it appears whole or not at all.
+            New folder; it is written whole or not at all.
         """
         target = Path(folder)
         if target.exists():
             raise UsageError(f"{target}: is there already; name a new folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_folder(target) as made:
+        with atomic_folder(target) as folder:
             for name, block in (("main", self.main), ("more", self.more)):
-                for part in fields(Block):
-                    save_array(made / f"{name}-{part.name}.npy", getattr(block, part.name))
-            names = json.dumps({"format": FORMAT, "feature_names": self.feature_names})
-            (made / MANIFEST).write_text(names)
+                for field in fields(BinnedColumns):
+                    save_array(folder / f"{name}-{field.name}.npy", getattr(block, field.name))
+            manifest = json.dumps({"format": FORMAT, "feature_names": self.feature_names})
+            (folder / MANIFEST).write_text(manifest)
 
     @classmethod
     def open(cls, folder: str | Path) -> BinnedData:
-        """Map the bins of a folder into memory, which processes that do so share."""
+        """Map the bins of a folder into memory; processes that do so share it."""
         source = Path(folder)
         try:
             manifest = json.loads((source / MANIFEST).read_text())
             if manifest["format"] != FORMAT:
                 raise ValueError(f"its format is {manifest['format']!r}, expected {FORMAT!r}")
             main, more = (
-                Block(
+                BinnedColumns(
                     *(
-                        np.asarray(np.load(source / f"{name}-{part.name}.npy", mmap_mode="r"))
-                        for part in fields(Block)
+                        np.asarray(np.load(source / f"{name}-{field.name}.npy", mmap_mode="r"))
+                        for field in fields(BinnedColumns)
                     )
                 )
                 for name in ("main", "more")
@@ -279,24 +283,24 @@ class BinnedData:
         return cls(main, more, names)._checked(source)
 
     def _checked(self, source: Path) -> BinnedData:
-        """Return itself, if the arrays of a folder fit together."""
+        """Return these data if the arrays of a folder fit together; kernels do not check."""
         for block in (self.main, self.more):
             width = block.n_bins.size
-            whole = (
+            is_consistent = (
                 self.main.columns.ndim == 2
                 and block.n_bins.ndim == 1
                 and block.n_bins.dtype == np.int64
                 and block.cuts.dtype == np.float32
                 and block.bins.shape == (self.n_rows, width)
                 and block.columns.shape == (width, self.n_rows)
-                and block.cuts.shape == (width, SLOTS)
+                and block.cuts.shape == (width, PADDED_CUTS)
                 and {array.dtype.name for array in (block.bins, block.columns)} == {"uint8"}
                 and bool(((block.n_bins >= 0) & (block.n_bins <= MOST_BINS)).all())
-                # A bin that its column does not have would be counted outside of its slots.
+                # A bin that its column does not have would be counted in another column's bins.
                 and bool((block.bins.max(axis=0, initial=0) <= block.n_bins).all())
                 and bool((block.columns.max(axis=1, initial=0) <= block.n_bins).all())
             )
-            if not whole:
+            if not is_consistent:
                 raise DataError(f"{source}: the arrays of this folder do not fit together")
         if len(self.column_of) != len(self.feature_names):
             raise DataError(f"{source}: the names of this folder do not fit its columns")
@@ -304,19 +308,19 @@ class BinnedData:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.main.columns.shape[1])
 
     @property
     def column_of(self) -> NDArray[np.int64]:
-        """The column of every feature, those of the second block behind those of the first."""
+        """Column of each feature; appended columns are numbered behind the main ones."""
         width = len(self.main.n_bins)
         return np.concatenate([self.main.used, self.more.used + width])
 
     def columns_of(
         self, X: NDArray[np.float32], rows: NDArray[np.int64] = EVERY_ROW
     ) -> tuple[Bytes, Bytes]:
-        """Bin other rows by the same cut points, column by column, in both blocks."""
+        """Bin other rows by the same cut points; return the main and the appended columns."""
         if X.shape[1] != len(self.feature_names):
             raise DataError(
                 f"the data have {X.shape[1]} features; expected {len(self.feature_names)}"
@@ -325,6 +329,7 @@ class BinnedData:
         if n_main == X.shape[1]:
             n_rows = len(rows) if len(rows) else len(X)
             return self.main.columns_of(X, rows), frozen(np.zeros((0, n_rows), np.uint8))
-        chosen = X[rows] if len(rows) else X  # before columns are copied, as X may be a large file
-        main, more = (np.ascontiguousarray(X) for X in np.split(chosen, [n_main], axis=1))
+        # Rows are chosen before columns are copied, as X may be a large mapped file.
+        chosen = X[rows] if len(rows) else X
+        main, more = (np.ascontiguousarray(part) for part in np.split(chosen, [n_main], axis=1))
         return self.main.columns_of(main, EVERY_ROW), self.more.columns_of(more, EVERY_ROW)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,44 +13,68 @@ from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.trees.binning import BinnedData
 from rankinite.trees.forest import Tree
-from rankinite.trees.kernels import gradients as kernels
+from rankinite.trees.kernels.arrays import (
+    SPLIT_COLUMN,
+    SPLIT_CUT,
+    SPLIT_FIELDS,
+    BinnedSplits,
+    GrownTree,
+    Layout,
+    Limits,
+    TreeData,
+    Workspace,
+)
+from rankinite.trees.kernels.gradients import (
+    absolute_sum,
+    pack_docs,
+    pack_rows,
+    rows_with_docs,
+    sum_leaves,
+)
 from rankinite.trees.kernels.grow import grow
-from rankinite.trees.kernels.histogram import COLUMNS_A_WORD, TILE_ROWS, TILE_STRIDE
-from rankinite.trees.kernels.predict import add_values, cuts_of, lay_out, leaf_type, place_all
-from rankinite.trees.kernels.symmetric import grow_levels
+from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD, TILE_ROWS, TILE_STRIDE
+from rankinite.trees.kernels.predict import (
+    add_values,
+    find_leaves,
+    find_thresholds,
+    lay_out,
+    leaf_type,
+)
 
 EVERY_DOC = np.zeros(0, np.bool_)
-DOC_BY_DOC = frozen(np.zeros(0, np.int32))  # document i is row i
-# Sums stay below 2^51, where integers are floats too; one more bit for rounding.
+NO_INDEX = frozen(np.zeros(0, np.int32))  # document i is row i
+# Sums stay below 2^51, where integers are floats too; one bit is left for rounding.
 SUM_BITS = 50
+# A gradient and a count share an int64, whose sign and one bit of carry are left alone.
 PACKED_BITS = 62
-DEEP = 1 << 30
+UNLIMITED_DEPTH = 1 << 30
 # Rounding gradients to integers makes gains of about 1 where there is nothing to gain.
-NOISE = 4.0
-# The squares of smaller sums, in which gains are measured, would be no numbers any more.
+ROUNDING_GAIN = 4.0
+# The squares of smaller sums, by which gains are measured, would underflow.
 SMALLEST_SUM = 1e-100
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrowthOptions:
     """How trees grow.
 
     Attributes
     ----------
     n_leaves, max_depth
-        Where growth stops; any depth if None.
+        Number of leaves and depth at most; any depth if None.
     min_docs_in_leaf
-        A leaf has at least so many documents.
+        Number of documents in a leaf at least.
     min_gain
-        A split gains more than this.
+        A split must gain more than this.
     criterion
-        ``"mse"``: the tree that is nearest to the gradients; ``"newton"``: the tree whose Newton
-        steps promise most.
+        ``"mse"``: splits fit the gradients by least squares; ``"newton"``: splits promise most by
+        the second-order approximation of the cost, which uses hessians.
     step
-        The value of a leaf: ``"newton"`` is the sum of gradients over the sum of weights,
-        ``"gradient"`` their mean.
+        Value of a leaf: ``"newton"`` is the sum of gradients over the sum of hessians,
+        ``"gradient"`` the mean gradient.
     symmetric
-        Whether all leaves of a level are split alike; otherwise the leaf that gains most is split.
+        Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
+        is split next.
     """
 
     n_leaves: int
@@ -68,162 +92,181 @@ class Grower:
     Parameters
     ----------
     binned
-        The features.
+        Binned features.
     rows
-        The row of every document; None if document i is row i.
-    growth
+        Row of each document; None if document i is row i.
+    options
         How trees grow.
     """
 
-    def __init__(self, binned: BinnedData, rows: Integers | None, growth: Growth) -> None:
+    def __init__(self, binned: BinnedData, rows: Integers | None, options: GrowthOptions) -> None:
         self.binned = binned
-        self.rows = DOC_BY_DOC if rows is None else frozen(rows.astype(np.int32))
+        self.options = options
+        self.rows = NO_INDEX if rows is None else frozen(rows.astype(np.int32))
         self.n_docs = binned.n_rows if rows is None else len(rows)
-        self.growth = growth
-        self.n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
-        self.cuts = np.concatenate([binned.main.cuts, binned.more.cuts])
-        self.splittable = np.concatenate([binned.main.splittable, binned.more.splittable])
-        self.count_bits = int(self.n_docs).bit_length()
-        self.gradient_bits = min(SUM_BITS, PACKED_BITS - self.count_bits)
-        self.n_parts = n_threads()
-        most = min(growth.n_leaves, max(2, self.n_docs // max(1, growth.min_docs_in_leaf)))
-        self.n_leaves = most
-        self.pool = np.empty((most, _slots(self.splittable)[-1]), np.int64)
-        self.mass_pool = np.empty((1, 0), np.int64)
-        n_words = len(self.n_bins) // COLUMNS_A_WORD
-        self.tiles = np.empty(
-            (self.n_parts, (n_words // self.n_parts + 1) * TILE_STRIDE), np.uint64
+        self._n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
+        self._cuts = np.concatenate([binned.main.cuts, binned.more.cuts])
+        self._splittable = np.concatenate([binned.main.splittable, binned.more.splittable])
+        self._count_bits = int(self.n_docs).bit_length()
+        self._n_threads = n_threads()
+        # No tree has more leaves than there are documents for.
+        most_leaves = max(2, self.n_docs // max(1, options.min_docs_in_leaf))
+        self._n_leaves = min(options.n_leaves, most_leaves)
+        self.leaves: NDArray[Any] = np.empty(binned.n_rows, leaf_type(self._n_leaves))
+        self._gradients = np.empty(binned.n_rows, np.int64)
+        self._hessians = np.empty(0, np.int64)
+        n_shared = 0 if rows is None else binned.n_rows
+        self._thread_sums = np.empty((self._n_threads, n_shared), np.int64)
+        self._workspace = self._new_workspace()
+
+    def _new_workspace(self) -> Workspace:
+        # Memory is allocated once: the first touch of so much costs more than many trees.
+        n_words = len(self._n_bins) // COLUMNS_PER_WORD
+        tile_size = (n_words // self._n_threads + 1) * TILE_STRIDE
+        # `rows_with_docs` writes one row behind the last.
+        rows = np.empty((3, self.binned.n_rows + 1), np.int32)
+        return Workspace(
+            rows=rows[0],
+            left_rows=rows[1],
+            right_rows=rows[2],
+            histograms=np.empty((self._n_leaves, _bin_offsets(self._splittable)[-1]), np.int64),
+            hessian_histograms=np.empty((1, 0), np.int64),
+            tiles=np.empty((self._n_threads, tile_size), np.uint64),
+            tile_values=np.empty((self._n_threads, TILE_ROWS), np.int64),
         )
-        self.tile_amounts = np.empty((self.n_parts, TILE_ROWS), np.int64)
-        self.node_rows = np.empty((3, binned.n_rows + 1), np.int32)
-        self.leaves: NDArray[Any] = np.empty(binned.n_rows, leaf_type(most))
-        self.amounts = np.empty((2, binned.n_rows), np.int64)
-        self.row_parts = np.empty((self.n_parts, 0 if rows is None else binned.n_rows), np.int64)
 
     def grow(
         self,
         gradients: Floats,
-        weights: Floats,
+        hessians: Floats,
         *,
-        masses: Floats | None = None,
+        split_hessians: Floats | None = None,
         chosen: Mask = EVERY_DOC,
         features: Integers | None = None,
     ) -> Tree:
-        """Return a tree that follows the gradients; `leaves` then tells every row's leaf.
+        """Return a tree that follows the gradients; `leaves` then has the leaf of each row.
 
         Parameters
         ----------
-        gradients, weights
-            One a document, for the values of leaves.
-        masses
-            What a document counts in a split; 1 if None.
+        gradients, hessians
+            One per document, for the values of leaves.
+        split_hessians
+            What each document counts in the gain of a split: its hessian by the Newton criterion,
+            its weight by least squares. 1 if None.
         chosen
-            The documents that take part; all if empty.
+            Whether each document takes part; all do if empty.
         features
-            The features that take part; all if None.
+            Features that may be split; all if None.
         """
-        amounts, scale = self._pack(
-            gradients, self.gradient_bits, self.count_bits, chosen, self.amounts[0]
+        bits = min(SUM_BITS, PACKED_BITS - self._count_bits)
+        scale = self._pack(gradients, bits, self._count_bits, chosen, self._gradients)
+        hessian_scale, hessian_per_doc = 1.0, 1.0
+        if split_hessians is not None:
+            self._make_room_for_hessians()
+            hessian_scale = self._pack(split_hessians, SUM_BITS, 0, chosen, self._hessians)
+            hessian_per_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
+        # Gains are squares of gradients over hessians.
+        gain_unit = hessian_scale / scale**2
+        limits = Limits(
+            n_leaves=self._n_leaves,
+            max_depth=_depth_limit(self.options.max_depth),
+            min_docs=self.options.min_docs_in_leaf,
+            min_gain=max(self.options.min_gain / gain_unit, ROUNDING_GAIN / hessian_per_doc),
+            symmetric=self.options.symmetric,
         )
-        rows = self.node_rows
-        n_rows = kernels.rows_with(amounts, self.count_bits, rows[0])
-        by_mass = masses is not None
-        mass_amounts, mass_scale, mass_of_a_doc = np.zeros(0, np.int64), 1.0, 1.0
-        if masses is not None:
-            if not self.mass_pool.size:
-                self.mass_pool = np.empty_like(self.pool)
-            mass_amounts, mass_scale = self._pack(masses, SUM_BITS, 0, chosen, self.amounts[1])
-            mass_of_a_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
-        growth = self.growth
-        unit = mass_scale / scale**2
-        taking_part = self._taking_part(features)
-        n_splits = (grow_levels if growth.symmetric else grow)(
-            self.binned.main.bins.reshape(-1),
-            self.binned.more.bins.reshape(-1),
-            self.binned.main.columns,
-            self.binned.more.columns,
-            _slots(taking_part),
-            self.n_bins,
-            taking_part,
-            rows[0, :n_rows],
-            rows[1, :n_rows],
-            rows[2, :n_rows],
-            amounts,
-            mass_amounts,
-            by_mass,
-            self.count_bits,
-            self.n_leaves,
-            DEEP if growth.max_depth is None else growth.max_depth,
-            growth.min_docs_in_leaf,
-            max(growth.min_gain / unit, NOISE / mass_of_a_doc),
-            self.n_parts,
-            self.pool,
-            self.mass_pool,
-            self.tiles,
-            self.tile_amounts,
-            split := np.empty((self.n_leaves - 1, 5), np.int64),
-            gain := np.empty(self.n_leaves - 1),
-            docs := np.empty(self.n_leaves - 1, np.int64),
-            leaf_docs := np.empty(self.n_leaves, np.int64),
+        tree = GrownTree(
+            splits=np.empty((self._n_leaves - 1, SPLIT_FIELDS), np.int64),
+            gains=np.empty(self._n_leaves - 1),
+            docs=np.empty(self._n_leaves - 1, np.int64),
+            leaf_docs=np.empty(self._n_leaves, np.int64),
         )
-        return self._finish(
-            split[:n_splits],
-            gain[:n_splits] * unit,
-            docs[:n_splits],
-            leaf_docs[: n_splits + 1],
-            (gradients, weights, chosen),
+        data = self._tree_data(features, uses_hessians=split_hessians is not None)
+        n_splits = grow(data, limits, self._rows_with_docs(), tree)
+        grown = GrownTree(
+            splits=tree.splits[:n_splits],
+            gains=tree.gains[:n_splits] * gain_unit,
+            docs=tree.docs[:n_splits],
+            leaf_docs=tree.leaf_docs[: n_splits + 1],
         )
+        return self._finish(grown, gradients, hessians, chosen)
 
     def _pack(
-        self, numbers: Floats, bits: int, count_bits: int, chosen: Mask, out: Integers
-    ) -> tuple[Integers, float]:
-        """Write the amount of every row; return it, and what the numbers were multiplied by."""
-        scale = _scale(kernels.sum_of_sizes(numbers, chosen), bits)
+        self, values: Floats, bits: int, count_bits: int, chosen: Mask, out: Integers
+    ) -> float:
+        """Write the packed value of each row; return what the values were multiplied by."""
+        scale = _scale(absolute_sum(values, chosen), bits)
         if len(self.rows):
-            parts = self.row_parts
-            kernels.pack_rows(numbers, scale, count_bits, chosen, self.rows, parts, out)
+            pack_rows(values, scale, count_bits, chosen, self.rows, self._thread_sums, out)
         else:
-            kernels.pack(numbers, scale, count_bits, chosen, out)
-        return out, scale
+            pack_docs(values, scale, count_bits, chosen, out)
+        return scale
 
-    def _taking_part(self, features: Integers | None) -> Integers:
-        if features is None:
-            return self.splittable
-        part = np.zeros_like(self.splittable)
-        columns = self.binned.column_of[features]
-        part[columns] = self.splittable[columns]
-        return part
+    def _make_room_for_hessians(self) -> None:
+        if not self._hessians.size:
+            self._hessians = np.empty_like(self._gradients)
+            histograms = np.empty_like(self._workspace.histograms)
+            self._workspace = self._workspace._replace(hessian_histograms=histograms)
 
-    def _finish(
-        self,
-        split: Integers,
-        gain: Floats,
-        docs: Integers,
-        leaf_docs: Integers,
-        sources: tuple[Floats, Floats, Mask],
-    ) -> Tree:
-        n = len(split)
-        order = np.empty(n, np.int64)
-        leaf_order = np.empty(n + 1, np.int64)
-        missing_left = np.empty(n, np.bool_)
-        first = np.empty(n, np.uint16)
-        right = np.empty(n, np.uint16)
-        stack = np.empty(n + 3, np.int64)
-        lay_out(split, docs, leaf_docs, stack, order, leaf_order, missing_left, first, right)
-        shape = Shape(split[order, 0], split[order, 1], missing_left, first, right)
-        self._place(shape, self._columns, self.leaves)
-        sums = kernels.sum_leaves(self.leaves, self.rows, *sources, n + 1)
-        return Tree(
-            feature=np.searchsorted(self.binned.column_of, shape.column).astype(np.int32),
-            threshold=self.cuts[shape.column, shape.cut],
-            missing_left=missing_left,
-            first=first,
-            right=right,
-            gain=gain[order],
-            docs=docs[order],
-            value=_leaf_values(sums, leaf_docs[leaf_order], self.growth.step),
-            leaf_docs=leaf_docs[leaf_order],
+    def _rows_with_docs(self) -> Workspace:
+        """Return the workspace with the rows that the tree is grown on."""
+        workspace = self._workspace
+        n_rows = rows_with_docs(self._gradients, self._count_bits, workspace.rows)
+        return workspace._replace(
+            rows=workspace.rows[:n_rows],
+            left_rows=workspace.left_rows[:n_rows],
+            right_rows=workspace.right_rows[:n_rows],
         )
+
+    def _tree_data(self, features: Integers | None, *, uses_hessians: bool) -> TreeData:
+        split_bins = self._splittable
+        if features is not None:
+            columns = self.binned.column_of[features]
+            split_bins = np.zeros_like(self._splittable)
+            split_bins[columns] = self._splittable[columns]
+        main, more = self.binned.main, self.binned.more
+        return TreeData(
+            bins=main.bins.reshape(-1),
+            more_bins=more.bins.reshape(-1),
+            columns=main.columns,
+            more_columns=more.columns,
+            n_bins=self._n_bins,
+            split_bins=split_bins,
+            bin_offsets=_bin_offsets(split_bins),
+            gradients=self._gradients,
+            hessians=self._hessians,
+            uses_hessians=uses_hessians,
+            count_bits=self._count_bits,
+        )
+
+    def _finish(self, grown: GrownTree, gradients: Floats, hessians: Floats, chosen: Mask) -> Tree:
+        """Return the tree in its final order, with values of leaves from unrounded gradients."""
+        n = len(grown.splits)
+        layout = Layout(
+            order=np.empty(n, np.int64),
+            leaf_order=np.empty(n + 1, np.int64),
+            missing_left=np.empty(n, np.bool_),
+            first=np.empty(n, np.uint16),
+            right=np.empty(n, np.uint16),
+        )
+        lay_out(grown, layout)
+        column, cut = grown.splits[layout.order][:, [SPLIT_COLUMN, SPLIT_CUT]].T
+        feature = np.searchsorted(self.binned.column_of, column).astype(np.int32)
+        leaf_docs = grown.leaf_docs[layout.leaf_order]
+        tree = Tree(
+            feature=feature,
+            threshold=self._cuts[column, cut],
+            missing_left=layout.missing_left,
+            first=layout.first,
+            right=layout.right,
+            gain=grown.gains[layout.order],
+            docs=grown.docs[layout.order],
+            value=np.zeros(n + 1),
+            leaf_docs=leaf_docs,
+        )
+        self._find_leaves(tree, column, cut, self._columns, self.leaves)
+        sums = sum_leaves(self.leaves, self.rows, gradients, hessians, chosen, n + 1)
+        divisors = sums[1] if self.options.step == "newton" else leaf_docs.astype(np.float64)
+        return replace(tree, value=_leaf_values(sums[0], divisors))
 
     def add(self, tree: Tree, scores: Floats) -> None:
         """Add the values of the tree just grown to the scores of the documents."""
@@ -231,7 +274,7 @@ class Grower:
 
     def add_again(self, tree: Tree, scores: Floats) -> None:
         """Add the values of any tree of this training set to the scores of the documents."""
-        self._place(self._shape(tree), self._columns, self.leaves)
+        self._find_leaves(tree, *self._columns_and_cuts(tree), self._columns, self.leaves)
         self.add(tree, scores)
 
     def add_elsewhere(
@@ -243,60 +286,63 @@ class Grower:
     ) -> NDArray[Any]:
         """Add the values of a tree to the scores of other rows, binned by the same cut points.
 
-        ``leaves`` is scratch from an earlier call, and what is returned is for the next.
+        ``leaves`` is scratch from an earlier call; the scratch for the next is returned.
         """
-        own = np.empty(len(scores), self.leaves.dtype) if leaves is None else leaves
-        self._place(self._shape(tree), columns, own)
-        add_values(own, DOC_BY_DOC, tree.value, scores)
-        return own
+        scratch = np.empty(len(scores), self.leaves.dtype) if leaves is None else leaves
+        self._find_leaves(tree, *self._columns_and_cuts(tree), columns, scratch)
+        add_values(scratch, NO_INDEX, tree.value, scores)
+        return scratch
 
     @property
     def _columns(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         return self.binned.main.columns, self.binned.more.columns
 
-    def _shape(self, tree: Tree) -> Shape:
+    def _columns_and_cuts(self, tree: Tree) -> tuple[Integers, Integers]:
+        """Return the column of each split, and which of its cut points the threshold is."""
         column = self.binned.column_of[tree.feature]
         cut = np.empty(len(column), np.int64)
-        cuts_of(tree.threshold, column, self.cuts, cut)
-        return Shape(column, cut, tree.missing_left, tree.first, tree.right)
+        find_thresholds(tree.threshold, column, self._cuts, cut)
+        return column, cut
 
-    def _place(
+    def _find_leaves(
         self,
-        shape: Shape,
+        tree: Tree,
+        column: Integers,
+        cut: Integers,
         columns: tuple[NDArray[np.uint8], NDArray[np.uint8]],
         out: NDArray[Any],
     ) -> None:
-        shift = np.where(shape.missing_left, 256 - self.n_bins[shape.column], 0)
-        bound = (shape.cut + shift).astype(np.uint8)
-        place_all(
-            *columns,
-            shape.column,
-            shift.astype(np.uint8),
-            bound,
-            shape.first.astype(out.dtype),
-            shape.right.astype(out.dtype),
-            out,
-        )  # fmt: skip
+        # As `missing_shift` of a single split.
+        shift = np.where(tree.missing_left, 256 - self._n_bins[column], 0)
+        splits = BinnedSplits(
+            column=np.ascontiguousarray(column),
+            shift=shift.astype(np.uint8),
+            bound=(cut + shift).astype(np.uint8),
+            first=tree.first.astype(out.dtype),
+            right=tree.right.astype(out.dtype),
+        )
+        find_leaves(*columns, splits, out)
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A tree in terms of columns and bins."""
-
-    column: Integers
-    cut: Integers
-    missing_left: Mask
-    first: NDArray[np.uint16]
-    right: NDArray[np.uint16]
+def _bin_offsets(split_bins: Integers) -> Integers:
+    """Return where each column's bins begin in a histogram, the one for missing values last."""
+    return np.concatenate([[0], np.cumsum(np.where(split_bins > 0, split_bins + 1, 0))])
 
 
-def _slots(n_bins: Integers) -> Integers:
-    """Return where every column's slots begin: one a bin and one for missing values, or none."""
-    return np.concatenate([[0], np.cumsum(np.where(n_bins > 0, n_bins + 1, 0))])
+def _depth_limit(max_depth: int | None) -> int:
+    return UNLIMITED_DEPTH if max_depth is None else int(max_depth)
 
 
 def _scale(total: float, bits: int) -> float:
-    """Return what to multiply numbers by so that the sum of their sizes has so many bits."""
+    """Return the factor by which the sum of absolute values gets a number of bits.
+
+    Parameters
+    ----------
+    total
+        Sum of the absolute values.
+    bits
+        Bits of the scaled sum.
+    """
     if not np.isfinite(total):
         raise UsageError(
             "training: the gradients are not finite; a smaller learning_rate keeps scores in reach"
@@ -304,9 +350,10 @@ def _scale(total: float, bits: int) -> float:
     return 2.0 ** (bits - 1) / max(total, SMALLEST_SUM) if total > 0.0 else 1.0
 
 
-def _leaf_values(sums: Floats, docs: Integers, step: str) -> Floats:
-    above, weight = sums
-    below = weight if step == "newton" else docs.astype(np.float64)
+def _leaf_values(gradients: Floats, divisors: Floats) -> Floats:
+    """Return sums of gradients over divisors; 0 where a quotient is no finite number."""
     with np.errstate(over="ignore"):
-        values: Floats = np.divide(above, below, out=np.zeros_like(above), where=below > 0.0)
+        values: Floats = np.divide(
+            gradients, divisors, out=np.zeros_like(gradients), where=divisors > 0.0
+        )
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)

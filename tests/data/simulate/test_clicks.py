@@ -24,7 +24,7 @@ def plain_users(monkeypatch):
     names = {"SLIP": 0.0, "PATIENCE": 1.0, "TASTE": 0.0, "OWN_TASTE": 0.0, "SPREAD_OF_USERS": 0.0}
     for name, value in names.items():
         monkeypatch.setattr(simulator, name, value)
-    monkeypatch.setattr(simulator, "SOURCES", (simulator.Source("clicks", 1.0, 0.0, 0.0),))
+    monkeypatch.setattr(simulator, "SOURCES", (simulator.ClickSource("clicks", 1.0, 0.0, 0.0),))
 
 
 @pytest.mark.usefixtures("plain_users")
@@ -99,7 +99,10 @@ def test_taste_is_the_same_for_sets_that_belong_together():
     query = np.repeat([0, 1], 20)
     whole = RankingData(X, np.ones(40), qid=query, top_grade=4)
     other = RankingData(X[20:], np.ones(20), qid=query[20:], top_grade=4)
-    tastes = [simulator._taste(whole, query, 5)[20:], simulator._taste(other, query[20:] - 1, 5)]
+    tastes = [
+        simulator._preference(whole, query, 5)[20:],
+        simulator._preference(other, query[20:] - 1, 5),
+    ]
     assert tastes[0] == pytest.approx(tastes[1])
 
 
@@ -161,8 +164,8 @@ def test_other_sets_with_the_same_ids_have_other_users():
 
 @pytest.mark.usefixtures("plain_users")
 def test_more_users_of_similar_queries_see_more(monkeypatch):
-    few = simulator.Source("clicks", 1.0, 0.5, 0.0)
-    many = simulator.Source("similar_clicks", 8.0, 0.5, 0.0)
+    few = simulator.ClickSource("clicks", 1.0, 0.5, 0.0)
+    many = simulator.ClickSource("similar_clicks", 8.0, 0.5, 0.0)
     monkeypatch.setattr(simulator, "SOURCES", (few, many))
     monkeypatch.setattr(simulator, "PATIENCE", 0.7)
     data = simulated(200, users=5)
@@ -172,8 +175,8 @@ def test_more_users_of_similar_queries_see_more(monkeypatch):
 
 @pytest.mark.usefixtures("plain_users")
 def test_another_meaning_makes_rates_go_less_with_grades(monkeypatch):
-    same = simulator.Source("clicks", 1.0, 0.5, 0.0)
-    other = simulator.Source("similar_clicks", 1.0, 0.5, 1.5)
+    same = simulator.ClickSource("clicks", 1.0, 0.5, 0.0)
+    other = simulator.ClickSource("similar_clicks", 1.0, 0.5, 1.5)
     monkeypatch.setattr(simulator, "SOURCES", (same, other))
     data = simulated(300, users=2_000)
     together = {}
@@ -193,7 +196,7 @@ def test_the_rest_of_the_set_stays_and_clicks_are_replaced():
     data = simulated(10)
     again = clicks(data.with_labels({"dwell": np.arange(data.n_docs)}), seed=7)
     assert list(again.labels) == ["clicks", "similar_clicks", "dwell"]
-    assert again.base is data.base
+    assert again.matrix is data.matrix
     assert not np.array_equal(again.labels["clicks"], data.labels["clicks"], equal_nan=True)
 
 
@@ -214,7 +217,7 @@ def test_wrong_arguments():
         UsageError, match="users must be a finite number, above 0 and at most 1e\\+09; got 0"
     ):
         clicks(data, users=0)
-    with pytest.raises(DataError, match="expected one score a document"):
+    with pytest.raises(DataError, match="expected one score per document"):
         clicks(data, scores=[1.0])
     with pytest.raises(UsageError, match="clicks: a list is no data set; expected a RankingData"):
         clicks([1, 2])

@@ -17,7 +17,7 @@ from rankinite.objectives.constructions import SigmoidCost
 from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
-from rankinite.rankers.looks import Grades, GradeShares, Moment, Ranks
+from rankinite.rankers.diagnostic_curves import Grades, GradeShares, Ranks, Snapshot
 from tests.naive import diagnostics as naive_diagnostics
 from tests.rankers.cases import SMALL, TRAIN
 
@@ -71,7 +71,7 @@ def shares_of(objective, scores, targets, highly):
     look = GradeShares(objective.prepare(targets), grades)
     given = np.array(scores, float)
     nobody = np.zeros(0, np.int64)
-    return look.values(Moment(given[np.newaxis], given, nobody, nobody))
+    return look.values(Snapshot(given[np.newaxis], given, nobody, nobody))
 
 
 def naive_shares(objective, queries, targets, highly):
@@ -149,10 +149,10 @@ def test_shares_by_hand():
         for highly in (None, 1.0)
     }
     equal = np.zeros((1, 3))
-    moment = Moment(equal, equal[0], np.arange(3), np.arange(3))
+    snapshot = Snapshot(equal, equal[0], np.arange(3), np.arange(3))
     assert look[None].names == [f"lambda share of grade {grade}" for grade in (0, 1, 2)]
-    assert look[None].values(moment) == [0.5, 0.5, 0.0]
-    assert look[1.0].values(moment) == [0.5, 0.25, -0.25]
+    assert look[None].values(snapshot) == [0.5, 0.5, 0.0]
+    assert look[1.0].values(snapshot) == [0.5, 0.25, -0.25]
 
 
 def test_shares_do_not_depend_on_threads():
@@ -196,4 +196,4 @@ def test_no_highly_relevant_document_that_is_pushed():
     targets = targets_of([4.0, 4.0, 1.0, 0.0], [2, 2])
     look = GradeShares(Lambdas("NDCG").prepare(targets), Grades(targets.labels[None], None, None))
     equal = np.zeros((1, 4))
-    assert np.isnan(look.values(Moment(equal, equal[0], np.arange(4), np.arange(4)))).all()
+    assert np.isnan(look.values(Snapshot(equal, equal[0], np.arange(4), np.arange(4)))).all()

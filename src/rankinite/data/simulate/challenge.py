@@ -1,4 +1,4 @@
-"""Draw a part of a market, block by block, on several threads."""
+"""Simulator of the Yahoo! challenge and of related domains; blocks are drawn on several threads."""
 
 from __future__ import annotations
 
@@ -33,49 +33,49 @@ def simulate(
     Parameters
     ----------
     owner
-        Who is asked, for error messages.
+        Name that error messages begin with.
     market
         The market.
     n_queries
-        How many queries, at most as many as the part has; as many if None.
+        Number of queries, at most and by default that of the part.
     part
         ``"train"``, ``"valid"`` or ``"test"``.
     seed
-        Another seed gives other queries and documents of the same market.
+        Seed of the queries and documents; the market stays the same.
     first_qid
-        The id of the first query; the others follow.
+        Id of the first query; the others follow.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     if n_queries is None:
         n_queries = market.queries[part]
     check(owner, "n_queries", n_queries, Whole(1, market.queries[part]))
-    drawing = _Drawing(market, part, seed, n_queries)
+    simulation = _Simulation(market, part, seed, n_queries)
     blocks = range(0, n_queries, QUERIES_A_BLOCK)
     name = f"Simulating {part} of {market}"
     with (
         (progress or Silent()).start(name, n_queries, "queries") as bar,
         ThreadPoolExecutor(n_threads()) as pool,
     ):
-        for done in pool.map(drawing.fill, blocks):
+        for done in pool.map(simulation.fill, blocks):
             bar.advance(done)
-    qid = np.repeat(np.arange(first_qid, first_qid + n_queries), drawing.sizes[:n_queries])
-    return RankingData(drawing.X, drawing.y, qid, top_grade=TOP_GRADE)
+    qid = np.repeat(np.arange(first_qid, first_qid + n_queries), simulation.sizes[:n_queries])
+    return RankingData(simulation.X, simulation.y, qid, top_grade=TOP_GRADE)
 
 
 def first_qid(market: Market, part: str, markets: Iterable[Market]) -> int:
-    """Return where a part's query ids begin: those of all parts of all markets are different."""
+    """Return the first query id of a part; ids differ between all parts of all markets."""
     before = [
-        one.queries[name]
-        for one in markets
+        other.queries[name]
+        for other in markets
         for name in PARTS
-        if (one.number, PARTS.index(name)) < (market.number, PARTS.index(part))
+        if (other.number, PARTS.index(name)) < (market.number, PARTS.index(part))
     ]
     return 1 + sum(before)
 
 
-class _Drawing:
-    """A part that is being drawn, block by block, in any order."""
+class _Simulation:
+    """A part of a market whose blocks are drawn in any order."""
 
     def __init__(self, market: Market, part: str, seed: int, n_queries: int) -> None:
         self.market = market
@@ -89,7 +89,7 @@ class _Drawing:
         self.y = np.empty(len(self.X))
 
     def fill(self, first: int) -> int:
-        """Draw a whole block, keep the queries that are asked for, and return how many."""
+        """Draw a whole block, keep the queries that are needed, and return their number."""
         rng = generator(self.seed, *self.name, first)
         latents = self.market.draw(rng, self.sizes[first : first + QUERIES_A_BLOCK])
         start, end = self.ends[first] - self.sizes[first], len(self.X)
@@ -114,16 +114,16 @@ def challenge(
     Parameters
     ----------
     n_queries
-        How many queries, at most as many as the challenge had; as many if not given. A smaller
-        set is the beginning of a larger one.
+        Number of queries, at most and by default that of the challenge. A smaller data set is the
+        beginning of a larger one.
     part
         ``"train"``, ``"valid"`` or ``"test"``.
     market
         1 for Set 1, a large market; 2 for Set 2, a related one with few labels.
     seed
-        Another seed gives other queries and documents of the same two markets.
+        Seed of the queries and documents; the two markets stay the same.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
 
     Examples
     --------
@@ -133,17 +133,17 @@ def challenge(
     """
     check("challenge", "market", market, Whole(1, len(MARKETS)))
     check("challenge", "part", part, OneOf(PARTS))
-    here = MARKETS[int(market)]
-    first = first_qid(here, part, MARKETS.values())
-    return simulate("challenge", here, n_queries, part, seed, first, progress)
+    chosen_market = MARKETS[int(market)]
+    first = first_qid(chosen_market, part, MARKETS.values())
+    return simulate("challenge", chosen_market, n_queries, part, seed, first, progress)
 
 
 QUERIES = {"train": 20_000, "valid": 5_000, "test": 10_000}
 DOCS_PER_QUERY = 24
-# What relevance is made of in the domain, where it is not as in Set 1; see `Market.relevance`.
+# Weights of relevance in each domain that differ from Set 1; see `Market.relevance`.
 WEIGHTS: dict[str, dict[str, float]] = {
     "web": {},
-    # The text of a page and its topic count more; few people ask such a query, or for a site.
+    # Text and topic count more; such queries have few clicks, and seldom ask for a site.
     "long": {
         "match": 1.2,
         "topical": 0.5,
@@ -152,7 +152,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
         "homepage": 0.1,
         "body": 0.6,
     },
-    # A name stands in the title and the address; what is well known is meant, not a topic.
+    # A name is in the title and the URL; well-known pages are meant, not a topic.
     "names": {
         "match": 0.55,
         "title": 0.9,
@@ -214,7 +214,7 @@ def _domain(number: int, name: str) -> Market:
     )
 
 
-# Numbers go on from the markets of the challenge.
+# Numbers continue those of the challenge's markets.
 DOMAINS = {name: _domain(number, name) for number, name in enumerate(WEIGHTS, len(MARKETS) + 1)}
 
 
@@ -234,13 +234,13 @@ def domain(
         ``"web"`` with its ``"long"`` queries and ``"names"``; or a ``"small"`` market and large
         ones that are ``"near"``, at a ``"middle"`` distance or ``"far"``.
     n_queries
-        How many queries. A smaller set is the beginning of a larger one.
+        Number of queries. A smaller data set is the beginning of a larger one.
     part
         ``"train"``, ``"valid"`` or ``"test"``.
     seed
-        Another seed gives other queries and documents of the same domain.
+        Seed of the queries and documents; the domain stays the same.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
 
     Examples
     --------
@@ -249,6 +249,6 @@ def domain(
     """
     check("domain", "name", name, OneOf(tuple(DOMAINS)))
     check("domain", "part", part, OneOf(PARTS))
-    here = DOMAINS[name]
-    first = first_qid(here, part, [*MARKETS.values(), *DOMAINS.values()])
-    return simulate("domain", here, n_queries, part, seed, first, progress)
+    market = DOMAINS[name]
+    first = first_qid(market, part, [*MARKETS.values(), *DOMAINS.values()])
+    return simulate("domain", market, n_queries, part, seed, first, progress)

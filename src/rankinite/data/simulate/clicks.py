@@ -1,17 +1,18 @@
-"""Click rates of documents from simulated users, as further label sources.
+"""Simulator of clicks: click rates of documents as further label sources.
 
-What the papers say: a user of the cascade model (Challenge, Algorithm 2) looks at the ten documents
-of a page from the top, and stops at the first that satisfies, with the chance R of its grade. Click
-labels are rates in [0, 1] over many users; there are two, of those who asked this very query and of
-those who asked a similar one (Objectives, Sec. 6); clicks are noisy and depend on the position
-(Sec. 4). A user here clicks once at most, so a click is also the last one of its session, which is
+From the papers: a user of the cascade model (Challenge, Algorithm 2) examines the ten documents of
+a page from the top, and stops at the first that satisfies, with the probability R of its grade.
+Click labels are rates in [0, 1] over many users; there are two, of users who asked this query and
+of users who asked a similar one (Objectives, Sec. 6); clicks are noisy and depend on the position
+(Sec. 4). A user here clicks at most once, so a click is also the last one of its session, which is
 what Objectives counts.
 
-What is chosen here: an unsatisfied user looks further with the chance `PATIENCE`, and clicks
-without cause with the chance `SLIP`, so that equal documents earn less the lower they stand. The
-engine shows several pages over time, each ordered by its scores and noise. Users have a taste of
-their own among documents of one grade: a linear function of a few features, within the query, which
-a ranker can learn; and there is a part that nobody can. How many users a query has is log-normal.
+Our choices: an unsatisfied user continues with the probability `PATIENCE`, and clicks by accident
+with the probability `SLIP`, so that of equal documents lower ones have lower rates. The engine
+shows several pages over time, each ordered by its scores plus noise. Users have preferences among
+documents of the same grade: a linear function of a few features, standardised within the query,
+which a ranker can learn, and a random part that it cannot. The number of users of a query is
+log-normal.
 """
 
 from __future__ import annotations
@@ -30,42 +31,44 @@ from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
 
-SHOWN = 10
+DOCS_PER_PAGE = 10
 PAGES = 5
 PATIENCE = 0.9
 SLIP = 0.01
 ENGINE_NOISE = 1.0
-TASTE = 0.6
-TASTE_FEATURES = 20
-OWN_TASTE = 0.3
+# In grades: standard deviations of the preference that is a function of features, and of the rest.
+PREFERENCE = 0.6
+RANDOM_PREFERENCE = 0.3
+PREFERENCE_FEATURES = 20
 SPREAD_OF_USERS = 1.5
 QUERIES_A_BLOCK = 1_000
 USERS = Real(0, 1e9, low_open=True)
 
 
 @dataclass(frozen=True)
-class Source:
-    """Who clicks.
+class ClickSource:
+    """A population of users whose clicks are a label source.
 
     Attributes
     ----------
     name
-        What the label source is called.
-    more_users
-        How many users there are for each one of the narrow source.
+        Name of the label source.
+    users_ratio
+        Number of users relative to those who asked the query itself.
     page_noise
-        How much the order of documents differs between pages, in deviations of scores.
-    other_meaning
-        How far the grade of a document lies from that for the query itself.
+        Noise in the order of documents between pages, in standard deviations of scores.
+    intent_noise
+        Standard deviation of the difference between a document's grade for these users and its
+        grade for the query itself.
     """
 
     name: str
-    more_users: float
+    users_ratio: float
     page_noise: float
-    other_meaning: float
+    intent_noise: float
 
 
-SOURCES = (Source("clicks", 1.0, 0.3, 0.0), Source("similar_clicks", 8.0, 1.0, 0.7))
+SOURCES = (ClickSource("clicks", 1.0, 0.3, 0.0), ClickSource("similar_clicks", 8.0, 1.0, 0.7))
 
 
 def clicks(
@@ -79,75 +82,78 @@ def clicks(
     """Return the data set with two simulated click rates as further label sources.
 
     ``labels["clicks"]`` is of users who asked the query itself, ``labels["similar_clicks"]`` of
-    those who asked a similar one: more users, more documents, a vaguer meaning. A rate is clicks
-    over views of a page with the document; a document that nobody looked at has none (NaN).
+    users who asked a similar one: more users and more documents, but a noisier intent. A rate is
+    clicks over views of pages with the document; a document that no user examined has none (NaN).
 
     Parameters
     ----------
     data
-        The data set; its grades say what satisfies, so every document needs one.
+        The data set. Its grades determine which documents satisfy, so every document needs one.
     scores
-        How the engine ranks, one number a document; a noisy view of the grades if not given.
+        Scores by which the engine ranks, one per document; noisy grades by default.
     users
-        The mean number of users who asked a query, up to a billion.
+        Mean number of users who asked a query, up to a billion.
     seed
-        Another seed gives another taste and other users. Sets that belong together need the same.
+        Seed of the preferences and the users. Use the same for the parts of one data set.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
-    checks.data_set("clicks", data)
+    checks.require_data_set("clicks", data)
     check("clicks", "users", users, USERS)
-    checks.all_labelled("clicks", data.y, "users click by grades: give one to every document")
-    given = None if scores is None else check_scores(scores, data)
+    checks.require_all_labels("clicks", data.y, "users click by grades: give one to every document")
+    engine_scores = None if scores is None else check_scores(scores, data)
     rates = {source.name: np.empty(data.n_docs) for source in SOURCES}
     with (progress or Silent()).start("Simulating clicks", data.n_queries, "queries") as bar:
         for first in range(0, data.n_queries, QUERIES_A_BLOCK):
             queries = slice(first, first + QUERIES_A_BLOCK)
             part = data[queries]
             docs = slice(data.offsets[first], data.offsets[first] + part.n_docs)
-            own = None if given is None else given[docs]
-            for source, values in zip(SOURCES, _rates(part, own, users, seed), strict=True):
+            block_scores = None if engine_scores is None else engine_scores[docs]
+            block_rates = _rates(part, block_scores, users, seed)
+            for source, values in zip(SOURCES, block_rates, strict=True):
                 rates[source.name][docs] = values
             bar.advance(part.n_queries)
     return data.with_labels(rates)
 
 
-class _Log:
-    """What the users of one source saw and clicked, added up for every document."""
+class _ClickLog:
+    """Numbers of page views, examinations and clicks of each document, for one source."""
 
-    def __init__(self, satisfying: Floats) -> None:
-        self.satisfying = satisfying
-        self.page_views, self.looks, self.clicks = np.zeros((3, len(satisfying)))
+    def __init__(self, satisfaction: Floats) -> None:
+        self.satisfaction = satisfaction
+        self.page_views, self.examinations, self.clicks = np.zeros((3, len(satisfaction)))
 
     def add(self, rng: np.random.Generator, page: Integers, n_users: Integers) -> None:
-        """Let so many users of every query look at its page, from the top."""
+        """Simulate the users of each query, who examine its page from the top."""
         shown = page >= 0
-        chance = np.where(shown, SLIP + (1 - SLIP) * self.satisfying[page], 0.0)
-        stay = np.full(SHOWN, PATIENCE)
+        chance = np.where(shown, SLIP + (1 - SLIP) * self.satisfaction[page], 0.0)
+        stay = np.full(DOCS_PER_PAGE, PATIENCE)
         stay[-1] = 0.0
-        going_on = np.cumprod((1 - chance) * stay, axis=1)
-        reached = np.column_stack([np.ones(len(page)), going_on[:, :-1]])
+        continues = np.cumprod((1 - chance) * stay, axis=1)
+        reached = np.column_stack([np.ones(len(page)), continues[:, :-1]])
         ends = np.column_stack([reached * chance, reached * (1 - chance) * (1 - stay)])
         clicked, gave_up = np.split(rng.multinomial(n_users, ends), 2, axis=1)
         left = np.cumsum(clicked + gave_up, axis=1) - clicked - gave_up
         docs = page[shown]
         self.clicks[docs] += clicked[shown]
-        self.looks[docs] += (n_users[:, None] - left)[shown]
+        self.examinations[docs] += (n_users[:, None] - left)[shown]
         self.page_views[docs] += np.broadcast_to(n_users[:, None], page.shape)[shown]
 
     def rates(self) -> Floats:
-        """Return clicks over views of the page; NaN for documents that nobody looked at."""
-        rates = np.full(len(self.looks), np.nan)
-        np.divide(self.clicks, self.page_views, out=rates, where=self.looks > 0)
+        """Return clicks over page views; NaN for documents that no user examined."""
+        rates = np.full(len(self.examinations), np.nan)
+        np.divide(self.clicks, self.page_views, out=rates, where=self.examinations > 0)
         return rates
 
 
 def _rates(data: RankingData, scores: Floats | None, users: float, seed: int) -> list[Floats]:
-    """Return the click rates of every source for a block of queries."""
+    """Return the click rates of each source for a block of queries."""
     query = np.repeat(np.arange(data.n_queries), data.sizes)
-    taste = _taste(data, query, seed)
-    rng = generator(seed, "clicks", str(data.qids[0]), _fingerprint(data.y, taste))
-    liked = data.y + TASTE * taste + OWN_TASTE * rng.standard_normal(data.n_docs)
+    preference = _preference(data, query, seed)
+    rng = generator(seed, "clicks", str(data.qids[0]), _fingerprint(data.y, preference))
+    utility = (
+        data.y + PREFERENCE * preference + RANDOM_PREFERENCE * rng.standard_normal(data.n_docs)
+    )
     if scores is None:
         scores = data.y + ENGINE_NOISE * rng.standard_normal(data.n_docs)
     engine = _standardised(_n_below(scores, query, data.offsets), query)
@@ -155,69 +161,69 @@ def _rates(data: RankingData, scores: Floats | None, users: float, seed: int) ->
     expected = users / PAGES * np.exp(spread)
     rates = []
     for source in SOURCES:
-        meant = liked + source.other_meaning * rng.standard_normal(data.n_docs)
-        log = _Log(_chance_to_satisfy(meant, data.top_grade))
+        grades = utility + source.intent_noise * rng.standard_normal(data.n_docs)
+        log = _ClickLog(_satisfaction(grades, data.top_grade))
         for _ in range(PAGES):
             order = engine + source.page_noise * rng.standard_normal(data.n_docs)
-            n_users = rng.poisson(expected * source.more_users)
+            n_users = rng.poisson(expected * source.users_ratio)
             log.add(rng, _page(order, query, data.offsets), n_users)
         rates.append(log.rates())
     return rates
 
 
 def _fingerprint(*arrays: Floats) -> str:
-    """Return a text for what a block holds: other sets with the same ids have other users."""
+    """Return a digest of a block, so that other data sets with the same ids have other users."""
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
-def _taste(data: RankingData, query: Integers, seed: int) -> Floats:
-    """Return what users like beyond grades; the same function of the features for any data set."""
+def _preference(data: RankingData, query: Integers, seed: int) -> Floats:
+    """Return preferences beyond grades, by one function of the features for all data sets."""
     rng = generator(seed, "clicks", "taste")
-    chosen = rng.permutation(data.n_features)[:TASTE_FEATURES]
+    chosen = rng.permutation(data.n_features)[:PREFERENCE_FEATURES]
     weights = rng.standard_normal(len(chosen))
     rows = np.arange(data.n_docs) if data.rows is None else data.rows
-    columns = data.base[np.ix_(rows, chosen)].T.astype(np.float64)
-    taste = np.zeros(data.n_docs)
+    columns = data.matrix[np.ix_(rows, chosen)].T.astype(np.float64)
+    preference = np.zeros(data.n_docs)
     for column, weight in zip(columns, weights, strict=True):
-        taste += weight * _standardised(column, query)
-    return _standardised(taste, query)
+        preference += weight * _standardised(column, query)
+    return _standardised(preference, query)
 
 
 def _n_below(scores: Floats, query: Integers, offsets: Integers) -> Floats:
-    """Return how many documents of its query have a smaller score than each."""
+    """Return for each document the number of documents of its query with a smaller score."""
     order = np.lexsort((scores, query))
     places = np.arange(len(order))
     ties = (np.diff(scores[order], prepend=np.nan) == 0) & (np.diff(query, prepend=-1) == 0)
-    first_alike = np.maximum.accumulate(np.where(ties, 0, places))
+    first_tied = np.maximum.accumulate(np.where(ties, 0, places))
     n_below = np.empty(len(order))
-    n_below[order] = first_alike - offsets[query]
+    n_below[order] = first_tied - offsets[query]
     return n_below
 
 
 def _standardised(values: Floats, query: Integers) -> Floats:
-    """Scale values to mean 0 and deviation 1 in their query; missing and constant ones are 0."""
+    """Standardise values within their query; missing and constant values are 0."""
     known = np.isfinite(values)
     filled = np.where(known, values, 0.0)
     n_known = np.maximum(np.bincount(query, known), 1)
     centred = np.where(known, filled - (np.bincount(query, filled) / n_known)[query], 0.0)
     deviation = np.sqrt(np.bincount(query, centred**2) / n_known)[query]
-    # What rounding makes of equal values is no difference.
+    # Differences of equal values by rounding do not count.
     differs = deviation > 1e-9 * np.abs(filled)
     standardised: Floats = np.divide(centred, deviation, out=np.zeros_like(centred), where=differs)
     return standardised
 
 
-def _chance_to_satisfy(grades: Floats, top_grade: float) -> Floats:
-    """Return (2^grade - 1) / 2^top_grade for grades that need not be whole."""
+def _satisfaction(grades: Floats, top_grade: float) -> Floats:
+    """Return the probabilities (2^grade - 1) / 2^top_grade of grades that need not be integers."""
     chances: Floats = np.exp2(np.clip(grades, 0.0, top_grade) - top_grade) - np.exp2(-top_grade)
     return chances
 
 
 def _page(scores: Floats, query: Integers, offsets: Integers) -> Integers:
-    """Return the documents of every query's first page, one row a query; -1 where there is none."""
+    """Return the documents of each query's first page, one row per query, padded with -1."""
     order = np.lexsort((-scores, query))
     rank = np.arange(len(order)) - offsets[query]
-    page = np.full((len(offsets) - 1, SHOWN), -1)
-    top = rank < SHOWN
+    page = np.full((len(offsets) - 1, DOCS_PER_PAGE), -1)
+    top = rank < DOCS_PER_PAGE
     page[query[top], rank[top]] = order[top]
     return page

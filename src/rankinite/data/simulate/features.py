@@ -1,9 +1,9 @@
-"""The 700 features of `challenge`: which latent quantities each of them shows, and how well.
+"""The 700 features of `challenge`: on which latent variables each depends, and how strongly.
 
-Before it is normalised, a feature is an increasing function of a standard normal quantity z: itself
-if it is continuous, a step function if it is binary or a count, flat at the bottom if it is often
-0. Its rank among all documents, which is what the challenge's normalisation (Sec. 4.3) gives, is
-therefore known: the normal distribution function of z, stepped or cut in the same way.
+Before normalisation, a feature is an increasing function of a standard normal variable z: the
+identity if it is continuous, a step function if it is binary or a count, and constant below a
+threshold if it is often 0. Its rank among all documents, which the challenge's normalisation
+(Sec. 4.3) gives, is therefore the normal distribution function of z with the same steps.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rankinite.data.simulate.markets import LATENTS, OF_QUERIES, Latents
 N_FEATURES = 700
 HOMES = {"both": 415, "1": 104, "2": 181}
 KINDS = {"binary": 48, "count": 172, "often 0": 180, "continuous": 300}
-ZEROS = (0.3, 0.95)  # how often binary and often-0 features are 0
-COUNTS = (3, 300)  # how many different values a count takes
+ZEROS = (0.3, 0.95)  # range of the shares of zeros of binary and often-0 features
+COUNTS = (3, 300)  # range of the numbers of distinct values of counts
 DECAY = (0.6, 1.6)
 POSITIVE = 0.85
-# How the second market's features differ from the first's.
+# Ranges of the factors by which the second market's features differ from the first's.
 DRIFT_OF_CLARITY = (0.7, 1.0)
 DRIFT_OF_WEIGHTS = (0.3, 1.2)
 BM25F = 636  # feature 637, counted from 0
@@ -43,13 +43,13 @@ class Family:
     Attributes
     ----------
     n_features
-        How many of the 700 features are of this category.
+        Number of features of this category.
     common
-        A latent quantity that all of its features show, or none.
+        Latent variable on which all of its features depend, or None.
     others
-        Quantities of which each feature shows one.
+        Latent variables; each feature depends on one of them.
     clarity
-        The range of correlations between a feature and what it shows.
+        Range of the correlations between a feature and its latent variables.
     """
 
     n_features: int
@@ -75,16 +75,22 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class Feature:
-    """One feature: ``weights`` on latent quantities, noise for the rest, and its steps.
+    """A feature: a weighted sum of latent variables and noise, and its steps.
 
     Attributes
     ----------
+    latents, weights
+        Rows of the latent variables, and their weights.
+    noise
+        Weight of the noise.
+    of_query
+        Whether all documents of a query have the same value.
     levels
-        The ranks that a binary or count feature takes, from 0; None if it is continuous.
+        Ranks of the values of a binary or count feature, from 0; None if it is continuous.
     zeros
-        Below this rank a continuous feature is 0.
+        Rank below which a continuous feature is 0.
     needs_clicks
-        Whether the feature is 0 for queries that too few people ask.
+        Whether the feature is 0 for unpopular queries.
     """
 
     latents: tuple[int, ...]
@@ -96,7 +102,7 @@ class Feature:
     needs_clicks: bool
 
     def rank(self, latents: Latents, noise: Floats32) -> Floats32:
-        """Return the feature's values, normalised; ``noise`` has one number a query or document."""
+        """Return the normalised values; ``noise`` has one number per query or per document."""
         z = np.float32(self.noise) * (noise[latents.query] if self.of_query else noise)
         for row, weight in zip(self.latents, self.weights, strict=True):
             z += np.float32(weight) * latents.values[row]
@@ -105,8 +111,8 @@ class Feature:
             return self.levels[np.searchsorted(self.levels, rank, side="right") - 1]
         zeros = np.float32(self.zeros)
         if self.needs_clicks:
-            asked = latents["popularity"] >= np.float32(ndtri(self.zeros))
-            rank = np.where(asked, zeros + (1 - zeros) * rank, np.float32(0))
+            popular = latents["popularity"] >= np.float32(ndtri(self.zeros))
+            rank = np.where(popular, zeros + (1 - zeros) * rank, np.float32(0))
         else:
             rank[rank < zeros] = 0
         return np.round(rank, DECIMALS)
@@ -114,12 +120,12 @@ class Feature:
 
 @dataclass(frozen=True)
 class Layout:
-    """The features of one market: None where the market does not define the feature."""
+    """Features of a market; None for a feature that the market does not have."""
 
     features: tuple[Feature | None, ...]
 
     def draw(self, rng: np.random.Generator, latents: Latents) -> Floats32:
-        """Return the features of some documents, one row a feature; undefined ones are 0."""
+        """Return the features of some documents, one row per feature; undefined features are 0."""
         n_docs, n_queries = len(latents.query), int(latents.query[-1]) + 1
         rows = np.zeros((len(self.features), n_docs), np.float32)
         for row, feature in zip(rows, self.features, strict=True):
@@ -133,11 +139,11 @@ class Layout:
 def layout_of(market: int) -> Layout:
     """Return the features of a market; they are the same for any seed."""
     rng = generator(0, "challenge", "layout")
-    families = _dealt(
+    families = _assign(
         rng, {name: family.n_features for name, family in FAMILIES.items()}, "text match"
     )
-    kinds = _dealt(rng, KINDS, "continuous")
-    homes = _dealt(rng, HOMES, "both")
+    kinds = _assign(rng, KINDS, "continuous")
+    homes = _assign(rng, HOMES, "both")
     return Layout(
         tuple(
             _feature(j, FAMILIES[family], kind, market) if home in ("both", str(market)) else None
@@ -146,40 +152,40 @@ def layout_of(market: int) -> Layout:
     )
 
 
-def _dealt(rng: np.random.Generator, counts: Mapping[str, int], of_bm25f: str) -> list[str]:
-    """Deal so many cards of each name to the features; BM25F-SD gets the one that it must have."""
-    deck = [name for name, count in counts.items() for _ in range(count - (name == of_bm25f))]
-    dealt = [deck[k] for k in rng.permutation(len(deck))]
-    return [*dealt[:BM25F], of_bm25f, *dealt[BM25F:]]
+def _assign(rng: np.random.Generator, counts: Mapping[str, int], of_bm25f: str) -> list[str]:
+    """Assign names to the features at random, each ``counts`` times; BM25F-SD gets a fixed one."""
+    names = [name for name, count in counts.items() for _ in range(count - (name == of_bm25f))]
+    shuffled = [names[k] for k in rng.permutation(len(names))]
+    return [*shuffled[:BM25F], of_bm25f, *shuffled[BM25F:]]
 
 
 def _feature(number: int, family: Family, kind: str, market: int) -> Feature:
     rng = generator(0, "challenge", "feature", number)
     clarity = float(rng.uniform(*family.clarity))
-    shown = _shown(rng, family)
+    weights = _latent_weights(rng, family)
     levels = _levels(rng, kind)
     zeros = float(rng.uniform(*ZEROS)) if kind == "often 0" else 0.0
     if number == BM25F:
-        clarity, shown = BM25F_CLARITY, BM25F_LATENTS
+        clarity, weights = BM25F_CLARITY, BM25F_LATENTS
     if market != 1:
         drift = generator(0, "challenge", "feature", number, market)
         clarity *= float(drift.uniform(*DRIFT_OF_CLARITY))
-        shown = {name: w * float(drift.uniform(*DRIFT_OF_WEIGHTS)) for name, w in shown.items()}
-    length = sum(weight**2 for weight in shown.values()) ** 0.5
+        weights = {name: w * float(drift.uniform(*DRIFT_OF_WEIGHTS)) for name, w in weights.items()}
+    length = sum(weight**2 for weight in weights.values()) ** 0.5
     return Feature(
-        latents=tuple(LATENTS[name] for name in shown),
-        weights=tuple(clarity * weight / length for weight in shown.values()),
+        latents=tuple(LATENTS[name] for name in weights),
+        weights=tuple(clarity * weight / length for weight in weights.values()),
         noise=(1 - clarity**2) ** 0.5,
-        of_query=set(shown) <= set(OF_QUERIES),
+        of_query=set(weights) <= set(OF_QUERIES),
         levels=levels,
         zeros=zeros,
-        # What shows popularity itself is 0 by its own rank.
-        needs_clicks="clicks" in shown and "popularity" not in shown and kind == "often 0",
+        # A feature of popularity itself is 0 for unpopular queries by its own rank.
+        needs_clicks="clicks" in weights and "popularity" not in weights and kind == "often 0",
     )
 
 
-def _shown(rng: np.random.Generator, family: Family) -> dict[str, float]:
-    """Choose what a feature shows: mostly the more the better, sometimes the less."""
+def _latent_weights(rng: np.random.Generator, family: Family) -> dict[str, float]:
+    """Draw the latent variables of a feature and their weights, mostly positive."""
     sign = 1.0 if rng.random() < POSITIVE else -1.0
     other = family.others[rng.integers(len(family.others))]
     weight = float(rng.uniform(0.3, 1.0))
@@ -189,7 +195,7 @@ def _shown(rng: np.random.Generator, family: Family) -> dict[str, float]:
 
 
 def _levels(rng: np.random.Generator, kind: str) -> Floats32 | None:
-    """Return the ranks of a binary feature's or a count's values: the share of smaller values."""
+    """Return the ranks of a binary feature's or a count's values: shares of smaller values."""
     if kind == "binary":
         return np.array([0.0, round(rng.uniform(*ZEROS), DECIMALS)], np.float32)
     if kind != "count":

@@ -1,7 +1,7 @@
-"""Markets: what queries and documents are like, and which are relevant; the two of `challenge`.
+"""Markets: the distribution of queries, documents and relevance; the two markets of `challenge`.
 
-Queries and documents are described by latent quantities, each standard normal, that nobody sees;
-features are noisy views of them, and relevance is a function of them that differs by market.
+Queries and documents have latent variables, each standard normal; features are noisy functions
+of them, and relevance is a function of them that differs by market.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from rankinite.core.random import generator
-from rankinite.core.types import Floats32, Integers
+from rankinite.core.types import Floats, Floats32, Integers, Mask
 
 OF_QUERIES = ("popularity", "navigational", "timely", "terms", "difficulty", "topic")
 OF_DOCUMENTS = ("authority", "host", "quality", "length", "freshness", "homepage", "subject")
 OF_PAIRS = ("match", "title", "body", "anchor", "url", "proximity", "topical", "clicks")
 LATENTS = {name: i for i, name in enumerate(OF_QUERIES + OF_DOCUMENTS + OF_PAIRS)}
 
-# How a destination page, the one that a navigational query asks for, differs from others.
+# Shifts of the latents of a destination, the page that a navigational query asks for.
 DESTINATION = {"match": 0.75, "homepage": 0.55, "url": 0.55, "title": 0.2, "authority": -0.3}
-NAVIGATIONAL = 0.55  # the share of queries that have a destination somewhere, if not at hand
+NAVIGATIONAL = 0.55  # share of queries with a destination, whether or not it is in the data
 SPREAD_OF_SIZES = 0.58
-DIFFICULT_SIZES = 0.3  # the correlation between a query's difficulty and its number of documents
+DIFFICULT_SIZES = 0.3  # correlation of a query's difficulty and its number of documents
 MOST_DOCS = 139
 SAMPLE_QUERIES = 5_000
 PARTS = ("train", "valid", "test")
@@ -35,20 +34,20 @@ PARTS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Latents:
-    """The latent quantities of some queries' documents.
+    """Latent variables of the documents of some queries.
 
     Attributes
     ----------
     values
-        One row a quantity, in the order of `LATENTS`, one column a document.
+        One row per variable, in the order of `LATENTS`, and one column per document.
     destination
-        Which documents are the destination of their query.
+        Whether each document is the destination of its query.
     query
-        The query of every document, from 0.
+        Query of each document, from 0.
     """
 
     values: Floats32
-    destination: NDArray[np.bool_]
+    destination: Mask
     query: Integers
 
     def __getitem__(self, name: str) -> Floats32:
@@ -56,25 +55,25 @@ class Latents:
         return row
 
 
-# Markets are compared by identity: each of them is one of a table.
+# Compared by identity, which makes them keys of the cache of `_bounds`.
 @dataclass(frozen=True, eq=False)
 class Market:
-    """A market: its sizes, its grades, and what makes a document relevant there.
+    """A market: its sizes, its grades, and what makes a document relevant.
 
     Attributes
     ----------
     number
-        What its random numbers depend on; no two markets have the same.
+        Key of its random numbers; different for each market.
     queries, docs
-        How many there are, by part (Challenge, Table 2).
+        Numbers of queries and documents, by part (Challenge, Table 2).
     grade_shares
-        The share of grade 0, 1, ... (Challenge, Table 3).
+        Shares of the grades 0, 1, ... (Challenge, Table 3).
     weights
-        What relevance is made of; see `relevance`.
+        Weights of the latents in relevance; see `relevance`.
     layout
-        The market whose features it has.
+        Number of the market whose features it has.
     name
-        What people call it.
+        Name for messages.
     """
 
     number: int
@@ -90,46 +89,49 @@ class Market:
 
     @property
     def docs_per_query(self) -> float:
-        """The mean number of documents a query."""
+        """Mean number of documents per query."""
         return sum(self.docs.values()) / sum(self.queries.values())
 
     @property
     def with_destination(self) -> float:
-        """The share of queries whose documents include the destination: they are all perfect."""
+        """Share of queries that include their destination; no other document has the top grade."""
         return self.grade_shares[-1] * self.docs_per_query
 
     def draw(self, rng: np.random.Generator, sizes: Integers) -> Latents:
-        """Draw the latent quantities of queries with so many documents."""
+        """Draw the latent variables of queries with these numbers of documents."""
         n_queries, n_docs = len(sizes), int(sizes.sum())
         of_queries = rng.standard_normal((len(OF_QUERIES), n_queries), np.float32)
         of_queries[LATENTS["difficulty"]] *= np.float32((1 - DIFFICULT_SIZES**2) ** 0.5)
         of_queries[LATENTS["difficulty"]] += np.float32(DIFFICULT_SIZES) * self._lengths(sizes)
         of_others = rng.standard_normal((len(LATENTS) - len(OF_QUERIES), n_docs), np.float32)
         values = np.concatenate([np.repeat(of_queries, sizes, axis=1), of_others])
-        asked = _is_navigational(of_queries[LATENTS["navigational"]])
-        found = asked & (rng.random(n_queries) < self.with_destination / NAVIGATIONAL)
+        navigational = _is_navigational(of_queries[LATENTS["navigational"]])
+        has_destination = navigational & (
+            rng.random(n_queries) < self.with_destination / NAVIGATIONAL
+        )
         places = np.cumsum(sizes) - sizes + (rng.random(n_queries) * sizes).astype(np.int64)
         destination = np.zeros(n_docs, np.bool_)
-        destination[places[found]] = True
+        destination[places[has_destination]] = True
         for name, shift in DESTINATION.items():
             values[LATENTS[name], destination] += np.float32(shift)
         return Latents(values, destination, np.repeat(np.arange(n_queries), sizes))
 
-    def grades(self, rng: np.random.Generator, latents: Latents) -> NDArray[np.float64]:
-        """Let editors judge: by relevance and their own noise; a destination is always perfect."""
-        judged = self._judged(rng, latents)
-        grades = np.searchsorted(_bounds(self), judged, side="right").astype(np.float64)
+    def grades(self, rng: np.random.Generator, latents: Latents) -> Floats:
+        """Return the grades of editors: noisy relevance, and the top grade for a destination."""
+        scores = self.editor_scores(rng, latents)
+        grades = np.searchsorted(_bounds(self), scores, side="right").astype(np.float64)
         grades[latents.destination] = len(self.grade_shares) - 1
         return grades
 
-    def _judged(self, rng: np.random.Generator, latents: Latents) -> NDArray[np.float64]:
+    def editor_scores(self, rng: np.random.Generator, latents: Latents) -> Floats:
+        """Return relevance with the noise of editors."""
         noise = rng.standard_normal(len(latents.query))
         return self.relevance(latents) + self.weights["editors"] * noise
 
-    def relevance(self, latents: Latents) -> NDArray[np.float64]:
-        """Return how relevant documents are, without the noise of editors.
+    def relevance(self, latents: Latents) -> Floats:
+        """Return the relevance of documents, without the noise of editors.
 
-        The first lines are linear; the others are what a linear ranker cannot see.
+        It has a linear part, and interactions that a linear ranker cannot represent.
         """
         w, z = self.weights, {name: latents[name].astype(np.float64) for name in LATENTS}
         intent = np.where(_is_navigational(latents["navigational"]), 1.0, -1.0)
@@ -144,16 +146,16 @@ class Market:
             - w["length"] * z["length"] ** 2
             - w["quality"] * np.maximum(-0.5 - z["quality"], 0.0)
         )
-        relevance: NDArray[np.float64] = linear + crossed
+        relevance: Floats = linear + crossed
         return relevance
 
     def _lengths(self, sizes: Integers) -> Floats32:
-        """Return how long queries' lists are, as standard normal numbers."""
+        """Return the numbers of documents as standard normal values."""
         lengths = (np.log(sizes) - _log_size(self.docs_per_query)) / SPREAD_OF_SIZES
         return lengths.astype(np.float32)
 
     def sizes(self, part: str, seed: int) -> Integers:
-        """Draw how many documents each query of a part has; together as many as in the paper."""
+        """Draw the number of documents of each query of a part; the sum is that of the paper."""
         rng = generator(seed, "challenge", self.number, part, "sizes")
         n_queries, n_docs = self.queries[part], self.docs[part]
         sizes = _some_sizes(rng, n_queries, n_docs / n_queries)
@@ -164,8 +166,8 @@ class Market:
         return sizes
 
 
-def _is_navigational(values: Floats32) -> NDArray[np.bool_]:
-    navigational: NDArray[np.bool_] = values > np.float32(-ndtri(NAVIGATIONAL))
+def _is_navigational(values: Floats32) -> Mask:
+    navigational: Mask = values > np.float32(-ndtri(NAVIGATIONAL))
     return navigational
 
 
@@ -180,13 +182,13 @@ def _some_sizes(rng: np.random.Generator, n_queries: int, mean: float) -> Intege
 
 
 @cache
-def _bounds(market: Market) -> NDArray[np.float64]:
-    """Return the bounds between grades, from a sample of its own: the same for every data set."""
+def _bounds(market: Market) -> Floats:
+    """Return the bounds between grades, from a separate sample: the same for every data set."""
     rng = generator(0, "challenge", market.number, "bounds")
     latents = market.draw(rng, _some_sizes(rng, SAMPLE_QUERIES, market.docs_per_query))
-    judged = market._judged(rng, latents)[~latents.destination]
+    scores = market.editor_scores(rng, latents)[~latents.destination]
     below = np.cumsum(market.grade_shares[:-1])
-    bounds: NDArray[np.float64] = np.quantile(judged, below[:-1] / below[-1])
+    bounds: Floats = np.quantile(scores, below[:-1] / below[-1])
     return bounds
 
 

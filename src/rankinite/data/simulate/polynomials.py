@@ -1,16 +1,16 @@
-"""The artificial data of LambdaSMART, Sec. 5.1, and Optimality, Sec. 6.
+"""Simulator of the artificial data of LambdaSMART, Sec. 5.1, and Optimality, Sec. 6.
 
-What the papers say: random cubic polynomials after Burges et al. (2005); 50 documents a query; 50
+From the papers: random cubic polynomials after Burges et al. (2005); 50 documents per query; 50
 features (LambdaSMART) or 300 (Optimality); five grades; no noise in the labels; 10,000 / 5,000 /
 10,000 queries for training, validation and test. Burges et al. draw features uniformly from
 [-1, 1], and score a document by the mean of three terms, each scaled to mean 0 and variance 1: a
 product with a random vector, a sum of x_i x_Q(i) and a sum of x_i x_Q(i) x_R(i), where Q and R
 are random permutations.
 
-What is chosen here: Q is the same in the quadratic and the cubic term; the weights of the linear
-term are uniform in [-1, 1]; the terms are scaled, and the bounds between grades set, on a sample
-of 20,000 documents of their own, so that a set's labels do not depend on its size; the grades have
-the shares of `GRADE_SHARES`, which thin out towards the top as grades on the Web do.
+Our choices: Q is the same in the quadratic and the cubic term; the weights of the linear term are
+uniform in [-1, 1]; the scales of the terms and the bounds between grades come from a separate
+sample of 20,000 documents, so that labels do not depend on the size of a data set; the grades have
+the shares of `GRADE_SHARES`, which decrease towards the top as those of Web search do.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.params import Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
+from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data.ranking_data import RankingData
 
 GRADE_SHARES = (0.50, 0.25, 0.15, 0.07, 0.03)
@@ -35,12 +35,12 @@ QUERIES_A_BLOCK = 100
 class _Polynomial:
     """A score that is linear, quadratic and cubic in the features, and its grades."""
 
-    weights: NDArray[np.float32]
-    second: NDArray[np.int64]
-    third: NDArray[np.int64]
-    centre: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    bounds: NDArray[np.float64]
+    weights: Floats32
+    second: Integers
+    third: Integers
+    centre: Floats
+    scale: Floats
+    bounds: Floats
 
     @classmethod
     def draw(cls, n_features: int, seed: int) -> _Polynomial:
@@ -55,14 +55,14 @@ class _Polynomial:
         bounds = np.quantile(scores, np.cumsum(GRADE_SHARES)[:-1])
         return cls(weights, second, third, centre, scale, bounds)
 
-    def terms(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    def terms(self, X: Floats32) -> Floats:
         pairs = X * X[:, self.second]
         columns = [X * self.weights, pairs, pairs * X[:, self.third]]
         return np.stack([column.sum(axis=1, dtype=np.float64) for column in columns], axis=1)
 
-    def grades(self, X: NDArray[np.float32]) -> NDArray[np.int64]:
+    def grades(self, X: Floats32) -> Integers:
         scores = ((self.terms(X) - self.centre) / self.scale).mean(axis=1)
-        grades: NDArray[np.int64] = np.searchsorted(self.bounds, scores, side="right")
+        grades: Integers = np.searchsorted(self.bounds, scores, side="right")
         return grades
 
 
@@ -80,18 +80,18 @@ def polynomials(
     Parameters
     ----------
     n_queries
-        How many queries; the papers' number for this part if not given. A smaller set is the
+        Number of queries; that of the papers for this part by default. A smaller data set is the
         beginning of a larger one.
     part
         ``"train"``, ``"valid"`` or ``"test"`` (any other word is another part of the same data).
     n_features
         50 in LambdaSMART, 300 in Optimality.
     n_docs
-        Documents a query.
+        Number of documents per query.
     seed
-        Another seed gives another polynomial and other documents.
+        Seed of the polynomial and the documents.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""What stands behind ``#``: comments, document ids, and what SVMlight has no place for.
+"""Comments of SVMlight files: document ids, label sources, and fields that SVMlight lacks.
 
 LETOR writes ``#docid = X inc = 1 prob = 0.02`` behind a document; X is its id, and other values
-can be taken as label sources. A data set that SVMlight cannot hold by itself (named features,
-further labels, weights, ...) has a first line ``#rankinite {...}``, which other tools skip; its
-documents' comments are then JSON lists: comment, document id, further labels.
+can be used as label sources. A data set with fields that SVMlight has no place for (feature names,
+further labels, weights, ...) has a first line ``#rankinite {...}``, which other tools skip; the
+comments of its documents are then JSON lists: comment, document id, further labels.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankinite.core.errors import FileFormatError, RankiniteError
+from rankinite.core.types import Floats, Integers
 from rankinite.data import checks
 from rankinite.data.svmlight import kernels
 from rankinite.data.svmlight.parse import NAN, NUMBER
@@ -30,13 +31,13 @@ MARK = b"#rankinite "
 ASSIGNED = r"(?:^|[\s\v]){name}[\s\v]*=[\s\v]*(?P<value>[^\s\v]+)"
 DOCID = ASSIGNED.format(name="docid")
 ONLY_DOCID = r"^[\s\v]*docid[\s\v]*=[\s\v]*[^\s\v]+[\s\v]*$"
-# What JSON of the wrong kind, or damaged JSON, raises on its way to texts and numbers.
+# Exceptions of damaged JSON, and of JSON with other types than texts and numbers.
 WRONG_JSON = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the first line of a file says about the whole; all of it may be missing."""
+    """Fields of the header line of a file, all optional."""
 
     feature_names: Sequence[str] | None = None
     top_grade: float | None = None
@@ -48,7 +49,7 @@ class Header:
 
     @classmethod
     def parse(cls, path: Path, line: bytes) -> Header:
-        """Read a header; a first line with any other comment gives an empty one."""
+        """Parse a header; a first line with any other comment gives an empty one."""
         text = line.lstrip(b" ")
         if not text.startswith(MARK):
             return cls()
@@ -60,10 +61,10 @@ class Header:
             ) from None
 
     def _checked(self) -> Header:
-        for given in (self.feature_names, self.qids, self.documents):
-            texts = [] if given is None else [_text(text) for text in _list(given)]
+        for names in (self.feature_names, self.qids, self.documents):
+            texts = [] if names is None else [_text(text) for text in _list(names)]
             if len(set(texts)) < len(texts):
-                raise ValueError("it names two things alike")
+                raise ValueError("it has a name twice")
         if self.top_grade is not None and not 0 <= _number(self.top_grade) < np.inf:
             raise ValueError(f"{self.top_grade} is no top grade")
         weights = [] if self.query_weight is None else _list(self.query_weight)
@@ -74,14 +75,14 @@ class Header:
         return self
 
     def line(self) -> bytes:
-        """Return the header as a line of text; empty if there is nothing to say."""
-        said = {name: value for name, value in vars(self).items() if value not in (None, False)}
-        if not said:
+        """Return the header as a line of text; empty if no field is set."""
+        fields = {name: value for name, value in vars(self).items() if value not in (None, False)}
+        if not fields:
             return b""
-        return MARK + json.dumps(said, ensure_ascii=True).encode() + b"\n"
+        return MARK + json.dumps(fields, ensure_ascii=True).encode() + b"\n"
 
     def qids_for(self, path: Path, qids: NDArray[Any]) -> NDArray[Any]:
-        """Return the names that the header gives to the queries, or the ids themselves."""
+        """Return the query ids of the header, or the numbers of the lines if it has none."""
         if self.qids is None:
             return qids
         self._check_length(path, "qids", self.qids, len(qids))
@@ -90,8 +91,8 @@ class Header:
             raise FileFormatError(path, problem, 1, 1)
         return np.array(self.qids)
 
-    def weights_for(self, path: Path, n_queries: int) -> NDArray[np.float64] | None:
-        """Return the query weights that the header gives."""
+    def weights_for(self, path: Path, n_queries: int) -> Floats | None:
+        """Return the query weights of the header."""
         if self.query_weight is None:
             return None
         self._check_length(path, "query_weight", self.query_weight, n_queries)
@@ -102,7 +103,7 @@ class Header:
 
     def _check_length(self, path: Path, name: str, values: Sequence[Any], expected: int) -> None:
         if len(values) != expected:
-            problem = f"the header's {name} is not a list of {expected}, one a query"
+            problem = f"the header's {name} is not a list of {expected}, one per query"
             raise FileFormatError(path, problem, 1, 1)
 
 
@@ -117,11 +118,11 @@ class CommentColumn:
     def take(
         self,
         text: NDArray[np.uint8],
-        begins: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        lines: NDArray[np.int64],
+        begins: Integers,
+        ends: Integers,
+        lines: Integers,
     ) -> None:
-        """Copy the comments that begin at the given places (-1 for none) and end with the line."""
+        """Copy the comments that begin at these positions (-1 for none) and end with the line."""
         if not (begins >= 0).any():
             self.blocks.append(len(begins))
             return
@@ -138,7 +139,7 @@ class CommentColumn:
         self.is_empty = self.is_empty and len(copied) == 0
         self.blocks.append(array)
 
-    def _check_encoding(self, array: Any, lines: NDArray[np.int64]) -> None:
+    def _check_encoding(self, array: Any, lines: Integers) -> None:
         try:
             array.validate(full=True)
         except pa.ArrowInvalid:
@@ -170,9 +171,9 @@ def interpret(
     column: CommentColumn | None,
     header: Header,
     sources: Sequence[str],
-    lines: NDArray[np.int64],
-) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
-    """Return the texts and the further labels that the comments hold."""
+    lines: Integers,
+) -> tuple[dict[str, Any], dict[str, Floats]]:
+    """Return the text columns and the further labels in the comments."""
     comments = None if column is None else column.array()
     if header.documents is not None:
         if column is None:
@@ -189,18 +190,18 @@ def interpret(
 
 def _plain_texts(comments: Any) -> dict[str, Any]:
     if comments is None:
-        return {"_comments": None, "_doc_ids": None}
+        return {"comment_column": None, "doc_id_column": None}
     doc_ids = None
     if pc.any(pc.match_substring_regex(comments, DOCID)).as_py():
-        found = pc.struct_field(pc.extract_regex(comments, DOCID), "value")
-        doc_ids = pc.fill_null(found, "").cast(pa.large_string())
+        values = pc.struct_field(pc.extract_regex(comments, DOCID), "value")
+        doc_ids = pc.fill_null(values, "").cast(pa.large_string())
         if pc.all(pc.match_substring_regex(comments, ONLY_DOCID)).as_py():
             comments = None
-    return {"_comments": comments, "_doc_ids": doc_ids}
+    return {"comment_column": comments, "doc_id_column": doc_ids}
 
 
-def _source(path: Path, comments: Any, name: str, lines: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Take ``name = value`` from the comments; documents without it have no label."""
+def _source(path: Path, comments: Any, name: str, lines: Integers) -> Floats:
+    """Return the values of ``name = value`` in the comments; NaN for documents without it."""
     pattern = ASSIGNED.format(name=re.escape(name))
     if comments is None or not pc.any(pc.match_substring_regex(comments, pattern)).as_py():
         raise FileFormatError(path, f"no comment holds {name} = <number>, to be a label source")
@@ -217,8 +218,8 @@ def _source(path: Path, comments: Any, name: str, lines: NDArray[np.int64]) -> N
 
 
 def _from_json(
-    path: Path, comments: Any, header: Header, lines: NDArray[np.int64]
-) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+    path: Path, comments: Any, header: Header, lines: Integers
+) -> tuple[dict[str, Any], dict[str, Floats]]:
     names = list(header.documents or ())
     rows = []
     texts = [""] * len(lines) if comments is None else comments.to_pylist()
@@ -233,8 +234,8 @@ def _from_json(
             raise FileFormatError(path, problem_text, int(line)) from None
     table = np.array([row[2] for row in rows], np.float64).reshape(len(rows), len(names))
     return {
-        "_comments": _texts(row[0] for row in rows) if header.has_comments else None,
-        "_doc_ids": _texts(row[1] for row in rows) if header.has_doc_ids else None,
+        "comment_column": _texts(row[0] for row in rows) if header.has_comments else None,
+        "doc_id_column": _texts(row[1] for row in rows) if header.has_doc_ids else None,
     }, {
         name: _checked(path, name, np.ascontiguousarray(table[:, k]))
         for k, name in enumerate(names)
@@ -264,19 +265,19 @@ def _texts(values: Any) -> Any:
     return pa.array(list(values), pa.large_string())
 
 
-def _checked(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _checked(path: Path, name: str, values: Floats) -> Floats:
     try:
-        return checks.source_array(name, values, len(values))
+        return checks.label_source_array(name, values, len(values))
     except RankiniteError as problem:
         raise FileFormatError(path, str(problem)) from None
 
 
 def document_comments(
-    comments: Any, doc_ids: Any, labels: Mapping[str, NDArray[np.float64]]
+    comments: Any, doc_ids: Any, labels: Mapping[str, Floats]
 ) -> tuple[list[str], bool]:
-    """Return one comment a document, and whether they are JSON lists that need a header.
+    """Return one comment per document, and whether they are JSON lists that need a header.
 
-    The columns are Arrow arrays or None; without anything to say, the list is empty.
+    The columns are Arrow arrays or None; the list is empty if there is nothing to write.
     """
     plain = _plain_comments(comments, doc_ids)
     if plain is not None and not labels:
@@ -292,7 +293,7 @@ def document_comments(
 
 
 def _plain_comments(comments: Any, doc_ids: Any) -> list[str] | None:
-    """Return comments from which a reader gets both columns back, or None if it cannot."""
+    """Return comments that a reader can parse into both columns, or None if there are none."""
     if comments is None and doc_ids is None:
         return []
     written = comments
@@ -301,14 +302,14 @@ def _plain_comments(comments: Any, doc_ids: Any) -> list[str] | None:
             pa.scalar("docid = ", pa.large_string()), doc_ids, pa.scalar("", pa.large_string())
         )
     if pc.max(pc.binary_length(written)).as_py() == 0:
-        return None  # a reader takes empty comments for none
+        return None  # a reader cannot distinguish empty comments from none
     if pc.any(pc.match_substring_regex(written, r"[\n\r\x00]")).as_py():
         return None
-    if _plain_texts(written) != {"_comments": comments, "_doc_ids": doc_ids}:
+    if _plain_texts(written) != {"comment_column": comments, "doc_id_column": doc_ids}:
         return None
     texts: list[str] = written.to_pylist()
     return texts
 
 
-def _json_numbers(values: NDArray[np.float64]) -> list[float | None]:
+def _json_numbers(values: Floats) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]

@@ -1,8 +1,8 @@
-"""The compiled reader of SVMlight text: plain lines only, everything else is handed back.
+"""The compiled parser of SVMlight text, for plain lines; others are left to `parse_line`.
 
-The kernel vouches for what it accepts and never explains what it does not: a line that is not
-plainly right gets the state `ODD`, and `parse_line` decides. A thread reads whole lines into
-their own rows of the matrix, so the result does not depend on the number of threads.
+The kernel accepts only what is certainly valid, and explains nothing: any other line gets the
+state `ODD`, and `parse_line` decides. A thread parses whole lines into rows of their own, so the
+result does not depend on the number of threads.
 
 A feature's value is the 32-bit float next to the 64-bit float that Python reads from the same
 text. With up to 18 digits in an integer and a power of ten the product is within a few units of
@@ -18,21 +18,23 @@ from numpy.typing import NDArray
 from rankinite.core.intrinsics import load_byte, load_word, trailing_zeros
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
 
-# The states of a line.
+# States of a line.
 NO_DOCUMENT = 0
 DOCUMENT = 1
 LONG_LABEL = 2  # a document whose label has too many digits for the kernel
 ODD = 3
 
 NO_QID = np.iinfo(np.int64).min
-UNSET = np.int32(0x7FC0DEAD)  # a NaN that no text gives: the feature has not been seen
+UNSET = np.int32(0x7FC0DEAD)  # a NaN that parsing never gives: the line has no such feature
 LARGEST_POWER = 60
 POWERS = np.array([float(f"1e{k}") for k in range(LARGEST_POWER + 1)])
-# The integer, the power and the product each round once, and digits past the 18th are dropped.
+# The integer, the power and the product are each rounded once, and digits past the 18th dropped.
 ROUND_OFF = 2.0**-50
+# Integers and powers of ten that a 64-bit float holds exactly: their quotient is rounded once, as
+# in Python.
 EXACT_INTEGER = 2**53
 EXACT_POWER = 22
-MOST_DIGITS = 18
+MOST_DIGITS = 18  # of a 64-bit integer
 
 # Bytes; bit 5 makes a letter lower case.
 TAB, NEWLINE, VERTICAL_TAB, RETURN, SPACE = 9, 10, 11, 13, 32
@@ -57,19 +59,19 @@ TENS = np.array([10**k for k in range(9)], dtype=np.int64)
 
 @inlined_kernel
 def is_blank(byte: int) -> bool:
-    """Tell whether a byte separates tokens inside a line."""
+    """Return whether a byte separates tokens inside a line."""
     return byte == SPACE or byte == TAB or VERTICAL_TAB <= byte <= RETURN
 
 
 @inlined_kernel
 def ends_token(byte: int) -> bool:
-    """Tell whether a byte may follow a token: a blank, the newline or the mark of a comment."""
+    """Return whether a byte may follow a token: a blank, the newline or a comment's ``#``."""
     return byte == NEWLINE or byte == HASH or is_blank(byte)
 
 
 @inlined_kernel
 def read_digits(word: np.uint64) -> tuple[int, int]:
-    """Return the number that the first digits of eight bytes make, and how many there are.
+    """Return the number in the leading digits of eight bytes, and how many digits it has.
 
     A byte is a digit if xor with "0" leaves at most 9. The digits are shifted to the upper end
     of the word, and pairs, fours and eights add up in three steps.
@@ -87,10 +89,10 @@ def read_digits(word: np.uint64) -> tuple[int, int]:
 
 @kernel
 def read_number(text: NDArray[np.uint8], p: int) -> tuple[int, int, int, bool, bool]:
-    """Read any decimal number from ``p`` on, keeping the first 18 digits that count.
+    """Parse a decimal number at ``p``, with its first 18 significant digits.
 
     Returns the position behind it, its digits as an integer, its power of ten, whether it is
-    negative, and whether all of this is right; the caller checks what follows.
+    negative, and whether it is valid; the caller checks the byte that follows.
     """
     negative = text[p] == MINUS
     if negative or text[p] == PLUS:
@@ -160,7 +162,7 @@ def _read_qid(text: NDArray[np.uint8], p: int) -> tuple[int, int, bool]:
 
 @kernel
 def read_value(text: NDArray[np.uint8], p: int) -> tuple[np.float32, bool, int]:
-    """Read any value; return it without its sign, the sign, and the position behind it or -1."""
+    """Parse any value; return it without its sign, the sign, and the position behind it or -1."""
     behind, mantissa, exponent, negative, fine = read_number(text, p)
     if not fine:
         return np.float32(np.nan), False, _behind_nan(text, p)
@@ -190,11 +192,13 @@ def read_line(
     comment: NDArray[np.int64],
     largest: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Read the line that starts at ``p``; return its state and a position not behind its newline.
+    """Parse the line at ``p``; return its state and a position at or before its newline.
 
-    ``row`` and ``bits`` are one row of the matrix, seen as floats and as integers, and its first
-    column is ``first_feature``; the other arrays hold one item each. ``largest`` receives the
-    largest feature number: if that has no column, the row is not to be used.
+    One long function: calls of helpers with array arguments would cost atomic reference counts.
+
+    ``row`` and ``bits`` are a row of the matrix as floats and as integers, and its first column
+    is ``first_feature``; the other arrays have one item each. ``largest`` gets the largest
+    feature number; if that has no column, the row must not be used.
     """
     comment[0] = -1
     largest[0] = -1
@@ -298,6 +302,7 @@ def read_line(
             return ODD, p
         column = feature - first_feature
         if column < width:
+            # Features mostly increase, which needs no look at the row.
             if feature <= top and bits[column] != UNSET:
                 return ODD, p
             row[column] = value
@@ -315,11 +320,11 @@ def read_line(
 def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray[np.int64]) -> None:
     """Count the newlines in each block of text; block b ends where b + 1 begins.
 
-    Eight bytes at a time: each byte of ``sums`` counts the newlines at its place, and is emptied
-    before it can overflow.
+    Eight bytes at a time: each byte of ``sums`` counts the newlines at its position, and is
+    flushed before it can overflow.
     """
     for b in prange(out.shape[0]):
-        found = np.int64(0)
+        n_newlines = np.int64(0)
         p = begins[b]
         while p + 8 <= begins[b + 1]:
             n_words = min((begins[b + 1] - p) // 8, 255)
@@ -329,13 +334,13 @@ def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray
                 word = ~(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
                 sums += word >> np.uint64(7)
             for _ in range(8):
-                found += np.int64(sums & np.uint64(255))
+                n_newlines += np.int64(sums & np.uint64(255))
                 sums >>= np.uint64(8)
             p += 8 * n_words
         while p < begins[b + 1]:
-            found += load_byte(text, p) == NEWLINE
+            n_newlines += load_byte(text, p) == NEWLINE
             p += 1
-        out[b] = found
+        out[b] = n_newlines
 
 
 @parallel_kernel
@@ -353,9 +358,9 @@ def read_blocks(
     starts: NDArray[np.int64],
     states: NDArray[np.uint8],
 ) -> None:
-    """Read every line into its own row; block b has the lines that end in it.
+    """Parse each line into its row; block b has the lines that end in it.
 
-    The first of them is ``first_lines[b]``.
+    The first line of block b is ``first_lines[b]``.
     """
     for b in prange(begins.shape[0] - 1):
         p = begins[b]
@@ -363,17 +368,17 @@ def read_blocks(
             p -= 1
         for i in range(first_lines[b], first_lines[b + 1]):
             starts[i] = p
-            one = slice(i, i + 1)
+            item = slice(i, i + 1)
             states[i], p = read_line(
                 text,
                 p,
                 first_feature,
                 matrix[i],
                 bits[i],
-                labels[one],
-                qids[one],
-                comments[one],
-                largest[one],
+                labels[item],
+                qids[item],
+                comments[item],
+                largest[item],
             )
             while text[p] != NEWLINE:
                 p += 1
@@ -384,7 +389,7 @@ def read_blocks(
 def copy_text(
     text: NDArray[np.uint8], begin: int, end: int, out: NDArray[np.uint8], at: int
 ) -> int:
-    """Copy a piece of text to a place; return the place behind it."""
+    """Copy a piece of text to ``out[at:]``; return the position behind it."""
     for p in range(begin, end):
         out[at] = text[p]
         at += 1
@@ -398,7 +403,7 @@ def gather_text(
     ends: NDArray[np.int64],
     out: NDArray[np.uint8],
 ) -> None:
-    """Copy pieces of text one behind the other."""
+    """Concatenate pieces of text."""
     at = 0
     for i in range(begins.shape[0]):
         at = copy_text(text, begins[i], ends[i], out, at)
@@ -417,7 +422,7 @@ def write_lines(
     written: NDArray[np.bool_],
     out: NDArray[np.uint8],
 ) -> None:
-    """Put lines together: head, then prefix and value of every written feature, then tail."""
+    """Assemble lines: head, then prefix and value of each written feature, then tail."""
     at = 0
     v = 0
     for i in range(written.shape[0]):

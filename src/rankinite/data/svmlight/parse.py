@@ -1,7 +1,7 @@
-"""One line of SVMlight text, read slowly and strictly: the authority on what is allowed.
+"""The strict parser of one line of SVMlight text, which defines what is allowed.
 
-The compiled kernel reads the plain cases. A line with anything unusual in it comes here, and is
-either understood or refused with its column, the offending text and what was expected.
+The compiled kernel parses plain lines. A line with anything unusual in it comes here, and is
+either parsed or refused with its column, the offending text and what was expected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
-# The same bytes as in the kernel separate tokens; a carriage return counts as a blank.
+# Tokens are separated by the same bytes as in the kernel; a carriage return counts as a blank.
 TOKEN = re.compile(rb"[^ \t\r\f\v]+")
 LARGEST_FEATURE = 2**31 - 2
 LARGEST_SHOWN = 30
@@ -22,7 +22,7 @@ LARGEST_SHOWN = 30
 
 @dataclass(frozen=True)
 class Line:
-    """What a line says; ``qid`` is None where it names no query."""
+    """A parsed line; ``qid`` is None if it has none."""
 
     label: float
     qid: int | None
@@ -30,7 +30,7 @@ class Line:
 
 
 class LineError(ValueError):
-    """Why a line cannot be read, and at which column (from 1)."""
+    """A line that cannot be parsed: the problem, and its column from 1."""
 
     def __init__(self, column: int, problem: str) -> None:
         super().__init__(problem)
@@ -39,12 +39,12 @@ class LineError(ValueError):
 
 
 def parse_line(text: bytes) -> Line:
-    """Read one line that holds a document.
+    """Parse a line with a document.
 
     Parameters
     ----------
     text
-        The line's bytes without the newline; a comment, from the first ``#`` on, is ignored.
+        Bytes of the line without the newline; a comment, from the first ``#`` on, is ignored.
 
     Raises
     ------
@@ -61,13 +61,13 @@ def parse_line(text: bytes) -> Line:
     for token in rest:
         number, value = _feature(token)
         if number in features:
-            raise LineError(token.start() + 1, f"feature {number} stands twice in this line")
+            raise LineError(token.start() + 1, f"feature {number} occurs twice in this line")
         features[number] = value
     return Line(label, qid, features)
 
 
 def parse_label(text: bytes) -> float:
-    """Read the label of a line that holds a document."""
+    """Parse the label of a line with a document."""
     return _label(next(TOKEN.finditer(text.partition(b"#")[0])))
 
 
@@ -102,7 +102,7 @@ def _feature(token: re.Match[bytes]) -> tuple[int, float]:
     column = token.start() + 1
     number_text, colon, value_text = text.partition(b":")
     if number_text == b"qid":
-        raise LineError(column, "qid stands here; expected it once, directly behind the label")
+        raise LineError(column, "unexpected qid; expected it once, directly behind the label")
     if not colon or re.fullmatch(rb"\d+", number_text) is None:
         raise LineError(column, f"{_shown(text)} is not a feature; expected number:value")
     number = int(number_text.lstrip(b"0")[:20] or b"0")

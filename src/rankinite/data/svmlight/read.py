@@ -1,4 +1,4 @@
-"""Reading SVMlight/LETOR files: blocks of lines, compiled where plain, explained where not."""
+"""Reader of SVMlight/LETOR files: compiled for plain lines, strict and slow for others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rankinite.core.errors import DataError, FileFormatError
 from rankinite.core.format import readable_size, refuse_text
 from rankinite.core.params import Either, OneOf, SourceName, Whole, check
 from rankinite.core.progress import Progress, Silent
+from rankinite.core.types import Floats32, Integers, Mask
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import Block, read_blocks_of_lines
@@ -27,7 +28,7 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def available_memory() -> int:
-    """Return how many bytes a new array may take; a guess where the system does not tell."""
+    """Return the memory that is available, in bytes; a guess if the system does not report it."""
     if MEMINFO.exists():
         for line in MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -42,45 +43,52 @@ SUFFIXES = (".query", ".group")
 
 def find_queries(
     path: Path,
-    ids: NDArray[np.int64],
-    has_qid: NDArray[np.bool_],
-    lines: NDArray[np.int64],
+    ids: Integers,
+    has_qid: Mask,
+    lines: Integers,
     *,
     query_file: str | Path | None,
     group: bool,
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
-    """Return the order of documents (None if they stand right), query offsets and query ids.
+) -> tuple[Integers | None, Integers, NDArray[Any]]:
+    """Return the order of documents (None if it need not change), query offsets and query ids.
 
-    Each document has an id, says whether its line has one, and knows its line.
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    ids, has_qid, lines
+        For each document its query id, whether its line has one, and the number of the line.
+    query_file, group
+        As in `read_svmlight`.
     """
     if not has_qid.any():
         offsets = _offsets_of_file(path, query_file, len(ids))
         return None, offsets, np.arange(1, len(offsets))
     if query_file is not None:
-        problem = f"the lines have a qid, and {query_file} has group sizes; expected one of both"
+        problem = f"the lines have a qid, and {query_file} has group sizes; expected one of the two"
         raise FileFormatError(path, problem)
     if not has_qid.all():
         problem = "this line has no qid, and others have one; expected it in every line"
         raise FileFormatError(path, problem, int(lines[has_qid.argmin()]))
-    apart = None if group else checks.first_apart(ids)
-    if apart is not None:
-        again, began = apart
+    scattered = None if group else checks.first_scattered(ids)
+    if scattered is not None:
+        again, began = scattered
         raise FileFormatError(
             path,
             f"query {ids[again]} comes again after others (it began in line {lines[began]}); "
             "put its documents together, or group them (group=True, --group)",
             int(lines[again]),
         )
-    return checks.grouped(ids, group=group)
+    return checks.group_queries(ids, group=group)
 
 
-def _offsets_of_file(path: Path, query_file: str | Path | None, n_docs: int) -> NDArray[np.int64]:
+def _offsets_of_file(path: Path, query_file: str | Path | None, n_docs: int) -> Integers:
     source = group_sizes_beside(path) if query_file is None else Path(query_file)
     if source is None:
         raise FileFormatError(
             path,
             "no line has a qid, and there are no group sizes; expected qid:<number> behind "
-            f"the labels, or the sizes, one a line, in {path.name}.query",
+            f"the labels, or the sizes, one per line, in {path.name}.query",
         )
     sizes = read_group_sizes(source)
     if sizes.sum() != n_docs:
@@ -91,7 +99,7 @@ def _offsets_of_file(path: Path, query_file: str | Path | None, n_docs: int) -> 
 
 
 def group_sizes_beside(path: Path) -> Path | None:
-    """Return the file of group sizes that belongs to a file of documents, if there is one."""
+    """Return the file of group sizes beside a file of documents, if there is one."""
     names = [path.name, path.name.removesuffix(".gz")]
     for name in dict.fromkeys(names):
         for suffix in SUFFIXES:
@@ -100,8 +108,8 @@ def group_sizes_beside(path: Path) -> Path | None:
     return None
 
 
-def read_group_sizes(path: Path) -> NDArray[np.int64]:
-    """Read one whole number above 0 a line."""
+def read_group_sizes(path: Path) -> Integers:
+    """Read group sizes: one whole number above 0 per line."""
     sizes: list[int] = []
     number = 0
     for block in read_blocks_of_lines(path, Silent()):
@@ -123,9 +131,9 @@ def read_group_sizes(path: Path) -> NDArray[np.int64]:
 
 log = logging.getLogger("rankinite")
 
-BLOCKS_A_CALL = 16
+BLOCKS_A_CALL = 16  # for the threads of one call; more than threads, to balance the load
 SMALLEST_BLOCK = 4096
-SPARE_ROWS = 1.02
+SPARE_ROWS = 1.02  # of the estimate, so that the matrix seldom grows twice
 
 
 def read_svmlight(
@@ -144,23 +152,24 @@ def read_svmlight(
     Parameters
     ----------
     path
-        The file. Features are numbered from 1 (or from 0, if 0 occurs); those that a line does
-        not name are 0.
+        The file. Features are numbered from 1 (or from 0, if 0 occurs); features that a line
+        lacks are 0.
     query_file
-        For files without ``qid:``, the group sizes, one a line. Not given, ``path`` with
-        ``.query`` or ``.group`` behind it is looked for.
+        File of group sizes, one per line, for a file without ``qid:``; by default ``path`` with
+        ``.query`` or ``.group`` appended.
     n_features
-        How many features there are, for files that may lack the last ones.
+        Number of features, for files that may lack the last ones.
     labels
-        Further label sources to take from ``name = value`` in the comments.
+        Further label sources, read from ``name = value`` in the comments.
     comments
-        Keep the comments; without them, any bytes may stand there.
+        Keep the comments. If not, they may contain any bytes.
     group
-        Bring documents of one query together instead of refusing them when they stand apart.
+        Bring the documents of each query together if they are not contiguous, instead of
+        refusing them.
     top_grade
-        The largest label there can be; the largest label seen if not given.
+        Largest label that a document can have; the largest label in the file by default.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     check("load", "n_features", n_features, Either(Whole(1), OneOf([None])))
     refuse_text("load", "labels", labels)
@@ -173,7 +182,7 @@ def read_svmlight(
 
 
 class _Reader:
-    """Collects the blocks of one file; the matrix grows in place as rows and columns come."""
+    """Collects the blocks of a file; the matrix grows in place with its rows and columns."""
 
     def __init__(self, path: Path, n_features: int | None, *, comments: bool) -> None:
         self.path = path
@@ -189,10 +198,10 @@ class _Reader:
         self.header = Header()
 
     def take(self, block: Block) -> None:
-        """Read all lines of a block."""
+        """Parse all lines of a block."""
         begins, first_lines = _cut(block)
         n_lines = int(first_lines[-1])
-        found = _Lines(n_lines)
+        parsed = _ParsedLines(n_lines)
         while True:
             self._make_room(n_lines, block)
             rows = self._matrix()[self.n_docs : self.n_docs + n_lines]
@@ -203,40 +212,40 @@ class _Reader:
                 self.first_feature,
                 rows,
                 rows.view(np.int32),
-                *found.arrays,
+                *parsed.arrays,
             )
-            found.starts[n_lines] = block.n_bytes
-            found.has_qid = found.qids != kernels.NO_QID
+            parsed.starts[n_lines] = block.n_bytes
+            parsed.has_qid = parsed.qids != kernels.NO_QID
             if self.n_lines == 0:
-                self.header = Header.parse(self.path, found.line(block, 0))
-            refused = self._read_unusual_lines(block, found, rows)
-            if not self._widen(block, found):
+                self.header = Header.parse(self.path, parsed.line(block, 0))
+            refused = self._read_unusual_lines(block, parsed, rows)
+            if not self._widen(block, parsed):
                 break
-        self._keep(block, found, rows)
+        self._keep(block, parsed, rows)
         if refused is not None:
             raise refused
 
-    def _keep(self, block: Block, found: _Lines, rows: NDArray[np.float32]) -> None:
-        docs = np.flatnonzero(found.states != kernels.NO_DOCUMENT)
+    def _keep(self, block: Block, parsed: _ParsedLines, rows: Floats32) -> None:
+        docs = np.flatnonzero(parsed.states != kernels.NO_DOCUMENT)
         if len(docs) < len(rows):
             rows[: len(docs)] = rows[docs]
         lines = self.n_lines + 1 + docs
-        self.columns.append((found.labels[docs], found.qids[docs], found.has_qid[docs], lines))
-        self._take_comments(block, found, docs)
+        self.columns.append((parsed.labels[docs], parsed.qids[docs], parsed.has_qid[docs], lines))
+        self._take_comments(block, parsed, docs)
         self.n_docs += len(docs)
-        self.n_lines += len(found.states)
+        self.n_lines += len(parsed.states)
 
-    def _take_comments(self, block: Block, found: _Lines, docs: NDArray[np.int64]) -> None:
+    def _take_comments(self, block: Block, parsed: _ParsedLines, docs: Integers) -> None:
         if self.comments is not None:
-            begins, ends = found.comments[docs], found.starts[docs + 1] - 1
+            begins, ends = parsed.comments[docs], parsed.starts[docs + 1] - 1
             self.comments.take(block.text, begins, ends, self.n_lines + 1 + docs)
 
-    def _matrix(self) -> NDArray[np.float32]:
+    def _matrix(self) -> Floats32:
         n_rows = self.flat.size // self.width
         return self.flat[: n_rows * self.width].reshape(n_rows, self.width)
 
     def _make_room(self, n_lines: int, block: Block) -> None:
-        """Let the matrix have room for all rows that the rest of the file may bring."""
+        """Reserve memory for the rows that the whole file is expected to have."""
         expected = self._expected_rows(n_lines, block)
         if self.width == 0:
             guess = _guess_width(block)
@@ -259,66 +268,66 @@ class _Reader:
             self.flat.resize(n_rows * self.width, refcheck=False)
 
     def _read_unusual_lines(
-        self, block: Block, found: _Lines, rows: NDArray[np.float32]
+        self, block: Block, parsed: _ParsedLines, rows: Floats32
     ) -> FileFormatError | None:
-        """Return why a line is refused; it and all behind it then count as empty."""
-        unusual = (found.states > kernels.DOCUMENT) | (found.largest > LARGEST_FEATURE)
+        """Parse unusual lines; return the error of the first bad one, which ends the block."""
+        unusual = (parsed.states > kernels.DOCUMENT) | (parsed.largest > LARGEST_FEATURE)
         for i in np.flatnonzero(unusual).tolist():
-            text = found.line(block, i)
+            text = parsed.line(block, i)
             try:
-                if found.states[i] == kernels.LONG_LABEL and found.largest[i] <= LARGEST_FEATURE:
-                    found.labels[i] = parse_label(text)
+                if parsed.states[i] == kernels.LONG_LABEL and parsed.largest[i] <= LARGEST_FEATURE:
+                    parsed.labels[i] = parse_label(text)
                 else:
-                    self._read_odd_line(found, rows, i, text)
+                    self._read_odd_line(parsed, rows, i, text)
             except LineError as error:
-                found.states[i:] = kernels.NO_DOCUMENT
-                found.largest[i:] = -1
+                parsed.states[i:] = kernels.NO_DOCUMENT
+                parsed.largest[i:] = -1
                 line = self.n_lines + i + 1
                 return FileFormatError(self.path, error.problem, line, error.column)
         return None
 
-    def _read_odd_line(self, found: _Lines, rows: NDArray[np.float32], i: int, text: bytes) -> None:
+    def _read_odd_line(self, parsed: _ParsedLines, rows: Floats32, i: int, text: bytes) -> None:
         line = parse_line(text)
-        found.states[i] = kernels.DOCUMENT
-        found.labels[i] = line.label
-        found.has_qid[i] = line.qid is not None
-        found.qids[i] = kernels.NO_QID if line.qid is None else line.qid
-        found.largest[i] = max(line.features, default=-1)
-        if 0 in line.features and found.zero_line < 0:
-            found.zero_line = i
+        parsed.states[i] = kernels.DOCUMENT
+        parsed.labels[i] = line.label
+        parsed.has_qid[i] = line.qid is not None
+        parsed.qids[i] = kernels.NO_QID if line.qid is None else line.qid
+        parsed.largest[i] = max(line.features, default=-1)
+        if 0 in line.features and parsed.zero_line < 0:
+            parsed.zero_line = i
         mark = text.find(b"#")
-        found.comments[i] = -1 if mark < 0 else found.starts[i] + mark + 1
+        parsed.comments[i] = -1 if mark < 0 else parsed.starts[i] + mark + 1
         rows[i] = 0
         for feature, value in line.features.items():
             column = feature - self.first_feature
             if 0 <= column < self.width:
                 rows[i, column] = value
 
-    def _widen(self, block: Block, found: _Lines) -> bool:
-        """Make room for features without a column; tell whether the block must be read again."""
-        first = 0 if found.zero_line >= 0 else self.first_feature
-        top = max(self.top_feature, int(found.largest.max(initial=-1)))
+    def _widen(self, block: Block, parsed: _ParsedLines) -> bool:
+        """Add columns for new features; return whether the block must be parsed again."""
+        first = 0 if parsed.zero_line >= 0 else self.first_feature
+        top = max(self.top_feature, int(parsed.largest.max(initial=-1)))
         width = max(top - first + 1, self.width if first == self.first_feature else 1)
         if self.fixed_width is not None:
             if width > self.fixed_width:
                 problem = f"n_features is {self.fixed_width}; give a larger one"
                 self._refuse_feature(
-                    block, found, found.largest - first >= self.fixed_width, problem
+                    block, parsed, parsed.largest - first >= self.fixed_width, problem
                 )
             width = self.fixed_width
         if width == self.width and first == self.first_feature:
             self.top_feature = top
             return False
-        n_rows = self._expected_rows(len(found.states), block)
+        n_rows = self._expected_rows(len(parsed.states), block)
         free = available_memory()
         if 4 * width * n_rows > free:
-            too_large = 4 * n_rows * (found.largest - first + 1) > free
-            self._refuse_feature(block, found, too_large, _too_large(n_rows, width, free))
+            too_large = 4 * n_rows * (parsed.largest - first + 1) > free
+            self._refuse_feature(block, parsed, too_large, _too_large(n_rows, width, free))
         self._restride(first, width, n_rows)
         return True
 
     def _restride(self, first: int, width: int, n_rows: int) -> None:
-        """Give the rows that are there more columns."""
+        """Move the rows to a wider matrix."""
         shift = self.first_feature - first
         old = self._matrix()[: self.n_docs]
         self.flat = np.zeros(n_rows * width, np.float32)
@@ -328,17 +337,17 @@ class _Reader:
         self._matrix()[: self.n_docs, shift : shift + old.shape[1]] = old[:, : width - shift]
 
     def _refuse_feature(
-        self, block: Block, found: _Lines, too_large: NDArray[np.bool_], problem: str
+        self, block: Block, parsed: _ParsedLines, too_large: Mask, problem: str
     ) -> None:
-        """Blame the first line with a feature that is too large, or else the feature 0."""
-        i = int(too_large.argmax()) if too_large.any() else found.zero_line
-        # Before that, blame a line further up whose comment cannot be read.
-        self._take_comments(block, found, np.flatnonzero(found.states[:i] != kernels.NO_DOCUMENT))
+        """Raise an error for the first line with too large a feature, or else for feature 0."""
+        i = int(too_large.argmax()) if too_large.any() else parsed.zero_line
+        # A bad comment further up is reported first, as if lines were read one by one.
+        self._take_comments(block, parsed, np.flatnonzero(parsed.states[:i] != kernels.NO_DOCUMENT))
         if not too_large.any():
             problem = f"with feature 0 here and feature {self.top_feature} before, {problem}"
             raise FileFormatError(self.path, problem, self.n_lines + i + 1)
-        feature = int(found.largest[i])
-        place = re.search(rb"(?<!\S)0*%d:" % feature, found.line(block, i))
+        feature = int(parsed.largest[i])
+        place = re.search(rb"(?<!\S)0*%d:" % feature, parsed.line(block, i))
         raise FileFormatError(
             self.path,
             f"feature number {feature} is too large: {problem}",
@@ -355,14 +364,14 @@ class _Reader:
         group: bool,
         top: float | None,
     ) -> RankingData:
-        """Make the data set of all that was read."""
+        """Return the data set."""
         if self.n_docs == 0:
             raise FileFormatError(self.path, "there are no documents in this file")
         y, ids, has_qid, lines = (np.concatenate(part) for part in zip(*self.columns, strict=True))
         if self.top_feature < 0 and self.fixed_width is None:
             raise FileFormatError(self.path, "no line has a feature; expected number:value")
         self._resize(self.n_docs)
-        base = self._matrix()
+        matrix = self._matrix()
         texts, labels = interpret(self.path, self.comments, self.header, sources, lines)
         order, offsets, qids = find_queries(
             self.path, ids, has_qid, lines, query_file=query_file, group=group
@@ -371,18 +380,18 @@ class _Reader:
         if names is None:
             names = [str(self.first_feature + column) for column in range(self.width)]
         try:
-            names = checks.names_of_features(names, self.width)
-            top = checks.grade(self.header.top_grade if top is None else top, y)
+            names = checks.feature_names(names, self.width)
+            top = checks.top_grade(self.header.top_grade if top is None else top, y)
         except DataError as problem:
             raise FileFormatError(self.path, str(problem)) from None
         if not keep_comments:
-            texts["_comments"] = None
+            texts["comment_column"] = None
         if order is not None:
             y = y[order]
             labels = {name: values[order] for name, values in labels.items()}
             texts = {name: t if t is None else t.take(order) for name, t in texts.items()}
-        return RankingData._trusted(
-            base=base,
+        return RankingData.unchecked(
+            matrix=matrix,
             rows=order,
             y=y,
             offsets=offsets,
@@ -395,8 +404,8 @@ class _Reader:
         )
 
 
-class _Lines:
-    """What the kernel finds in each line of a block."""
+class _ParsedLines:
+    """Results of the compiled parser for each line of a block."""
 
     def __init__(self, n_lines: int) -> None:
         self.labels = np.zeros(n_lines, np.float64)
@@ -406,7 +415,7 @@ class _Lines:
         self.starts = np.empty(n_lines + 1, np.int64)
         self.states = np.empty(n_lines, np.uint8)
         self.has_qid = np.empty(n_lines, np.bool_)
-        self.zero_line = -1  # the first that names feature 0
+        self.zero_line = -1  # the first line with a feature 0
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -416,8 +425,8 @@ class _Lines:
         return block.text[self.starts[i] : self.starts[i + 1] - 1].tobytes()
 
 
-def _cut(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut a block into pieces for the threads; return where each begins, and its first line."""
+def _cut(block: Block) -> tuple[Integers, Integers]:
+    """Split a block into pieces for the threads; return their starts and their first lines."""
     n_pieces = max(1, min(BLOCKS_A_CALL, block.n_bytes // SMALLEST_BLOCK))
     begins = np.linspace(0, block.n_bytes, n_pieces + 1).astype(np.int64)
     counts = np.empty(n_pieces, np.int64)
@@ -433,7 +442,7 @@ def _too_large(n_rows: int, width: int, free: int) -> str:
 
 
 def _guess_width(block: Block) -> int:
-    """Take the first line for typical, so that the first block need not be read twice."""
+    """Guess the width from the first line, so that the first block need not be parsed twice."""
     line = block.text[: min(block.n_bytes, 1 << 16)].tobytes().partition(b"\n")[0]
     numbers = re.findall(rb"\s(\d{1,6}):", line.partition(b"#")[0])
     return int(numbers[-1]) if numbers and int(numbers[-1]) > 0 else 1

@@ -1,4 +1,4 @@
-"""Writing SVMlight/LETOR files: every number in the shortest form that reads back to its bits."""
+"""Writer of SVMlight/LETOR files, with the shortest decimal that reads back to the same bits."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def write_svmlight(
 ) -> None:
     """Write a data set as SVMlight text; zeros are left out, and ``.gz`` is compressed.
 
-    What SVMlight has no place for (names of features, further labels, weights, queries that are
-    not numbers) goes into comments, from which `read_svmlight` takes it back. Every line has a
-    label; a set with documents that lack one is refused.
+    Fields that SVMlight has no place for (feature names, further labels, weights, query ids that
+    are not numbers) go into comments, from which `read_svmlight` restores them. Every line has a
+    label; a data set with unlabelled documents is refused.
 
     Parameters
     ----------
     data
-        What to write.
+        Data set to write.
     path
-        The file; it appears whole or not at all.
+        File to write; it appears whole or not at all.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     target = Path(path)
-    checks.all_labelled(
+    checks.require_all_labels(
         target.name, data.y, "a line of text needs one: save as Parquet, which does not"
     )
-    comments, as_json = document_comments(data._comments, data._doc_ids, data.labels)
+    comments, as_json = document_comments(data.comment_column, data.doc_id_column, data.labels)
     numbers, numbered = _feature_numbers(data.feature_names)
     header = Header(
         feature_names=None if numbered else list(data.feature_names),
@@ -49,8 +49,8 @@ def write_svmlight(
         qids=None if data.qids.dtype.kind == "i" else data.qids.tolist(),
         query_weight=None if data.query_weight is None else data.query_weight.tolist(),
         documents=list(data.labels) if as_json else None,
-        has_comments=as_json and data._comments is not None,
-        has_doc_ids=as_json and data._doc_ids is not None,
+        has_comments=as_json and data.comment_column is not None,
+        has_doc_ids=as_json and data.doc_id_column is not None,
     )
     with (
         create_text(target) as stream,
@@ -61,7 +61,7 @@ def write_svmlight(
 
 
 def _feature_numbers(names: tuple[str, ...]) -> tuple[NDArray[np.int64], bool]:
-    """Return the numbers to write, and whether a reader gets the names back from them."""
+    """Return the numbers to write, and whether they are the names of the features."""
     for first in (1, 0):
         if names == tuple(str(first + j) for j in range(len(names))):
             return np.arange(first, first + len(names)), True
@@ -81,10 +81,11 @@ def _write_documents(
     n_rows = max(1, VALUES_A_BLOCK // data.n_features)
     for start in range(0, data.n_docs, n_rows):
         docs = slice(start, min(start + n_rows, data.n_docs))
-        values = data.base[docs] if data.rows is None else data.base[data.rows[docs]]
+        values = data.matrix[docs] if data.rows is None else data.matrix[data.rows[docs]]
         written = values.view(np.uint32) != 0
         if start == 0:
-            # The first and last feature stand in the first line, so that none gets lost.
+            # The first line has the first and the last feature even if they are 0: a reader
+            # derives the number of features from the lines.
             written[0, [0, -1]] = True
         heads = [
             f"{label} qid:{qid}"

@@ -1,4 +1,10 @@
-"""What kernels of nets are given, in a few bundles."""
+"""Forward and backward pass of a net over the documents of one query, or of one block.
+
+Documents are computed in groups of four and units in pairs: each input that is loaded serves two
+units and each weight four documents, which is what makes the loops faster than memory. Rows of
+weights and activations are padded with zeros to whole vectors, and groups of documents to whole
+groups, so that no loop has a remainder.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +16,32 @@ from numpy.typing import NDArray
 from rankinite.core.jit import inlined_kernel, kernel, summing_kernel
 from rankinite.objectives.kernels.exponential import exponentials
 
+# Documents that are computed together.
+GROUP = 4
+# Documents that are scored at once: their activations stay in the cache.
+BLOCK_DOCS = 32
+# Rows are padded to a multiple of this, a whole number of vectors on any processor.
+LANES = 16
+# The hyperbolic tangent of anything farther from 0 is 1 to the last bit.
+TANH_LIMIT = 20.0
+# Inputs are clipped at this many standard deviations: one outlier should not saturate all units.
+INPUT_LIMIT = 10.0
 
-class Source(NamedTuple):
-    """Where a net's inputs come from.
+# Kernels are compiled for 32 bits, which training uses, and for 64 bits, which tests use.
+Numbers = NDArray[Any]
+
+
+class Inputs(NamedTuple):
+    """Features of documents, and how they become inputs of a net.
 
     Attributes
     ----------
     X
-        The features.
+        Feature matrix.
     rows
-        The row of every document; its own number if this is empty.
+        Row of each document; its own number if this is empty.
     features
-        The columns that are inputs.
+        Columns that are inputs.
     means, scales
         An input is (feature - mean) x scale.
     """
@@ -29,69 +49,80 @@ class Source(NamedTuple):
     X: NDArray[np.float32]
     rows: NDArray[np.int64]
     features: NDArray[np.int64]
-    means: NDArray[Any]
-    scales: NDArray[Any]
+    means: Numbers
+    scales: Numbers
 
 
 class Layers(NamedTuple):
-    """How large the layers are, from the inputs to the score.
+    """Sizes of the layers, from the inputs to the score.
 
     Attributes
     ----------
     units
-        How many units each layer has.
+        Number of units of each layer.
     strides
-        How many numbers a row of each layer has; the last are zeros.
+        Length of a row of each layer, which is padded with zeros.
     """
 
     units: NDArray[np.int64]
     strides: NDArray[np.int64]
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory for the documents of one query at a time.
 
     Attributes
     ----------
-    activity
-        What every unit gives for every document, layer behind layer.
-    pushes
-        Where every unit should move, laid out like the activity.
-    spare, bits
-        Three rows for tangents, and the same memory seen as integers.
+    activations
+        Output of each unit for each document, layer behind layer; the inputs come first, the
+        scores last.
+    deltas
+        Derivative by each unit's sum, laid out like the activations.
+    exponents, exponent_bits
+        Three rows of scratch for `exponentials`, and the same memory seen as integers.
     """
 
-    activity: NDArray[Any]
-    pushes: NDArray[Any]
-    spare: NDArray[np.float64]
-    bits: NDArray[np.int64]
+    activations: Numbers
+    deltas: Numbers
+    exponents: NDArray[np.float64]
+    exponent_bits: NDArray[np.int64]
 
 
-# Documents that are computed together.
-GROUP = 4
-# Documents that are scored at once: what they need stays in the cache.
-BLOCK_DOCS = 32
-# Rows are filled up to a multiple of this.
-LANES = 16
-# The tangent of anything farther from 0 is 1 to the last bit.
-FARTHEST = 20.0
-# An input so many standard deviations from its mean is as far out as it gets.
-FARTHEST_INPUT = 10.0
+class LayerLayout(NamedTuple):
+    """Where a layer's numbers begin in the flat arrays.
 
-Numbers = NDArray[Any]
+    Attributes
+    ----------
+    n_docs, n_units
+        Number of documents, padded to whole groups, and of the layer's units.
+    stride, out_stride
+        Length of a row of inputs and of a row of outputs.
+    weights
+        Where the layer's weights begin, a row per unit; the biases are behind them.
+    inputs, outputs
+        Where its inputs and outputs begin in the activations and deltas.
+    """
+
+    n_docs: int
+    n_units: int
+    stride: int
+    out_stride: int
+    weights: int
+    inputs: int
+    outputs: int
 
 
 @inlined_kernel
-def filled(n: int) -> int:
-    """Return how many documents there are when the last group is filled up."""
+def padded(n: int) -> int:
+    """Return the number of documents padded to whole groups."""
     return (n + GROUP - 1) // GROUP * GROUP
 
 
 @summing_kernel
-def four_sums(
+def dot_four(
     weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
 ) -> tuple[float, float, float, float]:
-    """Return the sums of weight x input of a unit for four documents, whose rows stand in turn."""
+    """Return the sums of weight x input of one unit for four documents in consecutive rows."""
     a = b = c = d = weights.dtype.type(0.0)
     unit = np.uint64(w)
     first, second = np.uint64(x), np.uint64(x + stride)
@@ -106,35 +137,40 @@ def four_sums(
 
 
 @summing_kernel
-def eight_sums(
+def dot_eight(
     weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
 ) -> tuple[float, float, float, float, float, float, float, float]:
-    """Return the sums of two units, whose rows stand in turn, for four documents."""
+    """Return the sums of two units in consecutive rows for four documents."""
     a = b = c = d = e = f = g = h = weights.dtype.type(0.0)
     unit, other = np.uint64(w), np.uint64(w + stride)
     first, second = np.uint64(x), np.uint64(x + stride)
     third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
     for j in range(np.uint64(stride)):
-        one, two = weights[unit + j], weights[other + j]
+        u, v = weights[unit + j], weights[other + j]
         p, q = inputs[first + j], inputs[second + j]
         r, s = inputs[third + j], inputs[fourth + j]
-        a += one * p
-        b += one * q
-        c += one * r
-        d += one * s
-        e += two * p
-        f += two * q
-        g += two * r
-        h += two * s
+        a += u * p
+        b += u * q
+        c += u * r
+        d += u * s
+        e += v * p
+        f += v * q
+        g += v * r
+        h += v * s
     return a, b, c, d, e, f, g, h
 
 
 @summing_kernel
 def add_four(
-    target: Numbers, t: int, inputs: Numbers, x: int, stride: int,
-    a: float, b: float, c: float, d: float,
-) -> None:  # fmt: skip
-    """Add the rows of four documents, each times a number of its own, to the row of a unit."""
+    target: Numbers,
+    t: int,
+    inputs: Numbers,
+    x: int,
+    stride: int,
+    factors: tuple[float, float, float, float],
+) -> None:
+    """Add the rows of four documents, each times a factor, to the row of a unit."""
+    a, b, c, d = factors
     unit = np.uint64(t)
     first, second = np.uint64(x), np.uint64(x + stride)
     third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
@@ -149,10 +185,17 @@ def add_four(
 
 @summing_kernel
 def add_eight(
-    target: Numbers, t: int, inputs: Numbers, x: int, stride: int,
-    a: float, b: float, c: float, d: float, e: float, f: float, g: float, h: float,
-) -> None:  # fmt: skip
-    """Add the rows of four documents to the rows of two units."""
+    target: Numbers,
+    t: int,
+    inputs: Numbers,
+    x: int,
+    stride: int,
+    factors: tuple[float, float, float, float],
+    other_factors: tuple[float, float, float, float],
+) -> None:
+    """Add the rows of four documents, each times a factor, to the rows of two units."""
+    a, b, c, d = factors
+    e, f, g, h = other_factors
     unit, other = np.uint64(t), np.uint64(t + stride)
     first, second = np.uint64(x), np.uint64(x + stride)
     third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
@@ -164,246 +207,229 @@ def add_eight(
 
 
 @summing_kernel
-def add_row(target: Numbers, t: int, inputs: Numbers, x: int, stride: int, a: float) -> None:
-    """Add a row, times a number, to a row of the target."""
+def add_row(target: Numbers, t: int, inputs: Numbers, x: int, stride: int, factor: float) -> None:
+    """Add a row, times a factor, to a row of the target."""
     unit, first = np.uint64(t), np.uint64(x)
     for j in range(np.uint64(stride)):
-        target[unit + j] += a * inputs[first + j]
+        target[unit + j] += factor * inputs[first + j]
 
 
 @kernel
-def to_tangents(
-    values: Numbers, start: int, n: int, spare: NDArray[np.float64], bits: NDArray[np.int64]
-) -> None:
-    """Replace n numbers by their hyperbolic tangents, 1 - 2 / (1 + exp(2 x)).
+def tanh_in_place(values: Numbers, start: int, n: int, workspace: Workspace) -> None:
+    """Replace n values by their hyperbolic tangents, 1 - 2 / (1 + exp(2 x)).
 
-    ``spare`` has three rows of at least n numbers, ``bits`` is the same memory seen as integers.
+    In 64 bits, so that the difference from 1 is exact enough for results near 0.
     """
+    exponents = workspace.exponents
     for i in range(n):
         x = np.float64(values[start + i])
-        spare[0, i] = 2.0 * min(max(x, -FARTHEST), FARTHEST)
-    exponentials(spare[0], 0.0, n, spare[1], bits[1], spare[2])
+        exponents[0, i] = 2.0 * min(max(x, -TANH_LIMIT), TANH_LIMIT)
+    exponentials(exponents[0], 0.0, n, exponents[1], workspace.exponent_bits[1], exponents[2])
     for i in range(n):
-        values[start + i] = 1.0 - 2.0 / (1.0 + spare[2, i])
+        values[start + i] = 1.0 - 2.0 / (1.0 + exponents[2, i])
 
 
 @inlined_kernel
-def keep_near(row: Numbers, n: int) -> None:
-    """Let n inputs be no farther from 0 than they may, and 0 where they are missing.
+def clip_inputs(row: Numbers, n: int) -> None:
+    """Clip n inputs, and let them be 0, their mean, where they are missing.
 
-    Written so that the compiler can work on several at once: what is no number is not larger or
-    smaller than anything.
+    Written with comparisons that the compiler can vectorise: NaN is neither larger nor smaller
+    than anything, so it passes both, and is not equal to itself.
     """
-    far, zero = row.dtype.type(FARTHEST_INPUT), row.dtype.type(0.0)
+    limit, zero = row.dtype.type(INPUT_LIMIT), row.dtype.type(0.0)
     for j in range(n):
         x = row[j]
-        x = far if x > far else x
-        x = -far if x < -far else x
+        x = limit if x > limit else x
+        x = -limit if x < -limit else x
         row[j] = x if x == x else zero
 
 
 @kernel
-def fill_inputs(source: Source, first: int, n: int, activity: Numbers, stride: int) -> None:
+def fill_inputs(inputs: Inputs, first: int, n: int, activations: Numbers, stride: int) -> None:
     """Write the standardised features of n documents from ``first`` on; a missing one is 0."""
-    zero = activity.dtype.type(0.0)
-    means, scales = source.means, source.scales
+    zero = activations.dtype.type(0.0)
+    means, scales = inputs.means, inputs.scales
     for i in range(n):
-        row = source.X[source.rows[first + i] if len(source.rows) > 0 else first + i]
-        own = activity[i * stride : (i + 1) * stride]
-        if len(source.features) == len(row):
+        features = inputs.X[inputs.rows[first + i] if len(inputs.rows) > 0 else first + i]
+        row = activations[i * stride : (i + 1) * stride]
+        # Without gaps between the features the loop is vectorised.
+        if len(inputs.features) == len(features):
             for j in range(len(means)):
-                own[j] = (row[j] - means[j]) * scales[j]
+                row[j] = (features[j] - means[j]) * scales[j]
         else:
             for j in range(len(means)):
-                own[j] = (row[np.uint64(source.features[j])] - means[j]) * scales[j]
-        keep_near(own, len(means))
+                row[j] = (features[np.uint64(inputs.features[j])] - means[j]) * scales[j]
+        clip_inputs(row, len(means))
         for j in range(len(means), stride):
-            own[j] = zero
-    for k in range(n * stride, filled(n) * stride):
-        activity[k] = zero
+            row[j] = zero
+    for k in range(n * stride, padded(n) * stride):
+        activations[k] = zero
 
 
 @kernel
-def layer_forward(
-    n_filled: int,
-    n_units: int,
-    stride: int,
-    out: int,
-    weights: Numbers,
-    w: int,
-    inputs: Numbers,
-    x: int,
-    y: int,
-) -> None:
-    """Write the sums of a layer's units, with their biases, behind the inputs at ``y``."""
-    biases = w + n_units * stride
-    for i in range(0, n_filled, GROUP):
-        at = y + i * out
+def layer_forward(layer: LayerLayout, weights: Numbers, activations: Numbers) -> None:
+    """Write the sums of a layer's units, with their biases."""
+    stride, out, n_units = layer.stride, layer.out_stride, layer.n_units
+    biases = layer.weights + n_units * stride
+    for i in range(0, layer.n_docs, GROUP):
+        x = layer.inputs + i * stride
+        y = layer.outputs + i * out
         for unit in range(0, n_units - 1, 2):
-            a, b, c, d, e, f, g, h = eight_sums(
-                weights, w + unit * stride, inputs, x + i * stride, stride
+            a, b, c, d, e, f, g, h = dot_eight(
+                weights, layer.weights + unit * stride, activations, x, stride
             )
-            one, two = weights[biases + unit], weights[biases + unit + 1]
-            inputs[at + unit] = a + one
-            inputs[at + out + unit] = b + one
-            inputs[at + 2 * out + unit] = c + one
-            inputs[at + 3 * out + unit] = d + one
-            inputs[at + unit + 1] = e + two
-            inputs[at + out + unit + 1] = f + two
-            inputs[at + 2 * out + unit + 1] = g + two
-            inputs[at + 3 * out + unit + 1] = h + two
+            bias, next_bias = weights[biases + unit], weights[biases + unit + 1]
+            activations[y + unit] = a + bias
+            activations[y + out + unit] = b + bias
+            activations[y + 2 * out + unit] = c + bias
+            activations[y + 3 * out + unit] = d + bias
+            activations[y + unit + 1] = e + next_bias
+            activations[y + out + unit + 1] = f + next_bias
+            activations[y + 2 * out + unit + 1] = g + next_bias
+            activations[y + 3 * out + unit + 1] = h + next_bias
         if n_units % 2 == 1:
             unit = n_units - 1
-            a, b, c, d = four_sums(weights, w + unit * stride, inputs, x + i * stride, stride)
-            one = weights[biases + unit]
-            inputs[at + unit] = a + one
-            inputs[at + out + unit] = b + one
-            inputs[at + 2 * out + unit] = c + one
-            inputs[at + 3 * out + unit] = d + one
+            a, b, c, d = dot_four(weights, layer.weights + unit * stride, activations, x, stride)
+            bias = weights[biases + unit]
+            activations[y + unit] = a + bias
+            activations[y + out + unit] = b + bias
+            activations[y + 2 * out + unit] = c + bias
+            activations[y + 3 * out + unit] = d + bias
 
 
 @kernel
-def first_sums(n: int, layers: Layers, weights: Numbers, room: Room) -> None:
-    """Write the sums of the first layer's units for n documents, whose inputs are in the room."""
-    n_filled, stride = filled(n), layers.strides[0]
-    layer_forward(
-        n_filled, layers.units[1], stride, layers.strides[1], weights, 0, room.activity, 0,
-        n_filled * stride,
-    )  # fmt: skip
+def first_layer_forward(n: int, layers: Layers, weights: Numbers, activations: Numbers) -> None:
+    """Write the sums of the first layer's units for n documents, whose inputs are written."""
+    n_docs, stride = padded(n), layers.strides[0]
+    # A literal 0 would be a type of its own, for which `layer_forward` is compiled again.
+    zero = int(np.int64(0))
+    layer = LayerLayout(
+        n_docs, layers.units[1], stride, layers.strides[1], zero, zero, n_docs * stride
+    )
+    layer_forward(layer, weights, activations)
 
 
 @kernel
-def rest_forward(n: int, layers: Layers, weights: Numbers, room: Room) -> int:
-    """Go on from the sums of the first layer; return where in the activity the scores begin."""
-    units, strides, activity = layers.units, layers.strides, room.activity
-    n_filled = filled(n)
+def later_layers_forward(n: int, layers: Layers, weights: Numbers, workspace: Workspace) -> int:
+    """Compute the layers behind the sums of the first; return where the scores begin."""
+    units, strides, activations = layers.units, layers.strides, workspace.activations
+    n_docs = padded(n)
     w = int(units[1] * (strides[0] + 1))
-    x = int(n_filled * strides[0])
-    for layer in range(1, len(units) - 1):
-        n_units, stride, out = units[layer + 1], strides[layer], strides[layer + 1]
-        for i in range(n_filled):
-            for unit in range(units[layer], stride):
-                activity[x + i * stride + unit] = 0.0
-        to_tangents(activity, x, n_filled * stride, room.spare, room.bits)
-        y = x + n_filled * stride
-        layer_forward(n_filled, n_units, stride, out, weights, w, activity, x, y)
+    x = int(n_docs * strides[0])
+    for k in range(1, len(units) - 1):
+        n_units, stride, out = units[k + 1], strides[k], strides[k + 1]
+        for i in range(n_docs):
+            for unit in range(units[k], stride):
+                activations[x + i * stride + unit] = 0.0
+        tanh_in_place(activations, x, n_docs * stride, workspace)
+        y = int(x + n_docs * stride)
+        layer = LayerLayout(n_docs, n_units, stride, out, w, x, y)
+        layer_forward(layer, weights, activations)
         w += n_units * (stride + 1)
-        x = int(y)
+        x = y
     return x
 
 
 @kernel
-def forward(n: int, layers: Layers, weights: Numbers, room: Room) -> int:
-    """Compute what every unit gives for n documents, whose inputs stand in the room already.
+def forward(n: int, layers: Layers, weights: Numbers, workspace: Workspace) -> int:
+    """Compute the activations of n documents, whose inputs are in the workspace already.
 
-    Return where in the activity the scores begin.
+    Return where in the activations the scores begin.
     """
-    first_sums(n, layers, weights, room)
-    return rest_forward(n, layers, weights, room)
+    first_layer_forward(n, layers, weights, workspace.activations)
+    return later_layers_forward(n, layers, weights, workspace)
 
 
 @kernel
-def push_down(
-    n_filled: int,
-    n_units: int,
-    stride: int,
-    out: int,
-    weights: Numbers,
-    w: int,
-    activity: Numbers,
-    pushes: Numbers,
-    x: int,
-    y: int,
-) -> None:
-    """Write how the units below a layer are pushed, from how its own are pushed."""
-    one = weights.dtype.type(1.0)
-    for k in range(x, x + n_filled * stride):
-        pushes[k] = 0.0
-    for i in range(n_filled):
-        for unit in range(n_units):
-            push = pushes[y + i * out + unit]
-            add_row(pushes, x + i * stride, weights, w + unit * stride, stride, push)
-    for k in range(x, x + n_filled * stride):
-        pushes[k] *= one - activity[k] * activity[k]
+def propagate_deltas(layer: LayerLayout, weights: Numbers, workspace: Workspace) -> None:
+    """Write the deltas of the units below a layer from the deltas of its own units."""
+    activations, deltas = workspace.activations, workspace.deltas
+    unity = weights.dtype.type(1.0)
+    begin, stride = layer.inputs, layer.stride
+    end = begin + layer.n_docs * stride
+    for k in range(begin, end):
+        deltas[k] = 0.0
+    for i in range(layer.n_docs):
+        for unit in range(layer.n_units):
+            delta = deltas[layer.outputs + i * layer.out_stride + unit]
+            add_row(
+                deltas, begin + i * stride, weights, layer.weights + unit * stride, stride, delta
+            )
+    # The derivative of tanh by its argument is 1 - tanh^2.
+    for k in range(begin, end):
+        deltas[k] *= unity - activations[k] * activations[k]
 
 
 @kernel
-def layer_backward(
-    n_filled: int,
-    n_units: int,
-    stride: int,
-    out: int,
-    activity: Numbers,
-    pushes: Numbers,
-    x: int,
-    y: int,
-    target: Numbers,
-    w: int,
-) -> None:
-    """Add to the target's weights and biases of a layer what the documents ask of them."""
+def add_layer_gradient(layer: LayerLayout, workspace: Workspace, target: Numbers) -> None:
+    """Add a layer's gradient to its weights and biases in the target."""
+    activations, deltas = workspace.activations, workspace.deltas
+    stride, out, n_units, w = layer.stride, layer.out_stride, layer.n_units, layer.weights
     biases = w + n_units * stride
-    for i in range(0, n_filled, GROUP):
-        at = y + i * out
+    for i in range(0, layer.n_docs, GROUP):
+        x = layer.inputs + i * stride
+        y = layer.outputs + i * out
         for unit in range(0, n_units - 1, 2):
-            k = at + unit
-            a, b, c, d = pushes[k], pushes[k + out], pushes[k + 2 * out], pushes[k + 3 * out]
+            k = y + unit
+            a, b, c, d = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
             target[biases + unit] += (a + b) + (c + d)
             k += 1
-            e, f, g, h = pushes[k], pushes[k + out], pushes[k + 2 * out], pushes[k + 3 * out]
+            e, f, g, h = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
             target[biases + unit + 1] += (e + f) + (g + h)
-            add_eight(
-                target, w + unit * stride, activity, x + i * stride, stride, a, b, c, d, e, f, g, h
-            )
+            add_eight(target, w + unit * stride, activations, x, stride, (a, b, c, d), (e, f, g, h))
         if n_units % 2 == 1:
-            k = at + n_units - 1
-            a, b, c, d = pushes[k], pushes[k + out], pushes[k + 2 * out], pushes[k + 3 * out]
+            k = y + n_units - 1
+            a, b, c, d = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
             target[biases + n_units - 1] += (a + b) + (c + d)
-            last = w + (n_units - 1) * stride
-            add_four(target, last, activity, x + i * stride, stride, a, b, c, d)
+            add_four(target, w + (n_units - 1) * stride, activations, x, stride, (a, b, c, d))
 
 
 @kernel
-def backward(n: int, layers: Layers, weights: Numbers, room: Room, target: Numbers) -> None:
-    """Add to ``target`` what the lambdas of n documents ask of the weights.
+def backward(
+    n: int, layers: Layers, weights: Numbers, workspace: Workspace, target: Numbers
+) -> None:
+    """Add the gradient of the weights for n documents to ``target``.
 
-    The room's pushes have the lambdas in the place of the scores, and zeros where documents are
-    missing to a full group. The target may be the weights themselves: what goes down to a layer
-    is computed before the weights above it are changed.
+    The deltas have the documents' lambdas in the place of the scores, and zeros for documents that
+    pad the last group. The target may be the weights themselves: the deltas below a layer are
+    computed before its weights change.
     """
-    units, strides, activity, pushes = layers.units, layers.strides, room.activity, room.pushes
-    n_filled = filled(n)
+    units, strides = layers.units, layers.strides
+    n_docs = padded(n)
     w = 0
     x = 0
-    for layer in range(len(units) - 1):
-        w += units[layer + 1] * (strides[layer] + 1)
-        x += n_filled * strides[layer]
-    for layer in range(len(units) - 2, -1, -1):
-        n_units, stride, out = units[layer + 1], strides[layer], strides[layer + 1]
+    for k in range(len(units) - 1):
+        w += units[k + 1] * (strides[k] + 1)
+        x += n_docs * strides[k]
+    for k in range(len(units) - 2, -1, -1):
+        n_units, stride, out = units[k + 1], strides[k], strides[k + 1]
         y = x
-        x -= n_filled * stride
+        x -= n_docs * stride
         w -= n_units * (stride + 1)
-        if layer > 0:
-            push_down(n_filled, n_units, stride, out, weights, w, activity, pushes, x, y)
-        layer_backward(n_filled, n_units, stride, out, activity, pushes, x, y, target, w)
+        layer = LayerLayout(n_docs, n_units, stride, out, w, x, y)
+        # Inputs have no weights below them.
+        if k > 0:
+            propagate_deltas(layer, weights, workspace)
+        add_layer_gradient(layer, workspace, target)
 
 
 @kernel
 def score_documents(
-    source: Source,
+    inputs: Inputs,
     layers: Layers,
     weights: Numbers,
-    room: Room,
+    workspace: Workspace,
     begin: int,
     end: int,
     scores: NDArray[np.float64],
 ) -> None:
     """Add the net's scores of the documents from begin to end - 1 to ``scores``.
 
-    The room is for `BLOCK_DOCS` documents. A document's score does not depend on the others.
+    The workspace is for `BLOCK_DOCS` documents. A document's score does not depend on the others.
     """
     for first in range(begin, end, BLOCK_DOCS):
         n = min(BLOCK_DOCS, end - first)
-        fill_inputs(source, first, n, room.activity, layers.strides[0])
-        at = forward(n, layers, weights, room)
+        fill_inputs(inputs, first, n, workspace.activations, layers.strides[0])
+        scores_at = forward(n, layers, weights, workspace)
         for i in range(n):
-            scores[first + i] += np.float64(room.activity[at + i])
+            scores[first + i] += np.float64(workspace.activations[scores_at + i])

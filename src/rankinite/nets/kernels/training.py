@@ -1,8 +1,8 @@
-"""The kernels that teach a net: forward, lambdas and backward of a query, then better weights."""
+"""Train a net query by query: forward pass, lambdas, backward pass, then a step of the weights."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,21 +10,20 @@ from numpy.typing import NDArray
 from rankinite.core.jit import kernel
 from rankinite.core.types import Floats
 from rankinite.nets.kernels.forward import (
+    Inputs,
     Layers,
-    Room,
-    Source,
+    Numbers,
+    Workspace,
     backward,
     fill_inputs,
-    filled,
     forward,
+    padded,
 )
 from rankinite.objectives.kernels.arrays import Blend
 from rankinite.objectives.kernels.dispatch import blend_lambdas, new_scratch, plan_lambdas
 
-# The kind of a plan whose lambdas were computed before.
-GIVEN = -1
-
-Numbers = NDArray[Any]
+# The kind of a plan whose lambdas were computed before the kernel was called.
+PRECOMPUTED = -1
 
 
 class Documents(NamedTuple):
@@ -33,135 +32,148 @@ class Documents(NamedTuple):
     Attributes
     ----------
     start
-        The scores that the net's are added to.
-    scores, lambdas, slopes
-        The scores, the lambdas, and how fast these fall when scores rise.
-    spare
-        Two rows, if several plans are followed; else nothing.
+        Scores that the net's are added to.
+    scores, lambdas, hessians
+        Scores, lambdas, and hessians, which nets do not use.
+    blended
+        Two rows of scratch if several plans are followed; otherwise empty.
     """
 
     start: Floats
     scores: Floats
     lambdas: Floats
-    slopes: Floats
-    spare: Floats
+    hessians: Floats
+    blended: Floats
 
 
-class Adam(NamedTuple):
-    """The moments of Adam, and its numbers, as arrays of the weights' kind.
+class Optimiser(NamedTuple):
+    """Adam or plain gradient steps, with arrays of the weights' type.
 
     Attributes
     ----------
-    first, second
-        Running means of the gradient and of its square.
-    numbers
-        The learning rate, the two rates of decay, what is added to the root, and what weights are
-        multiplied by before a step.
+    first_moment, second_moment
+        Adam's running means of the gradient and of its square; empty for plain gradient steps.
+    coefficients
+        Learning rate, the decay rates of both moments, what is added to the root, and what weights
+        are multiplied by before a step.
+    learning_rate
+        Learning rate in 64 bits, which plain gradient steps multiply lambdas by.
+    steps_per_query
+        Whether each query makes a step; otherwise gradients are only added up.
+    n_steps
+        Number of steps taken before.
     """
 
-    first: Numbers
-    second: Numbers
-    numbers: Numbers
+    first_moment: Numbers
+    second_moment: Numbers
+    coefficients: Numbers
+    learning_rate: float
+    steps_per_query: bool
+    n_steps: int
 
 
 @kernel
-def query_scores(
+def score_query(
     first: int,
     n: int,
-    source: Source,
+    inputs: Inputs,
     layers: Layers,
     weights: Numbers,
     documents: Documents,
-    room: Room,
+    workspace: Workspace,
 ) -> int:
-    """Score the documents of a query; return where its pushes are to be put."""
-    fill_inputs(source, first, n, room.activity, layers.strides[0])
-    at = forward(n, layers, weights, room)
+    """Score the n documents of a query; return where in the workspace their deltas belong."""
+    fill_inputs(inputs, first, n, workspace.activations, layers.strides[0])
+    scores_at = forward(n, layers, weights, workspace)
     for i in range(n):
-        documents.scores[first + i] = documents.start[first + i] + room.activity[at + i]
-    return at
+        documents.scores[first + i] = (
+            documents.start[first + i] + workspace.activations[scores_at + i]
+        )
+    return scores_at
 
 
 @kernel
-def query_gradient(
-    first: int,
+def add_query_gradient(
     n: int,
-    at: int,
+    scores_at: int,
     layers: Layers,
     weights: Numbers,
     lambdas: Floats,
-    room: Room,
     rate: float,
+    workspace: Workspace,
     target: Numbers,
 ) -> None:
-    """Add what the lambdas of a query ask of the weights to the target."""
-    moves = False
-    for i in range(filled(n)):
-        push = lambdas[first + i] * rate if i < n else 0.0
-        room.pushes[at + i] = push
-        moves |= push != 0.0
-    if moves:
-        backward(n, layers, weights, room, target)
+    """Add the gradient of a query's weights, times a rate, to the target."""
+    any_delta = False
+    for i in range(padded(n)):
+        delta = lambdas[i] * rate if i < n else 0.0
+        workspace.deltas[scores_at + i] = delta
+        any_delta |= delta != 0.0
+    # Many queries, such as those with a single grade, have no lambdas at all.
+    if any_delta:
+        backward(n, layers, weights, workspace, target)
 
 
 @kernel
-def adam_step(weights: Numbers, gradient: Numbers, adam: Adam, n_steps: int) -> None:
-    """Move the weights by a step of Adam, upwards, and clear the gradient."""
-    one, zero = weights.dtype.type(1.0), weights.dtype.type(0.0)
-    numbers = adam.numbers
-    rate, beta, gamma, epsilon, keep = (
-        numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
-    )  # fmt: skip
-    first_left = one - beta**n_steps
-    second_left = one - gamma**n_steps
-    step = weights.dtype.type(rate / first_left)
-    root = weights.dtype.type(one / second_left)
+def adam_step(weights: Numbers, gradient: Numbers, optimiser: Optimiser, n_steps: int) -> None:
+    """Move the weights by a step of Adam, upwards, and clear the gradient.
+
+    ``n_steps`` counts this step, too.
+    """
+    unity, zero = weights.dtype.type(1.0), weights.dtype.type(0.0)
+    first_moment, second_moment = optimiser.first_moment, optimiser.second_moment
+    coefficients = optimiser.coefficients
+    rate, beta, gamma = coefficients[0], coefficients[1], coefficients[2]
+    epsilon, keep = coefficients[3], coefficients[4]
+    # Moments begin with 0: dividing by these removes the bias of the first steps.
+    first_correction = unity - beta**n_steps
+    second_correction = unity - gamma**n_steps
+    step = weights.dtype.type(rate / first_correction)
+    root = weights.dtype.type(unity / second_correction)
     for k in range(len(weights)):
         g = gradient[k]
-        first = beta * adam.first[k] + (one - beta) * g
-        second = gamma * adam.second[k] + (one - gamma) * g * g
-        adam.first[k] = first
-        adam.second[k] = second
+        first = beta * first_moment[k] + (unity - beta) * g
+        second = gamma * second_moment[k] + (unity - gamma) * g * g
+        first_moment[k] = first
+        second_moment[k] = second
         weights[k] = keep * weights[k] + step * first / (np.sqrt(second * root) + epsilon)
         gradient[k] = zero
 
 
 @kernel
-def go_through(
+def train_queries(
     queries: NDArray[np.int64],
-    source: Source,
+    inputs: Inputs,
     layers: Layers,
     weights: Numbers,
     blend: Blend,
     documents: Documents,
-    room: Room,
-    by_query: bool,
-    rate: float,
-    adam: Adam,
-    n_steps: int,
+    workspace: Workspace,
+    optimiser: Optimiser,
     gradient: Numbers,
 ) -> None:
-    """Add up the gradients of queries; or take one step a query, in this order.
-
-    Without moments steps go straight along the lambdas.
-    """
+    """Add up the gradients of queries, or take a step for each of them, in this order."""
     plan = blend.plans[0]
-    offsets, lambdas, slopes = plan.offsets, documents.lambdas, documents.slopes
-    is_alone = blend.shares[0] == 1.0  # then the others need not be handed on for every query
+    offsets, lambdas, hessians = plan.offsets, documents.lambdas, documents.hessians
+    # Handing on a blend for each query costs a reference count per array of all its plans.
+    is_alone = blend.shares[0] == 1.0
     scratch = new_scratch(len(plan.rank_weights))
-    straight = by_query and len(adam.first) == 0
-    target = weights if straight else gradient
+    steps_per_query, n_steps = optimiser.steps_per_query, optimiser.n_steps
+    # A plain gradient step needs no gradient array: the weights themselves are the target.
+    is_plain = steps_per_query and len(optimiser.first_moment) == 0
+    target = weights if is_plain else gradient
+    rate = optimiser.learning_rate if is_plain else 1.0
     for q in queries:
-        first = offsets[q]
-        n = offsets[q + 1] - first
-        at = query_scores(first, n, source, layers, weights, documents, room)
+        first, last = offsets[q], offsets[q + 1]
+        n = last - first
+        scores_at = score_query(first, n, inputs, layers, weights, documents, workspace)
         if not is_alone:
-            blend_lambdas(q, documents.scores, blend, scratch, documents.spare, lambdas, slopes)
-        elif plan.kind != GIVEN:
-            plan_lambdas(q, documents.scores, plan, scratch, lambdas, slopes)
-        query_gradient(
-            first, n, at, layers, weights, lambdas, room, rate if straight else 1.0, target
+            blend_lambdas(q, documents.scores, blend, scratch, documents.blended, lambdas, hessians)
+        elif plan.kind != PRECOMPUTED:
+            plan_lambdas(q, documents.scores, plan, scratch, lambdas, hessians)
+        add_query_gradient(
+            n, scores_at, layers, weights, lambdas[first:last], rate, workspace, target
         )
-        if by_query and not straight:
+        if steps_per_query and not is_plain:
             n_steps += 1
-            adam_step(weights, gradient, adam, n_steps)
+            adam_step(weights, gradient, optimiser, n_steps)

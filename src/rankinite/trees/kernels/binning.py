@@ -1,4 +1,4 @@
-"""Cut points from values, and bins from cut points."""
+"""Find the cut points between values, and the bins of values between cut points."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
-from rankinite.trees.kernels.histogram import COLUMNS_A_WORD
+from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
-MOST_CUTS = 255
+# Rows that are binned together: their bins of eight columns are transposed within the cache.
 BLOCK_ROWS = 64
 
 
 @kernel
 def between(low: np.float32, high: np.float32) -> np.float32:
-    """Return a cut point from low (included) to high (not included), in the middle if possible."""
+    """Return a cut point from low (included) to high (not included), in the middle if possible.
+
+    Neighbouring floats have no middle, and rounding could give the upper one, which would put both
+    into one bin.
+    """
     middle = np.float32((np.float64(low) + np.float64(high)) / 2.0)
     return middle if middle < high else low
 
@@ -23,9 +27,10 @@ def between(low: np.float32, high: np.float32) -> np.float32:
 def find_cuts(values: NDArray[np.float32], most_bins: int, cuts: NDArray[np.float32]) -> int:
     """Write the cut points between sorted values, and return how many there are.
 
-    With at most ``most_bins`` distinct values every one gets a bin. Otherwise bins are filled one
-    after the other: a bin is full when it has a fair share of what is left, or when more than
-    half of the next value would not fit.
+    Each distinct value gets a bin if there are at most ``most_bins`` of them. Otherwise bins are
+    filled one after the other: a bin is full when it has a fair share of the values left for it
+    and the bins behind it, or when more than half of the documents of the next value would not
+    fit. A frequent value, such as 0, so leaves the other bins their equal shares.
     """
     n = len(values)
     n_distinct = 1 if n else 0
@@ -64,29 +69,30 @@ def find_bins(
     values: NDArray[np.float32],
     cuts: NDArray[np.float32],
     n_bins: int,
-    places: NDArray[np.uint64],
+    positions: NDArray[np.uint64],
     out: NDArray[np.uint8],
 ) -> None:
     """Write how many cut points are below each value; missing values have the bin ``n_bins``.
 
-    A binary search without branches, one step for all values before the next: the searches do
-    not wait for each other. The cut points are padded with infinity to a power of two.
+    A binary search without branches, one step for all values before the next, so that the
+    searches do not wait for each other's loads. The cut points are padded with infinity to a power
+    of two, so that all searches take the same steps.
     """
     n = len(out)
     for k in range(n):
-        places[k] = 0
+        positions[k] = 0
     step = np.uint64(1)
     while step < n_bins:
         step <<= np.uint64(1)
     step >>= np.uint64(1)
     while step > 0:
         for k in range(n):
-            below = cuts[places[k] + step - np.uint64(1)] < values[k]
-            places[k] += step if below else np.uint64(0)
+            below = cuts[positions[k] + step - np.uint64(1)] < values[k]
+            positions[k] += step if below else np.uint64(0)
         step >>= np.uint64(1)
     for k in range(n):
         value = values[k]
-        out[k] = places[k] if value == value else n_bins
+        out[k] = positions[k] if value == value else n_bins  # NaN is not equal to itself
 
 
 @kernel
@@ -98,12 +104,12 @@ def encode_rows(
     cuts: NDArray[np.float32],
     n_bins: NDArray[np.int64],
     values: NDArray[np.float32],
-    places: NDArray[np.uint64],
+    positions: NDArray[np.uint64],
     columns: NDArray[np.uint8],
 ) -> None:
     """Write the bins of some features, column by column, of the rows that begin at ``start``.
 
-    No ``rows`` means that row i is row i of X; ``values`` and ``places`` are scratch.
+    No ``rows`` means that row i is row i of X; ``values`` and ``positions`` are scratch.
     """
     n = columns.shape[1]
     direct = len(rows) == 0
@@ -111,7 +117,7 @@ def encode_rows(
         feature = features[j]
         for k in range(n):
             values[k] = X[start + k if direct else rows[start + k], feature]
-        find_bins(values, cuts[j], n_bins[j], places, columns[j])
+        find_bins(values, cuts[j], n_bins[j], positions, columns[j])
 
 
 @parallel_kernel
@@ -125,7 +131,7 @@ def encode(
 ) -> None:
     """Write the bins of all features, row by row and column by column.
 
-    ``bins`` may have no rows if only columns are wanted; columns beyond the features of X are
+    ``bins`` may have no rows if only columns are needed; columns beyond the features of X are
     left alone.
     """
     n_rows = columns.shape[1]
@@ -135,13 +141,13 @@ def encode(
         start = block * BLOCK_ROWS
         end = min(start + BLOCK_ROWS, n_rows)
         values = np.empty(BLOCK_ROWS, np.float32)
-        places = np.empty(BLOCK_ROWS, np.uint64)
-        for word in range(0, n_features, COLUMNS_A_WORD):
-            last = min(word + COLUMNS_A_WORD, n_features)
-            part = columns[word:last, start:end]
+        positions = np.empty(BLOCK_ROWS, np.uint64)
+        for word in range(0, n_features, COLUMNS_PER_WORD):
+            last = min(word + COLUMNS_PER_WORD, n_features)
+            block_columns = columns[word:last, start:end]
             encode_rows(
                 X, rows, start, features[word:last], cuts[word:last], n_bins[word:last],
-                values, places, part,
+                values, positions, block_columns,
             )  # fmt: skip
             if len(bins) > 0:
                 for row in range(start, end):

@@ -1,4 +1,8 @@
-"""Gradients of documents as integers of rows, and as sums of leaves."""
+"""From gradients of documents to packed integers of rows, and to sums of leaves.
+
+Integers are exact: histograms may be added and subtracted in any order. A row's value is the
+sum over its documents, since documents may share a row of the feature matrix.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +19,35 @@ from rankinite.core.jit import (
     summing_kernel,
 )
 
-# Sums go over fixed blocks, one behind the other, so that they do not depend on the threads.
+# Floats are summed over a fixed number of blocks, then block by block, so that sums do not depend
+# on the number of threads.
 SUM_BLOCKS = 64
 
 
 @summing_kernel
-def sum_between(
-    numbers: NDArray[np.float64], chosen: NDArray[np.bool_], first: int, last: int
+def absolute_sum_between(
+    values: NDArray[np.float64], chosen: NDArray[np.bool_], first: int, last: int
 ) -> float:
-    """Return the sum of the sizes of the chosen numbers from first to last - 1."""
+    """Return the sum of the absolute values of the chosen documents from first to last - 1."""
     total = 0.0
     if len(chosen) == 0:
         for i in range(first, last):
-            total += abs(numbers[i])
+            total += abs(values[i])
     else:
         for i in range(first, last):
-            size = abs(numbers[i])
+            size = abs(values[i])
             total += size if chosen[i] else 0.0
     return total
 
 
 @parallel_kernel
-def sum_of_sizes(numbers: NDArray[np.float64], chosen: NDArray[np.bool_]) -> float:
-    """Return the sum of the sizes of the chosen documents' numbers; of all if empty."""
-    n_docs = len(numbers)
+def absolute_sum(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> float:
+    """Return the sum of the absolute values of the chosen documents; of all if empty."""
+    n_docs = len(values)
     sums = np.empty(SUM_BLOCKS)
     for block in prange(SUM_BLOCKS):
         first, last = n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS
-        sums[block] = sum_between(numbers, chosen, first, last)
+        sums[block] = absolute_sum_between(values, chosen, first, last)
     total = 0.0
     for block in range(SUM_BLOCKS):
         total += sums[block]
@@ -50,61 +55,69 @@ def sum_of_sizes(numbers: NDArray[np.float64], chosen: NDArray[np.bool_]) -> flo
 
 
 @inlined_kernel
-def amount_of(number: float, scale: float, count_bits: int) -> int:
-    """Return a number as an integer; if there is room for a count, with a count of 1 below it."""
-    amount = np.int64(np.rint(number * scale))
-    return (amount << count_bits) + 1 if count_bits > 0 else amount
+def quantise(value: float, scale: float, count_bits: int) -> int:
+    """Return a scaled value as an integer; with bits for a count, packed with a count of 1."""
+    integer = np.int64(np.rint(value * scale))
+    return (integer << count_bits) + 1 if count_bits > 0 else integer
 
 
 @parallel_kernel
-def pack(
-    numbers: NDArray[np.float64],
+def pack_docs(
+    values: NDArray[np.float64],
     scale: float,
     count_bits: int,
     chosen: NDArray[np.bool_],
     out: NDArray[np.int64],
 ) -> None:
-    """Write the amount of every document; 0 for one not chosen."""
+    """Write the packed value of each document; 0 for one not chosen."""
     every = len(chosen) == 0
-    for i in prange(len(numbers)):
-        amount = amount_of(numbers[i], scale, count_bits)
-        out[i] = amount if every or chosen[i] else 0
+    for i in prange(len(values)):
+        packed = quantise(values[i], scale, count_bits)
+        out[i] = packed if every or chosen[i] else 0
 
 
 @parallel_kernel
 def pack_rows(
-    numbers: NDArray[np.float64],
+    values: NDArray[np.float64],
     scale: float,
     count_bits: int,
     chosen: NDArray[np.bool_],
     rows: NDArray[np.int32],
-    parts: NDArray[np.int64],
+    thread_sums: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None:
-    """Write the sum of the amounts of each row's documents; ``parts`` is scratch of the threads."""
-    n_docs, n_parts = len(numbers), len(parts)
+    """Write the sum of the packed values of each row's documents.
+
+    ``thread_sums`` is scratch of one value per thread and row: several threads may have documents
+    of the same row.
+    """
+    n_docs, n_threads = len(values), len(thread_sums)
     every = len(chosen) == 0
-    for part in prange(n_parts):
-        own = parts[part]
-        own[:] = 0
-        for i in range(n_docs * part // n_parts, n_docs * (part + 1) // n_parts):
+    for thread in prange(n_threads):
+        sums = thread_sums[thread]
+        sums[:] = 0
+        for i in range(n_docs * thread // n_threads, n_docs * (thread + 1) // n_threads):
             if every or chosen[i]:
-                own[rows[i]] += amount_of(numbers[i], scale, count_bits)
+                sums[rows[i]] += quantise(values[i], scale, count_bits)
     for row in prange(len(out)):
         total = np.int64(0)
-        for part in range(n_parts):
-            total += parts[part, row]
+        for thread in range(n_threads):
+            total += thread_sums[thread, row]
         out[row] = total
 
 
 @kernel
-def rows_with(amounts: NDArray[np.int64], count_bits: int, out: NDArray[np.int32]) -> int:
-    """Write the rows that hold a document, and return how many there are."""
-    ones = (np.int64(1) << count_bits) - 1
+def rows_with_docs(gradients: NDArray[np.int64], count_bits: int, out: NDArray[np.int32]) -> int:
+    """Write the rows that have a document, by their packed gradients; return how many there are.
+
+    Each row is written and the position advances only if it counts, so ``out`` is longer than the
+    rows by one.
+    """
+    count_mask = (np.int64(1) << count_bits) - 1
     n = 0
-    for row in range(len(amounts)):
+    for row in range(len(gradients)):
         out[n] = row
-        n += (amounts[row] & ones) > 0
+        n += (gradients[row] & count_mask) > 0
     return n
 
 
@@ -113,14 +126,14 @@ def sum_leaves(
     leaves: NDArray[Any],
     rows: NDArray[np.int32],
     gradients: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    hessians: NDArray[np.float64],
     chosen: NDArray[np.bool_],
     n_leaves: int,
 ) -> NDArray[np.float64]:
-    """Return the sums of gradient and weight of the chosen documents of every leaf.
+    """Return the sums of gradients and hessians of the chosen documents of each leaf.
 
-    Documents are added in their order, not in that of the rows: data given by a rows index must
-    equal the same data copied out.
+    Documents are added in their order, not in that of the rows: data given by an index of rows
+    must equal the same data copied out.
     """
     n_docs = len(gradients)
     every = len(chosen) == 0
@@ -131,7 +144,7 @@ def sum_leaves(
             if every or chosen[i]:
                 leaf = leaves[i] if direct else leaves[rows[i]]
                 blocks[block, 0, leaf] += gradients[i]
-                blocks[block, 1, leaf] += weights[i]
+                blocks[block, 1, leaf] += hessians[i]
     sums = np.zeros((2, n_leaves))
     for block in range(SUM_BLOCKS):
         for k in range(2):

@@ -1,12 +1,13 @@
-"""Count gradients by bin: integer histograms, one add a document and column.
+"""Histograms of packed gradients by bin: exact integer sums, one addition per document and column.
 
-A document's gradient, scaled to an integer, stands in the high bits of one int64 and the number
-of documents in the low ones, so that one add counts both, and sums do not depend on their order.
+A document's gradient, scaled to an integer, is in the high bits of an int64 and the number of
+documents in the low bits. A single addition counts both, and sums of integers do not depend on
+their order, hence not on the number of threads.
 
-Eight columns make a word. Rows are gathered a tile at a time and transposed, so that the slots of
+Eight columns make a word. Rows are gathered a tile at a time and transposed, so that the bins of
 one word's columns (16 KB) stay in the first-level cache while the whole tile is added to them:
-four times as fast as going through whole rows. A column without slots is not counted; the others
-of its word are, four, two or one at a time.
+four times as fast as adding row by row. Columns that may not be split have no bins in the histogram
+and are not counted; the others of their word are, four, two or one at a time.
 """
 
 from __future__ import annotations
@@ -16,73 +17,77 @@ from numpy.typing import NDArray
 
 from rankinite.core.intrinsics import load_word, prefetch
 from rankinite.core.jit import kernel
+from rankinite.trees.kernels.arrays import END, HISTOGRAM, SPLITTABLE, START, TreeData, Workspace
 
-COLUMNS_A_WORD = 8
+COLUMNS_PER_WORD = 8
 TILE_ROWS = 512
 # A distance between words that is no power of two spreads them over the sets of the cache.
 TILE_STRIDE = 520
-LINE_BYTES = 64
-ROWS_AHEAD = 8
+CACHE_LINE = 64
+# Far enough for memory to answer in time, near enough that the line is still cached when needed.
+PREFETCH_ROWS = 8
 BYTE = np.uint64(255)
 
 
 @kernel
-def add_eight(
+def add_eight_columns(
     words: NDArray[np.uint64],
-    amounts: NDArray[np.int64],
-    first: NDArray[np.uint64],
+    values: NDArray[np.int64],
+    offsets: NDArray[np.uint64],
     histogram: NDArray[np.int64],
 ) -> None:
-    """Add amounts to the slots of all columns of a word, which begin at ``first``."""
-    s0, s1, s2, s3 = first[0], first[1], first[2], first[3]
-    s4, s5, s6, s7 = first[4], first[5], first[6], first[7]
+    """Add values to the bins of all columns of a word, which begin at ``offsets``."""
+    # Local variables stay in registers; elements of an array would be loaded for every row, as
+    # the compiler cannot know that the histogram does not overlap them.
+    o0, o1, o2, o3 = offsets[0], offsets[1], offsets[2], offsets[3]
+    o4, o5, o6, o7 = offsets[4], offsets[5], offsets[6], offsets[7]
     for k in range(len(words)):
         word = words[k]
-        amount = amounts[k]
-        histogram[s0 + (word & BYTE)] += amount
-        histogram[s1 + ((word >> np.uint64(8)) & BYTE)] += amount
-        histogram[s2 + ((word >> np.uint64(16)) & BYTE)] += amount
-        histogram[s3 + ((word >> np.uint64(24)) & BYTE)] += amount
-        histogram[s4 + ((word >> np.uint64(32)) & BYTE)] += amount
-        histogram[s5 + ((word >> np.uint64(40)) & BYTE)] += amount
-        histogram[s6 + ((word >> np.uint64(48)) & BYTE)] += amount
-        histogram[s7 + (word >> np.uint64(56))] += amount
+        value = values[k]
+        histogram[o0 + (word & BYTE)] += value
+        histogram[o1 + ((word >> np.uint64(8)) & BYTE)] += value
+        histogram[o2 + ((word >> np.uint64(16)) & BYTE)] += value
+        histogram[o3 + ((word >> np.uint64(24)) & BYTE)] += value
+        histogram[o4 + ((word >> np.uint64(32)) & BYTE)] += value
+        histogram[o5 + ((word >> np.uint64(40)) & BYTE)] += value
+        histogram[o6 + ((word >> np.uint64(48)) & BYTE)] += value
+        histogram[o7 + (word >> np.uint64(56))] += value
 
 
 @kernel
-def add_some(
+def add_some_columns(
     words: NDArray[np.uint64],
-    amounts: NDArray[np.int64],
-    first: NDArray[np.uint64],
+    values: NDArray[np.int64],
+    offsets: NDArray[np.uint64],
     shifts: NDArray[np.uint64],
-    n: int,
+    n_columns: int,
     histogram: NDArray[np.int64],
 ) -> None:
-    """Add amounts to the slots of n columns of a word, which stand at ``shifts`` in it."""
+    """Add values to the bins of some columns of a word, whose bytes begin at bits ``shifts``."""
     done = 0
-    while n - done >= 4:
-        s0, s1, s2, s3 = first[done], first[done + 1], first[done + 2], first[done + 3]
-        b0, b1, b2, b3 = shifts[done], shifts[done + 1], shifts[done + 2], shifts[done + 3]
+    while n_columns - done >= 4:
+        o0, o1, o2, o3 = offsets[done], offsets[done + 1], offsets[done + 2], offsets[done + 3]
+        s0, s1, s2, s3 = shifts[done], shifts[done + 1], shifts[done + 2], shifts[done + 3]
         for k in range(len(words)):
             word = words[k]
-            amount = amounts[k]
-            histogram[s0 + ((word >> b0) & BYTE)] += amount
-            histogram[s1 + ((word >> b1) & BYTE)] += amount
-            histogram[s2 + ((word >> b2) & BYTE)] += amount
-            histogram[s3 + ((word >> b3) & BYTE)] += amount
+            value = values[k]
+            histogram[o0 + ((word >> s0) & BYTE)] += value
+            histogram[o1 + ((word >> s1) & BYTE)] += value
+            histogram[o2 + ((word >> s2) & BYTE)] += value
+            histogram[o3 + ((word >> s3) & BYTE)] += value
         done += 4
-    if n - done >= 2:
-        s0, s1, b0, b1 = first[done], first[done + 1], shifts[done], shifts[done + 1]
+    if n_columns - done >= 2:
+        o0, o1, s0, s1 = offsets[done], offsets[done + 1], shifts[done], shifts[done + 1]
         for k in range(len(words)):
             word = words[k]
-            amount = amounts[k]
-            histogram[s0 + ((word >> b0) & BYTE)] += amount
-            histogram[s1 + ((word >> b1) & BYTE)] += amount
+            value = values[k]
+            histogram[o0 + ((word >> s0) & BYTE)] += value
+            histogram[o1 + ((word >> s1) & BYTE)] += value
         done += 2
-    if done < n:
-        s0, b0 = first[done], shifts[done]
+    if done < n_columns:
+        o0, s0 = offsets[done], shifts[done]
         for k in range(len(words)):
-            histogram[s0 + ((words[k] >> b0) & BYTE)] += amounts[k]
+            histogram[o0 + ((words[k] >> s0) & BYTE)] += values[k]
 
 
 @kernel
@@ -92,46 +97,122 @@ def add_rows(
     first_byte: int,
     last_byte: int,
     rows: NDArray[np.int32],
-    amounts: NDArray[np.int64],
-    slots: NDArray[np.int64],
+    values: NDArray[np.int64],
+    bin_offsets: NDArray[np.int64],
     histogram: NDArray[np.int64],
     tile: NDArray[np.uint64],
-    tile_amounts: NDArray[np.int64],
+    tile_values: NDArray[np.int64],
 ) -> None:
-    """Add the amounts of some rows to the histograms of the columns from first to last byte.
+    """Add the values of some rows to the histograms of the columns from first to last byte.
 
-    ``bins`` holds rows of ``row_bytes`` columns one behind the other; the slots of the column in
-    byte c begin at ``slots[c]`` and end at ``slots[c + 1]``. It is not counted if it has none.
+    ``bins`` holds rows of ``row_bytes`` columns one behind the other. The bins of the column in
+    byte c begin at ``bin_offsets[c]`` and end at ``bin_offsets[c + 1]``; a column without bins is
+    not counted.
     """
     n = len(rows)
-    first = np.empty(COLUMNS_A_WORD, np.uint64)
-    shifts = np.empty(COLUMNS_A_WORD, np.uint64)
+    offsets = np.empty(COLUMNS_PER_WORD, np.uint64)
+    shifts = np.empty(COLUMNS_PER_WORD, np.uint64)
     for start in range(0, n, TILE_ROWS):
         size = min(TILE_ROWS, n - start)
         for k in range(size):
-            ahead = min(start + k + ROWS_AHEAD, n - 1)
-            place = np.int64(rows[ahead]) * row_bytes
-            for byte in range(first_byte, last_byte, LINE_BYTES):
-                prefetch(bins, place + byte)
-            prefetch(bins, place + last_byte - 1)
+            # Rows of a node are far apart in memory: ask for those that come soon.
+            ahead = min(start + k + PREFETCH_ROWS, n - 1)
+            row_start = np.int64(rows[ahead]) * row_bytes
+            for byte in range(first_byte, last_byte, CACHE_LINE):
+                prefetch(bins, row_start + byte)
+            prefetch(bins, row_start + last_byte - 1)
             row = np.int64(rows[start + k])
-            tile_amounts[k] = amounts[row]
-            place = row * row_bytes
+            tile_values[k] = values[row]
+            row_start = row * row_bytes
             target = k
-            for byte in range(first_byte, last_byte, COLUMNS_A_WORD):
-                tile[target] = load_word(bins, place + byte)
+            for byte in range(first_byte, last_byte, COLUMNS_PER_WORD):
+                tile[target] = load_word(bins, row_start + byte)
                 target += TILE_STRIDE
         source = 0
-        for byte in range(first_byte, last_byte, COLUMNS_A_WORD):
-            counted = 0
-            for c in range(COLUMNS_A_WORD):
-                # Unsigned indexes save the question whether they count from the end.
-                first[counted] = np.uint64(slots[byte + c])
-                shifts[counted] = np.uint64(8 * c)
-                counted += slots[byte + c] < slots[byte + c + 1]
+        for byte in range(first_byte, last_byte, COLUMNS_PER_WORD):
+            n_columns = 0
+            for c in range(COLUMNS_PER_WORD):
+                # Unsigned, because a signed index is first checked for counting from the end.
+                offsets[n_columns] = np.uint64(bin_offsets[byte + c])
+                shifts[n_columns] = np.uint64(8 * c)
+                n_columns += bin_offsets[byte + c] < bin_offsets[byte + c + 1]
             words = tile[source : source + size]
-            if counted == COLUMNS_A_WORD:
-                add_eight(words, tile_amounts, first, histogram)
+            if n_columns == COLUMNS_PER_WORD:
+                add_eight_columns(words, tile_values, offsets, histogram)
             else:
-                add_some(words, tile_amounts, first, shifts, counted, histogram)
+                add_some_columns(words, tile_values, offsets, shifts, n_columns, histogram)
             source += TILE_STRIDE
+
+
+@kernel
+def count_columns(
+    data: TreeData,
+    values: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    first: int,
+    last: int,
+    histogram: NDArray[np.int64],
+    tile: NDArray[np.uint64],
+    tile_values: NDArray[np.int64],
+) -> None:
+    """Make the histogram of some rows in the columns first to last, which may be in both blocks."""
+    offsets = data.bin_offsets
+    row_bytes, more_bytes = data.columns.shape[0], data.more_columns.shape[0]
+    for k in range(offsets[first], offsets[last]):
+        histogram[k] = 0
+    if first < row_bytes:
+        end = min(last, row_bytes)
+        add_rows(
+            data.bins, row_bytes, first, end, rows, values, offsets, histogram, tile, tile_values
+        )
+    if last > row_bytes:
+        start = max(first, row_bytes) - row_bytes
+        add_rows(
+            data.more_bins, more_bytes, start, last - row_bytes, rows, values,
+            offsets[row_bytes:], histogram, tile, tile_values,
+        )  # fmt: skip
+
+
+@kernel
+def subtract(parent: NDArray[np.int64], child: NDArray[np.int64], first: int, last: int) -> None:
+    """Subtract a child's histogram from its parent's, which becomes that of the other child."""
+    whole = parent[first:last]
+    part = child[first:last]
+    for k in range(len(whole)):
+        whole[k] -= part[k]
+
+
+@kernel
+def count_siblings(
+    data: TreeData,
+    workspace: Workspace,
+    leaves: NDArray[np.int64],
+    smaller: int,
+    larger: int,
+    first: int,
+    last: int,
+    tile: NDArray[np.uint64],
+    tile_values: NDArray[np.int64],
+) -> None:
+    """Make the histograms of two new leaves in the columns first to last.
+
+    The smaller leaf is counted; the larger, which has its parent's histogram, is parent minus
+    smaller. A leaf that cannot be split needs no histogram. ``larger`` is -1 for the root.
+    """
+    larger_counts = larger >= 0 and leaves[larger, SPLITTABLE] == 1
+    if not larger_counts and leaves[smaller, SPLITTABLE] == 0:
+        return
+    rows = workspace.rows[leaves[smaller, START] : leaves[smaller, END]]
+    counted = leaves[smaller, HISTOGRAM]
+    histogram = workspace.histograms[counted]
+    count_columns(data, data.gradients, rows, first, last, histogram, tile, tile_values)
+    if data.uses_hessians:
+        hessians = workspace.hessian_histograms[counted]
+        count_columns(data, data.hessians, rows, first, last, hessians, tile, tile_values)
+    if larger_counts:
+        inherited = leaves[larger, HISTOGRAM]
+        begin, end = data.bin_offsets[first], data.bin_offsets[last]
+        subtract(workspace.histograms[inherited], histogram, begin, end)
+        if data.uses_hessians:
+            pool = workspace.hessian_histograms
+            subtract(pool[inherited], pool[counted], begin, end)

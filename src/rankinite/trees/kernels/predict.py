@@ -1,9 +1,9 @@
-"""Find the leaf of every row, many rows at a time, by bins.
+"""Find the leaf of each row, many rows at a time, by comparing bins.
 
-Splits stand in the order parent, left subtree, right subtree; leaves are numbered from left to
-right. A row begins at leaf 0. Whoever stands at the first leaf of a split's subtree when the split
-comes is on the way through it, and moves to the first leaf of the right subtree if the split says
-so. Nothing branches, bins and leaves are bytes: the processor handles 32 rows at once.
+Splits are in the order parent, left subtree, right subtree; leaves are numbered from left to
+right. All rows begin at leaf 0. A row that is at the first leaf of a split's subtree when the split
+comes is on the path through it, and moves to the first leaf of the right subtree if it goes right.
+Nothing branches, and bins and leaves are bytes, so the processor handles 32 rows at once.
 """
 
 from __future__ import annotations
@@ -14,38 +14,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.trees.kernels.arrays import (
+    LEFT,
+    LEFT_CHILD,
+    RIGHT_CHILD,
+    SPLIT_MISSING,
+    UNSEEN,
+    BinnedSplits,
+    ForestArrays,
+    GrownTree,
+    Layout,
+)
 from rankinite.trees.kernels.binning import encode_rows
-from rankinite.trees.kernels.split import LEFT, UNSEEN
 
+# Leaves of this many rows stay in the first-level cache while all splits pass over them.
 BLOCK_ROWS = 4096
+# The bins of this many documents, for the features that matter, stay in the first-level cache.
+BLOCK_DOCS = 256
+# Blocks are padded to a multiple of this: a vectorised loop then has no slow remainder.
+LANES = 32
 
 
 def leaf_type(n_leaves: int) -> type[np.generic]:
-    """Return the smallest type that can number so many leaves; splits and rows share it."""
+    """Return the smallest integer type that can number the leaves; splits and rows share it."""
     return np.uint8 if n_leaves <= 256 else np.uint16
 
 
 @inlined_kernel
-def moved(
+def next_leaf(
     leaf: np.uint8, code: np.uint8, shift: np.uint8, bound: np.uint8, first: int, right: int
 ) -> Any:
-    """Return the leaf where a row stands after a split, of which it has the bin ``code``."""
+    """Return the leaf of a row after a split, of which it has the bin ``code``."""
     goes_right = np.uint8((np.int64(code) + np.int64(shift)) & 255) > bound
     return right if goes_right & (leaf == first) else leaf
 
 
 @parallel_kernel
-def place_all(
+def find_leaves(
     columns: NDArray[np.uint8],
     more_columns: NDArray[np.uint8],
-    column: NDArray[np.int64],
-    shift: NDArray[np.uint8],
-    bound: NDArray[np.uint8],
-    first: NDArray[Any],
-    right: NDArray[Any],
+    splits: BinnedSplits,
     leaves: NDArray[Any],
 ) -> None:
-    """Write the leaf of every row of the columns."""
+    """Write the leaf of each row of binned columns."""
+    column, shift, bound, first, right = splits
     n_rows = len(leaves)
     n_columns = columns.shape[0]
     for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
@@ -60,7 +72,7 @@ def place_all(
                 bins = more_columns[column[k] - n_columns, start:end]
             here = leaves[start:end]
             for row in range(len(here)):
-                here[row] = moved(here[row], bins[row], shift[k], bound[k], first[k], right[k])
+                here[row] = next_leaf(here[row], bins[row], shift[k], bound[k], first[k], right[k])
 
 
 @parallel_kernel
@@ -70,7 +82,7 @@ def add_values(
     values: NDArray[np.float64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Add the value of its leaf to every document's score; without ``rows`` document i is row i."""
+    """Add the value of its leaf to each document's score; without ``rows`` document i is row i."""
     if len(rows) == 0:
         for i in prange(len(scores)):
             scores[i] += values[leaves[i]]
@@ -80,128 +92,117 @@ def add_values(
 
 
 @kernel
-def lay_out(
-    split: NDArray[np.int64],
-    docs: NDArray[np.int64],
-    leaf_docs: NDArray[np.int64],
-    stack: NDArray[np.int64],
-    order: NDArray[np.int64],
-    leaf_order: NDArray[np.int64],
-    missing_left: NDArray[np.bool_],
-    first: NDArray[np.uint16],
-    right: NDArray[np.uint16],
-) -> None:
-    """Bring the splits of `grow` into the order that placing needs.
-
-    ``order[k]`` is the split that comes k-th, ``leaf_order[k]`` the leaf that stands k-th from
-    the left. Missing values that a split never saw go where more documents go.
-    """
-    n_placed = 0
-    n_leaves = 0
+def count_leaves(splits: NDArray[np.int64], node: int, stack: NDArray[np.int64]) -> int:
+    """Return the number of leaves below a node of a grown tree."""
+    count = 0
     top = 0
-    stack[top] = 0 if len(split) else ~0
+    stack[0] = node
     while top >= 0:
         node = stack[top]
         top -= 1
         if node < 0:
-            leaf_order[n_leaves] = ~node
+            count += 1
+            continue
+        stack[top + 1] = splits[node, LEFT_CHILD]
+        stack[top + 2] = splits[node, RIGHT_CHILD]
+        top += 2
+    return count
+
+
+@kernel
+def lay_out(tree: GrownTree, layout: Layout) -> None:
+    """Find the order of a grown tree's splits and leaves that `find_leaves` needs.
+
+    Missing values that a split did not see in training go where more documents go.
+    """
+    splits, docs, leaf_docs = tree.splits, tree.docs, tree.leaf_docs
+    order, first = layout.order, layout.first
+    n_laid_out = 0
+    n_leaves = 0
+    # Subtrees on the stack have no leaf in common, so there are never more of them than leaves.
+    stack = np.empty(len(splits) + 1, np.int64)
+    stack[0] = 0 if len(splits) else ~0
+    top = 0
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        if node < 0:
+            layout.leaf_order[n_leaves] = ~node
             n_leaves += 1
             continue
-        left_child, right_child = split[node, 3], split[node, 4]
+        left_child, right_child = splits[node, LEFT_CHILD], splits[node, RIGHT_CHILD]
         left_docs = docs[left_child] if left_child >= 0 else leaf_docs[~left_child]
-        side = split[node, 2]
-        missing_left[n_placed] = side == LEFT or (side == UNSEEN and 2 * left_docs >= docs[node])
-        order[n_placed] = node
-        first[n_placed] = n_leaves
-        n_placed += 1
+        missing = splits[node, SPLIT_MISSING]
+        layout.missing_left[n_laid_out] = missing == LEFT or (
+            missing == UNSEEN and 2 * left_docs >= docs[node]
+        )
+        order[n_laid_out] = node
+        first[n_laid_out] = n_leaves
+        n_laid_out += 1
         stack[top + 1] = right_child
         stack[top + 2] = left_child
         top += 2
     # A right subtree begins behind the leaves of the left one.
-    for k in range(n_placed):
-        node = split[order[k], 3]
-        count = 0
-        top = 0
-        stack[0] = node
-        while top >= 0:
-            node = stack[top]
-            top -= 1
-            if node < 0:
-                count += 1
-                continue
-            stack[top + 1] = split[node, 3]
-            stack[top + 2] = split[node, 4]
-            top += 2
-        right[k] = first[k] + count
+    for k in range(n_laid_out):
+        layout.right[k] = first[k] + count_leaves(splits, splits[order[k], LEFT_CHILD], stack)
 
 
 @kernel
-def cuts_of(
+def find_thresholds(
     thresholds: NDArray[np.float32],
     column: NDArray[np.int64],
     cuts: NDArray[np.float32],
     out: NDArray[np.int64],
 ) -> None:
-    """Write which of its column's cut points every threshold is; infinity is the one behind."""
+    """Write which of its column's cut points each threshold is; infinity is the one behind."""
     for k in range(len(thresholds)):
-        own = cuts[column[k]]
-        place = 0
-        while own[place] < thresholds[k]:
-            place += 1
-        out[k] = place
-
-
-# So many documents' bytes, of the features that matter, stay in the first-level cache.
-BLOCK_DOCS = 256
-# Blocks are filled up to a multiple of this: a loop that comes out even has no slow last part.
-LANES = 32
+        column_cuts = cuts[column[k]]
+        cut = 0
+        while column_cuts[cut] < thresholds[k]:
+            cut += 1
+        out[k] = cut
 
 
 @kernel
-def score(
+def score_rows(
     X: NDArray[np.float32],
     rows: NDArray[np.int64],
-    features: NDArray[np.int64],
-    cuts: NDArray[np.float32],
-    n_bins: NDArray[np.int64],
-    column: NDArray[np.int32],
-    shift: NDArray[np.uint8],
-    bound: NDArray[np.uint8],
-    first: NDArray[Any],
-    right: NDArray[Any],
-    values: NDArray[np.float64],
-    split_offsets: NDArray[np.int64],
-    value_offsets: NDArray[np.int64],
-    leaves: NDArray[Any],
+    forest: ForestArrays,
     start: int,
+    leaves: NDArray[Any],
     scores: NDArray[np.float64],
 ) -> None:
     """Add the values of all trees to the scores of the rows that begin at ``start``.
 
-    Tree t adds to row ``t % len(scores)`` of the scores. ``column`` counts the features that some
-    tree asks for; ``leaves`` is scratch, of bytes unless a tree has more leaves than a byte holds.
-    Every document's trees are added in their order: its score does not depend on the others.
+    Tree t adds to row ``t % len(scores)`` of the scores. ``leaves`` is scratch for `BLOCK_DOCS`
+    leaves. The trees of a document are added in their order: its score does not depend on the
+    other documents.
     """
+    column, shift, bound = forest.column, forest.shift, forest.bound
+    first, right, values = forest.first, forest.right, forest.values
+    split_offsets, value_offsets = forest.split_offsets, forest.value_offsets
     n_docs = scores.shape[1]
     n_outputs = len(scores)
-    encoded = np.zeros((len(features), BLOCK_DOCS), np.uint8)
-    buffer = np.empty(BLOCK_DOCS, np.float32)
-    places = np.empty(BLOCK_DOCS, np.uint64)
+    encoded = np.zeros((len(forest.features), BLOCK_DOCS), np.uint8)
+    column_values = np.empty(BLOCK_DOCS, np.float32)
+    positions = np.empty(BLOCK_DOCS, np.uint64)
     for begin in range(0, n_docs, BLOCK_DOCS):
         n = min(BLOCK_DOCS, n_docs - begin)
         encode_rows(
-            X, rows, start + begin, features, cuts, n_bins, buffer, places, encoded[:, :n]
+            X, rows, start + begin, forest.features, forest.cuts, forest.n_bins, column_values,
+            positions, encoded[:, :n],
         )  # fmt: skip
-        n_filled = (n + LANES - 1) // LANES * LANES
+        n_padded = (n + LANES - 1) // LANES * LANES
         for tree in range(len(split_offsets) - 1):
-            for k in range(n_filled):
+            for k in range(n_padded):
                 leaves[k] = 0
             for split in range(split_offsets[tree], split_offsets[tree + 1]):
                 codes = encoded[column[split]]
                 s, b, f, r = shift[split], bound[split], first[split], right[split]
-                for k in range(n_filled):
-                    leaves[k] = moved(leaves[k], codes[k], s, b, f, r)
-            value = values[value_offsets[tree] : value_offsets[tree + 1]]
+                for k in range(n_padded):
+                    leaves[k] = next_leaf(leaves[k], codes[k], s, b, f, r)
+            tree_values = values[value_offsets[tree] : value_offsets[tree + 1]]
             total = scores[tree % n_outputs, begin : begin + n]
             for k in range(n):
-                total[k] += value[np.uint64(leaves[k])]
+                # Unsigned, because a signed index is first checked for counting from the end.
+                total[k] += tree_values[np.uint64(leaves[k])]

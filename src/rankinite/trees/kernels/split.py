@@ -1,4 +1,13 @@
-"""Find the best split of a node from its histograms."""
+"""Find the best split of a leaf, or of all leaves of a level, from their histograms.
+
+With G and H the sums of gradients and hessians of a leaf (each document's hessian is 1 unless
+hessians are used), a split into l and r gains
+
+    G_l^2 / H_l + G_r^2 / H_r - G^2 / H  =  (G_l - H_l G / H)^2 H / (H_l H_r).
+
+The right side needs a single division per cut and loses no digits to the difference of large
+squares. Its factor H, the same for all cuts, is left out until the best cut is known.
+"""
 
 from __future__ import annotations
 
@@ -6,70 +15,122 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel
+from rankinite.trees.kernels.arrays import (
+    COLUMN,
+    CUT,
+    GAIN,
+    GRADIENT,
+    HESSIAN,
+    HISTOGRAM,
+    LEFT,
+    MISSING,
+    RIGHT,
+    SPLITTABLE,
+    UNSEEN,
+    Totals,
+    TreeData,
+    Workspace,
+)
 
 # An int64 below 2^51 added to these bits is a float64: the processor has no vector instruction
 # that converts. Subtracting the same number as a float leaves the converted one.
 MAGIC_BITS = np.int64(0x4338000000000000)
 MAGIC = 6755399441055744.0
-LARGEST_COLUMN = 256
-
-# Where missing values go: what the best split learned, or that it saw none.
-RIGHT = 0
-LEFT = 1
-UNSEEN = 2
+# Cuts of a column at most: 255 bins, and one between them and the missing values.
+MAX_CUTS = 256
+# Rows of scratch: sums of gradients, counts and hessians to the left of each cut; gains of a leaf
+# with missing values to the right and to the left; and such gains of a level.
+SCRATCH_ROWS = 7
 
 
 @kernel
-def gains_of_column(
+def leaf_totals(packed: int, hessian: int, uses_hessians: bool, count_bits: int) -> Totals:
+    """Return the sums of a leaf from its packed gradient and its hessian."""
+    n_docs = float(packed & ((np.int64(1) << count_bits) - 1))
+    gradient = float(packed >> count_bits)
+    return Totals(n_docs, gradient, float(hessian) if uses_hessians else n_docs)
+
+
+@kernel
+def column_gains(
     histogram: NDArray[np.int64],
-    mass_histogram: NDArray[np.int64],
-    by_mass: bool,
+    hessians: NDArray[np.int64],
+    uses_hessians: bool,
     n_cuts: int,
-    carried: int,
-    carried_mass: int,
+    missing_left: bool,
     count_bits: int,
-    n_docs: float,
-    gradient: float,
-    mass: float,
-    min_docs: float,
+    totals: Totals,
+    min_docs: int,
     sums: NDArray[np.float64],
     gains: NDArray[np.float64],
 ) -> None:
-    """Write what a node gains by every cut of a column, up to a factor of the node; -1 if none.
+    """Write what a leaf gains by each cut of a column, over H; -1 where a side is too small.
 
-    A cut at b sends bins 0 to b to the left. With G and M the sums of gradients and masses (a
-    document's mass is 1, or its weight by the Newton criterion), splitting gains
-    G_l^2 / M_l + G_r^2 / M_r - G^2 / M = (G_l - M_l G / M)^2 M / (M_l M_r).
-
-    ``carried`` is what goes to the left before bin 0: the missing values, or nothing. ``sums``
-    has three rows of scratch: gradients, counts and masses to the left of each cut.
+    A cut at b sends bins 0 to b to the left, and the missing values too, which have the last bin
+    of the histogram, if ``missing_left``. ``sums`` is scratch of three rows: gradients, counts and
+    hessians to the left of each cut. The running sums cannot be vectorised; they are written out,
+    so that the divisions behind them can.
     """
     bits = sums.view(np.int64)
-    ones = (np.int64(1) << count_bits) - 1
-    total = np.int64(carried)
+    count_mask = (np.int64(1) << count_bits) - 1
+    missing_bin = len(histogram) - 1
+    total = histogram[missing_bin] if missing_left else np.int64(0)
     for b in range(n_cuts):
         total += histogram[b]
         bits[0, b] = (total >> count_bits) + MAGIC_BITS
-        bits[1, b] = (total & ones) + MAGIC_BITS
-    if by_mass:
-        total = np.int64(carried_mass)
+        bits[1, b] = (total & count_mask) + MAGIC_BITS
+    if uses_hessians:
+        total = hessians[missing_bin] if missing_left else np.int64(0)
         for b in range(n_cuts):
-            total += mass_histogram[b]
+            total += hessians[b]
             bits[2, b] = total + MAGIC_BITS
-    masses = sums[2] if by_mass else sums[1]
-    slope = gradient / mass
+    left_hessians = sums[2] if uses_hessians else sums[1]
+    n_docs, hessian = totals.n_docs, totals.hessian
+    mean = totals.gradient / hessian
     for b in range(n_cuts):
-        left = sums[1, b] - MAGIC
-        left_mass = masses[b] - MAGIC
-        surplus = (sums[0, b] - MAGIC) - left_mass * slope
-        enough = (left >= min_docs) & (n_docs - left >= min_docs)
-        product = left_mass * (mass - left_mass)
+        left_docs = sums[1, b] - MAGIC
+        left_hessian = left_hessians[b] - MAGIC
+        surplus = (sums[0, b] - MAGIC) - left_hessian * mean
+        enough = (left_docs >= min_docs) & (n_docs - left_docs >= min_docs)
+        product = left_hessian * (hessian - left_hessian)
         gains[b] = surplus * surplus / product if enough & (product > 0.0) else -1.0
 
 
 @kernel
-def largest(gains: NDArray[np.float64], n: int) -> tuple[int, float]:
-    """Return where the first of the largest of n gains is, and how large; -1 if none is above 0."""
+def gains_by_side(
+    histogram: NDArray[np.int64],
+    hessians: NDArray[np.int64],
+    uses_hessians: bool,
+    count_bits: int,
+    totals: Totals,
+    min_docs: int,
+    scratch: NDArray[np.float64],
+) -> int:
+    """Write the gains of a column with missing values to either side; return how many cuts it has.
+
+    Row 3 of the scratch gets the gains with missing values to the right, row 4 those with missing
+    values to the left. Without missing values both are the same, and only row 3 is written. With
+    them there are as many cuts as bins: the last sends all values left and the missing ones right.
+    """
+    n = len(histogram) - 1
+    sums = scratch[:3]
+    has_missing = (histogram[n] & ((np.int64(1) << count_bits) - 1)) > 0
+    n_cuts = n if has_missing else n - 1
+    column_gains(
+        histogram, hessians, uses_hessians, n_cuts, False, count_bits, totals, min_docs, sums,
+        scratch[3],
+    )  # fmt: skip
+    if has_missing:
+        column_gains(
+            histogram, hessians, uses_hessians, n - 1, True, count_bits, totals, min_docs, sums,
+            scratch[4],
+        )  # fmt: skip
+    return n_cuts
+
+
+@kernel
+def argmax_gain(gains: NDArray[np.float64], n: int) -> tuple[int, float]:
+    """Return the index and value of the first of the largest of n gains; -1 if none is above 0."""
     best = -1
     best_gain = 0.0
     for b in range(n):
@@ -80,60 +141,165 @@ def largest(gains: NDArray[np.float64], n: int) -> tuple[int, float]:
 
 
 @kernel
-def best_split(
-    histogram: NDArray[np.int64],
-    mass_histogram: NDArray[np.int64],
-    by_mass: bool,
-    slots: NDArray[np.int64],
-    n_bins: NDArray[np.int64],
-    first_column: int,
-    last_column: int,
-    total: int,
-    total_mass: int,
-    count_bits: int,
-    min_docs: int,
-    sums: NDArray[np.float64],
-    gains: NDArray[np.float64],
-) -> tuple[float, int, int, int]:
-    """Return gain, column, bin and side of missing values of the best split; column -1 if none.
+def set_candidate(
+    candidate: NDArray[np.float64], gain: float, column: int, cut: int, missing: int
+) -> None:
+    """Write a split candidate."""
+    candidate[GAIN] = gain
+    candidate[COLUMN] = column
+    candidate[CUT] = cut
+    candidate[MISSING] = missing
 
-    ``n_bins`` is 0 for a column that takes no part. The slot behind a column's bins holds its
-    missing values. Of equal gains the first column, bin, and missing to the right win. Columns are
-    compared by the gain that is returned, to the last bit: other threads' columns are, too.
+
+@kernel
+def best_leaf_split(
+    data: TreeData,
+    workspace: Workspace,
+    min_docs: int,
+    leaf: NDArray[np.int64],
+    first: int,
+    last: int,
+    scratch: NDArray[np.float64],
+    candidate: NDArray[np.float64],
+) -> None:
+    """Write the best split of a leaf among the columns first to last; gain 0 if there is none.
+
+    Of equal gains the first column, the first bin, and missing values to the right win. Columns
+    are compared by the gain that is written, to the last bit, as those of other threads will be.
     """
-    ones = (np.int64(1) << count_bits) - 1
-    n_docs = float(total & ones)
-    gradient = float(total >> count_bits)
-    mass = float(total_mass) if by_mass else n_docs
-    best = (0.0, -1, 0, UNSEEN)
-    if mass <= 0.0:
-        return best
+    set_candidate(candidate, 0.0, -1, 0, UNSEEN)
+    count_bits, uses_hessians = data.count_bits, data.uses_hessians
+    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits)
+    if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
+        return
+    split_bins, bin_offsets = data.split_bins, data.bin_offsets
+    leaf_histogram = workspace.histograms[leaf[HISTOGRAM]]
+    leaf_hessians = workspace.hessian_histograms[leaf[HISTOGRAM] if uses_hessians else 0]
     best_gain = 0.0
-    for column in range(first_column, last_column):
-        n = n_bins[column]
+    for column in range(first, last):
+        n = split_bins[column]
         if n == 0:
             continue
-        start = slots[column]
-        bins = histogram[start : start + n + 1]
-        masses = mass_histogram[start : start + n + 1] if by_mass else mass_histogram
-        missing = bins[n]
-        some = (missing & ones) > 0
-        n_cuts = n if some else n - 1
-        gains_of_column(
-            bins, masses, by_mass, n_cuts, 0, 0, count_bits, n_docs, gradient, mass, min_docs, sums,
-            gains,
-        )  # fmt: skip
-        cut, gain = largest(gains, n_cuts)
-        if gain * mass > best_gain:
-            best_gain = gain * mass
-            best = (best_gain, column, cut, RIGHT if some else UNSEEN)
-        if some:
-            gains_of_column(
-                bins, masses, by_mass, n - 1, missing, masses[n] if by_mass else 0, count_bits,
-                n_docs, gradient, mass, min_docs, sums, gains,
-            )  # fmt: skip
-            cut, gain = largest(gains, n - 1)
-            if gain * mass > best_gain:
-                best_gain = gain * mass
-                best = (best_gain, column, cut, LEFT)
-    return best
+        start = bin_offsets[column]
+        histogram = leaf_histogram[start : start + n + 1]
+        hessians = leaf_hessians[start : start + n + 1] if uses_hessians else leaf_hessians
+        n_cuts = gains_by_side(
+            histogram, hessians, uses_hessians, count_bits, totals, min_docs, scratch
+        )
+        cut, gain = argmax_gain(scratch[3], n_cuts)
+        if gain * totals.hessian > best_gain:
+            best_gain = gain * totals.hessian
+            set_candidate(candidate, best_gain, column, cut, RIGHT if n_cuts == n else UNSEEN)
+        if n_cuts == n:
+            cut, gain = argmax_gain(scratch[4], n - 1)
+            if gain * totals.hessian > best_gain:
+                best_gain = gain * totals.hessian
+                set_candidate(candidate, best_gain, column, cut, LEFT)
+
+
+@kernel
+def add_gains(
+    gains: NDArray[np.float64], n: int, hessian: float, total: NDArray[np.float64]
+) -> None:
+    """Add what a leaf gains at each cut; a cut that it cannot take gains nothing."""
+    for b in range(n):
+        if gains[b] > 0.0:
+            total[b] += gains[b] * hessian
+
+
+@kernel
+def best_level_split(
+    data: TreeData,
+    workspace: Workspace,
+    min_docs: int,
+    leaves: NDArray[np.int64],
+    first: int,
+    last: int,
+    scratch: NDArray[np.float64],
+    candidate: NDArray[np.float64],
+) -> None:
+    """Write the split of the columns first to last that all leaves together gain most by.
+
+    Gains are added in the order of the leaves, so that their sum does not depend on the threads.
+    Of equal gains the first column, the first bin, and missing values to the right win.
+    """
+    set_candidate(candidate, 0.0, -1, 0, UNSEEN)
+    count_bits, uses_hessians = data.count_bits, data.uses_hessians
+    count_mask = (np.int64(1) << count_bits) - 1
+    split_bins, bin_offsets = data.split_bins, data.bin_offsets
+    histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
+    to_right, to_left = scratch[5], scratch[6]
+    for column in range(first, last):
+        n = split_bins[column]
+        if n == 0:
+            continue
+        start, missing_bin = bin_offsets[column], bin_offsets[column] + n
+        has_missing = False
+        for leaf in range(len(leaves)):
+            if leaves[leaf, SPLITTABLE] == 1:
+                has_missing |= (histograms[leaves[leaf, HISTOGRAM], missing_bin] & count_mask) > 0
+        to_right[:n] = 0.0
+        to_left[:n] = 0.0
+        for leaf in range(len(leaves)):
+            totals = leaf_totals(
+                leaves[leaf, GRADIENT], leaves[leaf, HESSIAN], uses_hessians, count_bits
+            )
+            if leaves[leaf, SPLITTABLE] == 0 or totals.hessian <= 0.0:
+                continue
+            row = leaves[leaf, HISTOGRAM]
+            histogram = histograms[row, start : missing_bin + 1]
+            hessians = hessian_histograms[0]
+            if uses_hessians:
+                hessians = hessian_histograms[row, start : missing_bin + 1]
+            n_cuts = gains_by_side(
+                histogram, hessians, uses_hessians, count_bits, totals, min_docs, scratch
+            )
+            add_gains(scratch[3], n_cuts, totals.hessian, to_right)
+            # A leaf without missing values gains the same on either side, but counts on both.
+            if has_missing:
+                add_gains(scratch[4 if n_cuts == n else 3], n - 1, totals.hessian, to_left)
+        cut, gain = argmax_gain(to_right, n)
+        if gain > candidate[GAIN]:
+            set_candidate(candidate, gain, column, cut, RIGHT if has_missing else UNSEEN)
+        if has_missing:
+            cut, gain = argmax_gain(to_left, n)
+            if gain > candidate[GAIN]:
+                set_candidate(candidate, gain, column, cut, LEFT)
+
+
+@kernel
+def split_gain(
+    data: TreeData,
+    workspace: Workspace,
+    min_docs: int,
+    leaf: NDArray[np.int64],
+    column: int,
+    cut: int,
+    missing: int,
+) -> float:
+    """Return what a leaf gains by a given split; 0 if a side would have too few documents."""
+    count_bits, uses_hessians = data.count_bits, data.uses_hessians
+    count_mask = (np.int64(1) << count_bits) - 1
+    start, row = data.bin_offsets[column], leaf[HISTOGRAM]
+    missing_bin = data.n_bins[column]
+    histogram = workspace.histograms[row, start : start + missing_bin + 1]
+    left = histogram[missing_bin] if missing == LEFT else np.int64(0)
+    for b in range(cut + 1):
+        left += histogram[b]
+    left_docs = left & count_mask
+    n_right = (leaf[GRADIENT] & count_mask) - left_docs
+    if leaf[SPLITTABLE] == 0 or left_docs < min_docs or n_right < min_docs:
+        return 0.0
+    left_hessian = float(left_docs)
+    if uses_hessians:
+        hessians = workspace.hessian_histograms[row, start : start + missing_bin + 1]
+        left_sum = hessians[missing_bin] if missing == LEFT else np.int64(0)
+        for b in range(cut + 1):
+            left_sum += hessians[b]
+        left_hessian = float(left_sum)
+    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits)
+    product = left_hessian * (totals.hessian - left_hessian)
+    if product <= 0.0:
+        return 0.0
+    surplus = float(left >> count_bits) - left_hessian * (totals.gradient / totals.hessian)
+    return surplus * surplus / product * totals.hessian

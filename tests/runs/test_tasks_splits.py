@@ -1,7 +1,9 @@
+"""The queries of stages and trainings."""
+
 import numpy as np
 import pytest
 
-from rankinite.runs.folds import Cut, Fold, Stage
+from rankinite.runs.tasks import Fold, Split, Stage
 from tests.runs.cases import micro_data
 
 DATA = micro_data(50)
@@ -24,7 +26,7 @@ def test_the_stages_are_the_papers():
 @pytest.mark.parametrize("stage", [FIRST, FINAL], ids=["first", "final"])
 def test_bags_have_another_tenth_each_for_validation(stage):
     inside = ids(stage.inside(DATA))
-    pairs = [Cut(stage, Fold(k, 10)).pair(DATA) for k in range(10)]
+    pairs = [Split(stage, Fold(k, 10)).train_and_valid(DATA) for k in range(10)]
     for train, valid in pairs:
         assert ids(train).isdisjoint(ids(valid))
         assert ids(train) | ids(valid) == inside
@@ -35,18 +37,18 @@ def test_bags_have_another_tenth_each_for_validation(stage):
 @pytest.mark.parametrize("stage", [FIRST, FINAL], ids=["first", "final"])
 def test_what_is_left_out_is_never_seen(stage):
     inside = ids(stage.inside(DATA))
-    cuts = [Cut(stage, Fold(0, 10), Fold(k, 5)) for k in range(5)]
-    for cut in cuts:
-        train, valid = cut.pair(DATA)
-        aside = ids(cut.put_aside(DATA))
-        assert aside.isdisjoint(ids(train) | ids(valid))
-        assert aside | ids(train) | ids(valid) == inside
-    every = [qid for cut in cuts for qid in cut.put_aside(DATA).qids.tolist()]
+    splits = [Split(stage, Fold(0, 10), Fold(k, 5)) for k in range(5)]
+    for split in splits:
+        train, valid = split.train_and_valid(DATA)
+        left_out = ids(split.left_out_queries(DATA))
+        assert left_out.isdisjoint(ids(train) | ids(valid))
+        assert left_out | ids(train) | ids(valid) == inside
+    every = [qid for split in splits for qid in split.left_out_queries(DATA).qids.tolist()]
     assert sorted(every) == sorted(inside)
 
 
 def test_cuts_share_the_matrix():
-    train, valid = Cut(FIRST, Fold(0, 10), Fold(1, 5)).pair(DATA)
-    assert train.base is DATA.base
-    assert valid.base is DATA.base
+    train, valid = Split(FIRST, Fold(0, 10), Fold(1, 5)).train_and_valid(DATA)
+    assert train.matrix is DATA.matrix
+    assert valid.matrix is DATA.matrix
     assert np.array_equal(train.X, DATA.X[train.rows])

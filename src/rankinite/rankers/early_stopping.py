@@ -1,0 +1,247 @@
+"""Early stopping: validation sets, their history, the best round so far, and when to stop.
+
+Rounds are compared one by one as they come. A round that was dropped never comes back: of a net
+only the weights of the best epoch are kept. So `TieredMeasure.best`, which needs all rounds at
+once, cannot be used. Instead each tier but the last has a top, the largest value among the rounds
+that the tiers above let through when they came, and the best round never lies further below a top
+than the tolerance. Small losses in an upper tier cannot add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankinite.core.errors import ModelFileError
+from rankinite.core.types import Floats
+from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.evaluate import mean_of_counted
+from rankinite.measures.measure import Measure
+from rankinite.measures.scorer import Scorer
+from rankinite.measures.tiers import TieredMeasure, tiers_of
+
+# The value of every measure on every validation set.
+Values = Mapping[str, Mapping[str, float]]
+TierValues = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a callback gets after every round.
+
+    Attributes
+    ----------
+    number
+        Number of rounds that are done.
+    values
+        The value of every measure on every validation set: ``values["valid"]["NDCG@10"]``.
+    """
+
+    number: int
+    values: Values
+
+    def __str__(self) -> str:
+        return "  ".join(
+            f"{name} {measure} {value:.4f}"
+            for name, values in self.values.items()
+            for measure, value in values.items()
+        )
+
+
+class ValidationSet:
+    """A data set that is measured after every round.
+
+    Parameters
+    ----------
+    data
+        The set.
+    measures
+        What it is measured by.
+    start
+        The scores before the first round, one row per output.
+    """
+
+    def __init__(self, data: RankingData, measures: Sequence[Measure], start: Floats) -> None:
+        self.data = data
+        self.measures = measures
+        self.start = start
+        self._scorer = Scorer(measures, data.all_labels, data.offsets, data.top_grade)
+
+    def measure(self, scores: Floats) -> dict[str, float]:
+        """Return the means of the measures over the queries that count."""
+        values = self._scorer.measure(scores, again=True)
+        return {
+            str(measure): mean_of_counted(row)
+            for measure, row in zip(self.measures, values, strict=True)
+        }
+
+
+@dataclass
+class History:
+    """The values of measures on validation sets, one per round."""
+
+    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def add(self, values: Values) -> None:
+        """Append the values of another round."""
+        for name, measured in values.items():
+            for measure, value in measured.items():
+                self.values[name].setdefault(measure, []).append(value)
+
+    def first(self, n_rounds: int) -> History:
+        """Return the history of the first rounds."""
+        return History(
+            {
+                name: {measure: curve[:n_rounds] for measure, curve in curves.items()}
+                for name, curves in self.values.items()
+            }
+        )
+
+    def rounds(self, since: int, n_rounds: int) -> Iterator[Round]:
+        """Iterate over rounds ``since + 1`` to ``n_rounds``."""
+        for k in range(since, n_rounds):
+            values = {
+                name: {measure: curve[k] for measure, curve in curves.items()}
+                for name, curves in self.values.items()
+            }
+            yield Round(k + 1, values)
+
+    def check_measures(self, measures: Mapping[str, Sequence[Measure]]) -> None:
+        """Refuse the history of a checkpoint that is not one of these sets and measures."""
+        recorded = {name: list(curves) for name, curves in self.values.items()}
+        if recorded != {name: [str(measure) for measure in row] for name, row in measures.items()}:
+            raise ModelFileError("has values of other validation sets or measures")
+
+
+@dataclass(frozen=True)
+class BestRound:
+    """The best round so far; without arguments, the state before the first round.
+
+    Attributes
+    ----------
+    number
+        The number of the best round; 0 before the first.
+    values
+        Its values, one per tier.
+    tops
+        The largest values of the tiers but the last.
+    improved
+        The number of the last round that improved, from which patience is counted.
+    top_then
+        The first tier's top at that round.
+    """
+
+    number: int = 0
+    values: TierValues = ()
+    tops: TierValues = ()
+    improved: int = 0
+    top_then: float = -np.inf
+
+    @property
+    def first_top(self) -> float:
+        """The first tier's top; if it is the only tier, the value of the best round."""
+        return (*self.tops, *self.values)[0]
+
+
+class _Comparison(NamedTuple):
+    """Whether a new round is the best now, and the tops with it."""
+
+    is_best: bool
+    tops: TierValues
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """When a fit stops, and which of its rounds is best.
+
+    Attributes
+    ----------
+    n_rounds
+        Number of rounds at most.
+    patience
+        Stop after this many rounds without an improvement; never if None.
+    set_name
+        The validation set that decides; None if there are no validation sets, and then every
+        round is better than the one before.
+    measure
+        The measure that decides; of a graded measure, tier after tier.
+    min_improvement
+        A later round is better only if it gains more than this in the last tier.
+    """
+
+    n_rounds: int
+    patience: int | None = None
+    set_name: str | None = None
+    measure: Measure | TieredMeasure | None = None
+    min_improvement: float = 0.0
+
+    def update(self, best: BestRound, done: Round) -> BestRound:
+        """Return the best round after another round.
+
+        A round improves if it is the best now, or if it lifts the first tier's top by more than
+        ``min_improvement`` over its value when a round last improved.
+
+        Parameters
+        ----------
+        best
+            The best of the rounds before.
+        done
+            The new round.
+        """
+        if self.set_name is None or self.measure is None:
+            return BestRound(number=done.number, improved=done.number)
+        values = tuple(done.values[self.set_name][str(tier)] for tier in tiers_of(self.measure))
+        is_best, tops = self._compare(best, values)
+        if is_best:
+            best = replace(best, number=done.number, values=values)
+        best = replace(best, tops=tops)
+        if is_best or best.first_top > best.top_then + self.min_improvement:
+            best = replace(best, improved=done.number, top_then=best.first_top)
+        return best
+
+    def best_round(self, history: History, n_rounds: int) -> BestRound:
+        """Return the best of the first rounds."""
+        return reduce(self.update, history.rounds(0, n_rounds), BestRound())
+
+    def is_over(self, best: BestRound, n_rounds: int) -> bool:
+        """Tell whether to stop after this many rounds, of which this is the best."""
+        if n_rounds >= self.n_rounds:
+            return True
+        return self.patience is not None and n_rounds - best.improved >= self.patience
+
+    def stops_after(self, history: History, n_rounds: int) -> int:
+        """Return how many of the rounds of another fit this one would have done."""
+        bests = accumulate(history.rounds(0, n_rounds), self.update, initial=BestRound())
+        stops = (number for number, best in enumerate(bests) if self.is_over(best, number))
+        return next(stops, n_rounds)
+
+    def _compare(self, best: BestRound, values: TierValues) -> _Comparison:
+        """Tell whether a round with these values is the best now.
+
+        Tier by tier: a round that lifts the top out of reach of the best one takes its place, and
+        one that lies out of reach of the top itself does not.
+        """
+        if best.number == 0:
+            return _Comparison(True, values[:-1])
+        tops = list(best.tops)
+        for tier, tolerance in enumerate(self._tolerances):
+            value = values[tier]
+            if value > tops[tier]:
+                tops[tier] = value
+                if best.values[tier] < value - tolerance:
+                    # The tops below are those of rounds that are out of reach now.
+                    return _Comparison(True, (*tops[: tier + 1], *values[tier + 1 : -1]))
+            elif value < tops[tier] - tolerance:
+                return _Comparison(False, tuple(tops))
+        is_best = values[-1] > best.values[-1] + self.min_improvement
+        return _Comparison(is_best, tuple(tops))
+
+    @property
+    def _tolerances(self) -> TierValues:
+        measure: Any = self.measure
+        return measure.tolerances if isinstance(measure, TieredMeasure) else ()

@@ -1,0 +1,199 @@
+"""Model files of trained rankers: the manifest, checked before a ranker is made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankinite.core.container import Content
+from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.params import Constraint, OneOf, Real, Whole, check
+from rankinite.rankers.base import Base
+from rankinite.rankers.ranker import Ranker
+
+# By validation set and measure, one value per round.
+Curves = dict[str, dict[str, list[float]]]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The entries of a model file besides the arrays of the model."""
+
+    parameters: Mapping[str, Any]
+    based_on_scores: bool
+    feature_names: tuple[str, ...]
+    top_grade: float
+    n_rounds: int
+    history: Curves
+
+    @classmethod
+    def read(cls, manifest: Mapping[str, Any]) -> Manifest:
+        """Check every entry; refuse one that is not as `trained_content` writes it."""
+        parameters = _entry(manifest, "parameters")
+        names = _entry(manifest, "feature_names")
+        if not isinstance(parameters, dict):
+            raise _not_understood("parameters", parameters)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _not_understood("feature_names", names)
+        if not names or len(set(names)) < len(names):
+            raise _not_understood("feature_names", names)
+        n_rounds = int(_number(manifest, "n_rounds", Whole(0)))
+        return cls(
+            parameters,
+            bool(_number(manifest, "based_on_scores", OneOf([False, True]))),
+            tuple(names),
+            float(_number(manifest, "top_grade", Real(0))),
+            n_rounds,
+            read_history(_entry(manifest, "history"), n_rounds),
+        )
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as a file can hold it."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    # The text of an object without a __str__ of its own is its address, another one every time.
+    text = str(value)
+    return type(value).__name__ if text == object.__repr__(value) else text
+
+
+class _Parameters(Protocol):
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
+def plain_parameters(ranker: _Parameters) -> dict[str, Any]:
+    """Return the parameters of a ranker as a file can hold them, without the base."""
+    return {
+        name: plain(value)
+        for name, value in ranker.get_params(deep=False).items()
+        if name != "base"
+    }
+
+
+def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
+    """Return the content of the model file of a ranker that was trained in rounds.
+
+    Parameters
+    ----------
+    ranker
+        The fitted ranker.
+    arrays
+        What it learned.
+    """
+    kind = type(ranker).__name__
+    base = Base(kind, ranker.base)
+    if not (ranker.base is None or base.is_scores or isinstance(ranker.base, Ranker)):
+        raise UsageError(
+            f"{kind}: the base is a {type(ranker.base).__name__}, which a model file cannot hold; "
+            "give its scores as base, or a ranker of rankinite"
+        )
+    parameters = plain_parameters(ranker)
+    if not Whole(0).allows(ranker.random_state):
+        parameters["random_state"] = ranker.seed_
+    manifest = {
+        "parameters": parameters,
+        "based_on_scores": base.is_scores,
+        "feature_names": list(ranker.feature_names_),
+        "top_grade": ranker.top_grade_,
+        "n_rounds": ranker.n_rounds_,
+        "history": write_history(ranker.history_),
+    }
+    return Content(manifest, dict(arrays))
+
+
+Trained = TypeVar("Trained", bound=Ranker)
+
+
+def restore_ranker(kind: type[Trained], manifest: Manifest, base: Ranker | None) -> Trained:
+    """Return a ranker with the parameters and attributes of a model file; its arrays are to come.
+
+    Parameters
+    ----------
+    kind
+        The class of the ranker.
+    manifest
+        The manifest of the file.
+    base
+        The base in the file, if there is one.
+    """
+    try:
+        ranker: Any = kind(**manifest.parameters)
+        ranker.check_parameters()
+        check(kind.__name__, "random_state", ranker.random_state, Whole(0))
+    except (TypeError, UsageError) as problem:
+        raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
+    ranker.feature_names_ = manifest.feature_names
+    ranker.n_features_in_ = len(manifest.feature_names)
+    ranker.top_grade_ = manifest.top_grade
+    ranker.n_rounds_ = manifest.n_rounds
+    ranker.history_ = manifest.history
+    ranker.seed_ = ranker.random_state
+    if base is not None or manifest.based_on_scores:
+        fits = base is None or base.feature_names_ == manifest.feature_names
+        if "base" not in ranker.get_params(deep=False) or not fits:
+            raise ModelFileError("the base in the file does not fit the ranker that contains it")
+        # Of scores only the fact is kept that there were some.
+        ranker.base = np.zeros(0) if base is None else base
+    restored: Trained = ranker
+    return restored
+
+
+def write_history(history: Curves) -> list[dict[str, Any]]:
+    """Return a history as a file holds it: a list keeps the order, and the first set decides."""
+    return [
+        {"set": name, "measure": measure, "values": list(values)}
+        for name, curves in history.items()
+        for measure, values in curves.items()
+    ]
+
+
+def read_history(curves: Any, n_rounds: int) -> Curves:
+    """Check a history: for every validation set and measure, one finite number per round."""
+    if not isinstance(curves, list) or not all(_is_curve(curve, n_rounds) for curve in curves):
+        raise _not_understood("history", curves)
+    history: Curves = {}
+    for curve in curves:
+        history.setdefault(curve["set"], {})[curve["measure"]] = curve["values"]
+    return history
+
+
+def _is_curve(curve: Any, n_rounds: int) -> bool:
+    return (
+        isinstance(curve, dict)
+        and curve.keys() == {"set", "measure", "values"}
+        and isinstance(curve["set"], str)
+        and isinstance(curve["measure"], str)
+        and isinstance(curve["values"], list)
+        and len(curve["values"]) == n_rounds
+        and all(type(value) in (int, float) and math.isfinite(value) for value in curve["values"])
+    )
+
+
+def _entry(manifest: Mapping[str, Any], name: str) -> Any:
+    if name not in manifest:
+        raise ModelFileError(f"the manifest of the file has no {name!r}")
+    return manifest[name]
+
+
+def _number(manifest: Mapping[str, Any], name: str, constraint: Constraint) -> Any:
+    value = _entry(manifest, name)
+    if not constraint.allows(value):
+        raise _not_understood(name, value)
+    return value
+
+
+def _not_understood(name: str, value: Any) -> ModelFileError:
+    shown = repr(value)
+    return ModelFileError(
+        f"the manifest of the file is not understood: {name!r} is "
+        + (shown if len(shown) <= 60 else shown[:60] + "...")
+    )

@@ -1,0 +1,396 @@
+"""Parameters of the rankers, each declared once.
+
+Signatures, constraints, docstrings, flags of ``rankinite train``, keys of configurations and
+recipes, and hints for other tools' names derive from these declarations. Parameters that several
+rankers share stand in a group that they inherit from; a ranker overrides a default in one line.
+
+This module imports neither numba nor numpy, because ``--help`` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankinite.core.params import (
+    YES_OR_NO,
+    Bounds,
+    Either,
+    OneOf,
+    Parameter,
+    Real,
+    Text,
+    Whole,
+    file_parameters_of,
+    or_none,
+    parameter,
+    parameter_group,
+    parameters_of,
+)
+
+LINE_SEARCH = "line-search"
+ALL = "all"
+# More units than any ranking net has; a file that claims more is damaged.
+MOST_UNITS = 1 << 16
+FRACTION = Real(0, 1, low_open=True)
+POSITIVE = Real(0, low_open=True)
+
+
+@dataclass(frozen=True)
+class LayerSizes:
+    """Number of units of the hidden layer, or one number for each of several layers."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is such a number, or a list of them without 0."""
+        if isinstance(value, (list, tuple)):
+            return all(Whole(1, MOST_UNITS).allows(size) for size in value)
+        return Whole(0, MOST_UNITS).allows(value)
+
+    def __str__(self) -> str:
+        return (
+            f"a whole number from 0 (a linear net) to {MOST_UNITS}, or several from 1, one for "
+            "each hidden layer"
+        )
+
+
+@parameter_group
+class CommonParameters:
+    """Parameters of every ranker that learns in rounds."""
+
+    valid_measure: Any = parameter(
+        default=None,
+        file_constraint=or_none(Text()),
+        type_name="str, measure, or list of them, or None",
+        help="Measures of the validation sets, separated by commas; the first, tier after tier, "
+        "decides which round is best.",
+        details="If None, the measure of training; NDCG@10 if training has none.",
+        aliases="eval_metric eval_at",
+    )
+    patience: int | None = parameter(
+        default=100,
+        constraint=or_none(Whole(1)),
+        help="Number of rounds without improvement on the validation set after which training "
+        "stops.",
+        details="If None, training does not stop early.",
+        aliases="early_stopping_rounds early_stopping_round od_wait n_iter_no_change "
+        "early_stopping_patience",
+    )
+    min_improvement: float = parameter(
+        default=0.0,
+        constraint=Real(0),
+        help="Improvement of the validation measure that a round must exceed to count as better.",
+        aliases="early_stopping_min_delta min_delta tol",
+    )
+    random_state: Any = parameter(
+        default=0,
+        file_constraint=Whole(0),
+        type_name="int, RandomState or None",
+        help="Seed of all random draws.",
+        details="If None, every fit draws another seed.",
+        aliases="seed random_seed bagging_seed feature_fraction_seed",
+        flags=("--seed",),
+    )
+
+
+@parameter_group
+class StartParameters(CommonParameters):
+    """What training starts from."""
+
+    base: Any = parameter(
+        default=None,
+        type_name="fitted ranker, array of scores, or None",
+        help="Fitted ranker, or one score for each training document, to start from.",
+        aliases="init_model init_score base_margin baseline submodel",
+    )
+
+
+@parameter_group
+class LambdaParameters(CommonParameters):
+    """Parameters of rankers that follow lambda gradients."""
+
+    measure: Any = parameter(
+        default="NDCG",
+        file_constraint=Text(),
+        type_name="str, measure or objective",
+        help="Measure to improve, such as NDCG, NDCG@3 > CNDCG@3[clicks] or RankNet.",
+        details='A text or a value: ``"NDCG"``, ``"ERR"``, ``"MAP@10"``; tiers, as in '
+        '``"NDCG@3 > CNDCG@3[clicks]"`` (see `Tiered`); ``"RankNet"``; or an objective, such as a '
+        "`Transition`.",
+        aliases="objective loss loss_function metric ndcg_eval_at application",
+        flags=("-m",),
+        kw_only=False,
+    )
+    truncation: int | None = parameter(
+        default=30,
+        constraint=or_none(Whole(1)),
+        help="Only pairs with a document among this many first ranks count.",
+        details="If None, all pairs count.",
+        aliases="lambdarank_truncation_level lambdarank_num_pair_per_sample truncation_level "
+        "max_position",
+    )
+    normalise: str = parameter(
+        default="deviation",
+        constraint=OneOf(["none", "deviation", "distance"]),
+        help="How the lambdas of a query are scaled.",
+        details='``"none"``: not at all; ``"deviation"``: by their standard deviation, so that all '
+        'queries count alike; ``"distance"``: pair by pair, by the distance of the scores. See '
+        "`Lambdas`.",
+        aliases="lambdarank_norm lambdarank_normalization normalize norm",
+    )
+
+
+@parameter_group
+class TreeParameters(CommonParameters):
+    """Parameters of all rankers of boosted trees; the defaults are those of LambdaMART."""
+
+    n_trees: int = parameter(
+        default=500,
+        constraint=Whole(1),
+        help="Number of trees at most.",
+        aliases="n_estimators num_iterations num_boost_round iterations num_trees num_round "
+        "num_rounds nrounds n_iter max_iter",
+    )
+    n_leaves: int = parameter(
+        default=31,
+        constraint=Whole(2, 1 << 16),
+        help="Number of leaves of a tree at most.",
+        aliases="num_leaves max_leaves max_leaf max_leaf_nodes num_leaf",
+    )
+    learning_rate: float = parameter(
+        default=0.1,
+        constraint=POSITIVE,
+        help="Factor that the values of leaves are multiplied by.",
+        aliases="eta shrinkage shrinkage_rate lr learning_rate_init eta0 step_size",
+    )
+    max_depth: int | None = parameter(
+        default=None,
+        constraint=or_none(Whole(1)),
+        help="Depth of a tree at most.",
+        details="If None, only the number of leaves limits it.",
+        aliases="depth",
+    )
+    symmetric: bool = parameter(
+        default=False,
+        constraint=YES_OR_NO,
+        help="Whether all leaves of a level are split by the same feature and threshold.",
+        details="The split is the one that gains most over the whole level: with many noisy "
+        "features that is better than to split the leaf that gains most. A tree then has as many "
+        "levels as ``n_leaves`` allows: 6 for 64.",
+        aliases="grow_policy oblivious",
+    )
+    min_docs_in_leaf: int = parameter(
+        default=20,
+        constraint=Whole(1),
+        help="Number of documents in a leaf at least.",
+        aliases="min_data_in_leaf min_child_samples min_data min_data_per_leaf min_samples_leaf "
+        "min_examples_in_leaf",
+    )
+    min_gain: float = parameter(
+        default=0.0,
+        constraint=Real(0),
+        help="Gain that a split must exceed.",
+        aliases="min_split_gain min_gain_to_split gamma min_split_loss",
+    )
+    docs_per_tree: float = parameter(
+        default=1.0,
+        constraint=FRACTION,
+        help="Fraction of the documents that each tree sees.",
+        aliases="bagging_fraction subsample sub_row bagging",
+    )
+    queries_per_tree: float = parameter(
+        default=0.5,
+        constraint=FRACTION,
+        help="Fraction of the queries that each tree sees.",
+        details="Samples of one query, called 12~1, 12~2 and so on, are drawn together.",
+    )
+    features_per_tree: float = parameter(
+        default=1.0,
+        constraint=FRACTION,
+        help="Fraction of the features that each tree sees.",
+        aliases="feature_fraction colsample_bytree sub_feature rsm colsample "
+        "feature_fraction_bynode colsample_bynode colsample_bylevel max_features",
+    )
+    criterion: str = parameter(
+        default="mse",
+        constraint=OneOf(["mse", "newton"]),
+        help="How splits are chosen.",
+        details='``"mse"``: by the squared error of the gradients, as in the papers; '
+        '``"newton"``: by what the Newton steps of the leaves promise.',
+    )
+    step: str = parameter(
+        default="newton",
+        constraint=OneOf(["newton", "gradient"]),
+        help="How the value of a leaf is found.",
+        details='``"newton"``: by a Newton step; ``"gradient"``: it is the mean gradient '
+        "(Objectives, Sec. 5.3).",
+    )
+    most_bins: int = parameter(
+        default=255,
+        constraint=Whole(2, 255),
+        help="Number of bins of a feature at most.",
+        aliases="max_bin max_bins border_count n_bins",
+    )
+
+
+@parameter_group
+class LineSearchParameters(CommonParameters):
+    """Parameters of the line search for the weight of a tree (LambdaSMART, Sec. 5.6)."""
+
+    alpha_bounds: tuple[float, float] = parameter(
+        default=(0.1, 100.0),
+        constraint=Bounds(0),
+        help="Smallest and largest weight of a tree, with line search.",
+    )
+    line_search_on: str = parameter(
+        default="train",
+        constraint=OneOf(["train", "valid"]),
+        help="Data on which the line search maximises the measure.",
+        details='``"train"``: the training data, with query weights and the measure of training; '
+        '``"valid"``: the first validation set, with its first measure.',
+    )
+
+
+@parameter_group
+class LambdaMARTParameters(LambdaParameters, TreeParameters, LineSearchParameters, StartParameters):
+    """Parameters of LambdaMART."""
+
+    step: str = parameter(
+        default="newton",
+        constraint=OneOf(["newton", "gradient", LINE_SEARCH]),
+        details='``"newton"``: by a Newton step, which the sigmoid cost does not have; '
+        '``"gradient"``: it is the mean gradient (Objectives, Sec. 5.3); ``"line-search"``: it is '
+        "the mean gradient times the exact best weight of the tree (LambdaSMART, Sec. 5.6), for "
+        "the first tier if there are several.",
+    )
+
+
+@parameter_group
+class MARTParameters(TreeParameters, StartParameters):
+    """Parameters of MART; the defaults are those of the challenge's baseline."""
+
+    loss: str = parameter(
+        default="squared",
+        constraint=OneOf(["squared", "centred", "logistic"]),
+        help="Loss to minimise.",
+        details='``"squared"``: the squared error of the grade; ``"centred"``: the squared error '
+        "of grade and score, each less the mean of its query, which leaves differences between "
+        'queries alone; ``"logistic"``: the cross entropy of the chance R = (2^y - 1) / '
+        "2^top_grade that a document satisfies (Ensemble, Sec. 4.2), which predict then returns.",
+        kw_only=False,
+    )
+    per_query: bool = parameter(
+        default=False,
+        constraint=YES_OR_NO,
+        help="Whether scores are relative to the best document of the query, with logistic loss.",
+        details="Predict then returns P_max (1 + P - P_max), where P_max is the largest chance of "
+        "the query (Ensemble, Sec. 4.2), and needs the queries.",
+    )
+    n_trees: int = 2400
+    n_leaves: int = 20
+    learning_rate: float = 0.05
+    docs_per_tree: float = 0.5
+    queries_per_tree: float = 1.0
+
+
+@parameter_group
+class McRankParameters(TreeParameters):
+    """Parameters of McRank."""
+
+    n_trees: int = parameter(
+        default=500, help="Number of rounds at most, each of which grows one tree a grade."
+    )
+    n_leaves: int = 20
+    docs_per_tree: float = 0.5
+    queries_per_tree: float = 1.0
+
+
+@parameter_group
+class LambdaRankParameters(LambdaParameters, StartParameters):
+    """Parameters of LambdaRank."""
+
+    hidden: int | Sequence[int] = parameter(
+        default=25,
+        constraint=LayerSizes(),
+        type_name="int or list of int",
+        help="Number of hidden units; several numbers for several layers; 0 for a linear net.",
+        aliases="hidden_layer_sizes hidden_layers hidden_layer_dims hidden_units hidden_size "
+        "hidden_sizes hidden_dim hidden_dims n_hidden num_hidden layer layers layer_sizes n_layers "
+        "num_layers node nodes units n_units",
+    )
+    optimiser: str = parameter(
+        default="adam",
+        constraint=OneOf(["adam", "sgd"]),
+        help="How the weights are learned.",
+        details='``"adam"``, whose rate falls to 0 along a cosine; or ``"sgd"``, as in the papers: '
+        "straight along the lambdas, at a rate that is multiplied by 0.8 with a chance of 30 % "
+        "whenever training accuracy has fallen, and from new random weights whenever ``patience`` "
+        'is over (Optimality, Sec. 7). With ``"adam"`` nets were better on every validation set '
+        "that was tried, in a tenth of the time.",
+        aliases="optimizer solver",
+    )
+    learning_rate: float = parameter(
+        default=1e-3, constraint=POSITIVE, help="Size of the first steps."
+    )
+    n_epochs: int | None = parameter(
+        default=None,
+        constraint=or_none(Whole(1)),
+        help="Number of epochs at most; none is 100 with adam, 500 with sgd.",
+        details="The winners had 500.",
+        aliases="epoch epochs max_epochs num_epochs num_train_epochs n_iter max_iter iterations "
+        "num_iterations",
+    )
+    queries_per_step: int | str = parameter(
+        default=1,
+        constraint=Either(Whole(1), OneOf([ALL])),
+        help="Number of queries that a step learns from, or all.",
+        aliases="batch batch_size minibatch_size mini_batch_size train_batch_size",
+    )
+    weight_decay: float = parameter(
+        default=0.2,
+        constraint=Real(0),
+        help="Share of the weights, times the learning rate, that every step of adam takes away.",
+    )
+    most_restarts: int | None = parameter(
+        default=None,
+        constraint=or_none(Whole(0)),
+        help="Number of times at most that sgd starts again from new random weights.",
+        details="If None, as often as there are epochs for.",
+        aliases="restarts n_restarts max_restarts num_restarts",
+    )
+    patience: int | None = parameter(
+        default=50,
+        help="Number of epochs without improvement after which adam stops, and sgd starts again "
+        "from new random weights.",
+    )
+    truncation: int | None = None
+    normalise: str = "none"
+
+
+# By the name of the ranker; the first is what ``rankinite train`` trains by default.
+RANKER_PARAMETERS: Mapping[str, type[Any]] = {
+    "LambdaMART": LambdaMARTParameters,
+    "MART": MARTParameters,
+    "McRank": McRankParameters,
+    "LambdaRank": LambdaRankParameters,
+}
+
+
+def file_parameters() -> dict[str, dict[str, Parameter]]:
+    """Return what files and flags can set: by parameter, its declaration by ranker."""
+    parameters: dict[str, dict[str, Parameter]] = {}
+    for ranker, group in RANKER_PARAMETERS.items():
+        for name, declared in file_parameters_of(group).items():
+            parameters.setdefault(name, {})[ranker] = declared
+    return parameters
+
+
+def names_by_alias() -> dict[str, list[str]]:
+    """Return the parameters that another tool's name can mean here, by that name."""
+    names: dict[str, list[str]] = {}
+    for group in RANKER_PARAMETERS.values():
+        for name, declared in parameters_of(group).items():
+            for alias in declared.aliases:
+                if name not in names.setdefault(alias, []):
+                    names[alias].append(name)
+    return names
