@@ -66,7 +66,7 @@ def test_tables_in_a_pipe(call):
 
 
 def test_options_reach_the_library(call, files):
-    found = json.loads(
+    values = json.loads(
         call(
             "compare", *SYSTEMS, "-m", "MRR", "--test", "randomisation", "--permutations", 100,
             "--resamples", 50, "--level", 0.2, "--correction", "none", "--seed", 3,
@@ -82,8 +82,8 @@ def test_options_reach_the_library(call, files):
         correction="none", seed=3, drop_single_label=True,
     )  # fmt: skip
     more = {"data": "test.parquet", "drop_single_label": True, "wrote": []}
-    assert found == {**expected.as_json(), **more}
-    assert found["kendall_tau"] is None
+    assert values == {**expected.as_json(), **more}
+    assert values["kendall_tau"] is None
 
 
 def test_files_and_figures(call):
@@ -99,10 +99,10 @@ def test_files_and_figures(call):
     assert "**1.0000**ᵇ" in Path("r.md").read_text()
     assert r"\textbf{1.0000}\textsuperscript{b}" in Path("r.tex").read_text()
     assert len(list(csv.reader(Path("r.csv").read_text().splitlines()))) == 4
-    found = json.loads(call("compare", *SYSTEMS, *arguments, "--json"))
-    assert found.pop("wrote") == written
-    assert (found.pop("data"), found["drop_single_label"]) == ("test.parquet", False)
-    assert found == json.loads(Path("r.json").read_text())
+    values = json.loads(call("compare", *SYSTEMS, *arguments, "--json"))
+    assert values.pop("wrote") == written
+    assert (values.pop("data"), values["drop_single_label"]) == ("test.parquet", False)
+    assert values == json.loads(Path("r.json").read_text())
 
 
 def test_features_are_systems_too(call, files):
@@ -110,8 +110,8 @@ def test_features_are_systems_too(call, files):
     data = rk.RankingData(X=X, y=files.y, group_sizes=files.sizes)
     rk.save(data, "two.parquet")
     arguments = ["--feature", "2", "--feature", "1", "--data", "two.parquet", "-m", "MRR", "--json"]
-    found = json.loads(call("compare", "c.run", *arguments))
-    assert found["means"] == {"MRR": {"feature 2": 0.5, "feature 1": 1.0, "c": 0.75}}
+    values = json.loads(call("compare", "c.run", *arguments))
+    assert values["means"] == {"MRR": {"feature 2": 0.5, "feature 1": 1.0, "c": 0.75}}
     assert json.loads(call("compare", *arguments))["systems"] == ["feature 2", "feature 1"]
     assert "called 'feature 2'; name each once" in call(
         "compare", "c.run", *arguments, "--feature", "2", code=2
@@ -181,10 +181,10 @@ def test_what_systems_are_called(call, files):
     for folder in ("x", "y"):
         Path(folder).mkdir()
         rk.save_scores([1, 0] * N_QUERIES, files, f"{folder}/run.scores")
-    found = json.loads(
+    values = json.loads(
         call("compare", "x/run.scores", "y/run.scores", "--data", "test.parquet", "--json")
     )
-    assert found["systems"] == ["x/run", "y/run"]
+    assert values["systems"] == ["x/run", "y/run"]
     paths = [Path("r/a.scores"), Path("r/a.run"), Path("b.txt.gz")]
     assert short_names(paths) == ["a.scores", "a.run", "b.txt.gz"]
     assert short_names([Path("x/a.run"), Path("y/a.scores")]) == ["x/a", "y/a"]

@@ -25,23 +25,23 @@ def graded() -> tuple[dict[str, np.ndarray], rk.RankingData]:
 
 def test_means_oracle_and_p_values_by_hand():
     scores, data = pairs_of_documents(a="11111111", b="00000000", c="00001111")
-    found = rk.compare(scores, data, "MRR")
-    assert found.systems == ("a", "b", "c")
-    assert found.means == {"MRR": {"a": 1.0, "b": 0.5, "c": 0.75}}
-    assert found.n_queries == {"MRR": 8}
-    assert found.oracle == {"MRR": 1.0}
+    comparison = rk.compare(scores, data, "MRR")
+    assert comparison.systems == ("a", "b", "c")
+    assert comparison.means == {"MRR": {"a": 1.0, "b": 0.5, "c": 0.75}}
+    assert comparison.n_queries == {"MRR": 8}
+    assert comparison.oracle == {"MRR": 1.0}
     # a - b is 1/2 always. a - c is 0 four times and 1/2 four times: mean 1/4, variance 1/14,
     # t = 1/4 / sqrt(1/14 / 8) = sqrt(7); and so is c - b. Holm: x 3, x 2, x 1 but not below.
     p = 2 * scipy.stats.t.sf(math.sqrt(7), 7)
     expected = [[1, SMALLEST_P, p], [SMALLEST_P, 1, p], [p, p, 1]]
-    np.testing.assert_allclose(found.uncorrected["MRR"], expected, rtol=1e-10)
+    np.testing.assert_allclose(comparison.uncorrected["MRR"], expected, rtol=1e-10)
     corrected = [[1, 3 * SMALLEST_P, 2 * p], [3 * SMALLEST_P, 1, 2 * p], [2 * p, 2 * p, 1]]
-    np.testing.assert_allclose(found.p_values["MRR"], corrected, rtol=1e-10)
+    np.testing.assert_allclose(comparison.p_values["MRR"], corrected, rtol=1e-10)
     # p is 0.0331: significant alone, not among three.
-    assert found.better_than("MRR", "a") == ["b"]
-    assert found.significantly_better("MRR", "a", "b")
-    assert not found.significantly_better("MRR", "b", "a")
-    assert not found.significantly_better("MRR", "a", "a")
+    assert comparison.better_than("MRR", "a") == ["b"]
+    assert comparison.significantly_better("MRR", "a", "b")
+    assert not comparison.significantly_better("MRR", "b", "a")
+    assert not comparison.significantly_better("MRR", "a", "a")
     alone = rk.compare(scores, data, "MRR", correction="none")
     assert alone.p_values["MRR"].tolist() == alone.uncorrected["MRR"].tolist()
     assert alone.better_than("MRR", "a") == ["b", "c"]
@@ -53,8 +53,8 @@ def test_means_oracle_and_p_values_by_hand():
 def test_randomisation_by_hand():
     # a beats b by 1/2 in 4 of 5 queries and ties in the last: of the 16 patterns that matter 2.
     scores, data = pairs_of_documents(a="11111", b="00001")
-    found = rk.compare(scores, data, "MRR", test="randomisation")
-    assert found.p_values["MRR"][0, 1] == 2 / 16
+    comparison = rk.compare(scores, data, "MRR", test="randomisation")
+    assert comparison.p_values["MRR"][0, 1] == 2 / 16
 
 
 @pytest.mark.parametrize("n_queries", [2, 3])
@@ -62,9 +62,9 @@ def test_a_p_value_that_is_the_level_is_significant(n_queries):
     # Of 2^n sign patterns two are as far from 0 as the one seen: all alike.
     scores, data = pairs_of_documents(a="1" * n_queries, b="0" * n_queries)
     level = 2 / 2**n_queries
-    found = rk.compare(scores, data, "MRR", test="randomisation", level=level)
-    assert found.p_values["MRR"][0, 1] == level
-    assert found.significantly_better("MRR", "a", "b")
+    comparison = rk.compare(scores, data, "MRR", test="randomisation", level=level)
+    assert comparison.p_values["MRR"][0, 1] == level
+    assert comparison.significantly_better("MRR", "a", "b")
     stricter = rk.compare(scores, data, "MRR", test="randomisation", level=level - 1e-9)
     assert not stricter.significantly_better("MRR", "a", "b")
 
@@ -74,11 +74,11 @@ def test_a_huge_gain_that_systems_share_hides_no_difference(test):
     # DCG of a label of 60 is 2^60 - 1, beside which means lose 1/2; 20 queries differ by 0.37.
     y = [60, 0] + [1, 0] * 20
     data = rk.RankingData(X=np.zeros((42, 1)), y=y, group_sizes=[2] * 21)
-    found = rk.compare({"a": y, "b": y[:2] + [-x for x in y[2:]]}, data, "DCG", test=test)
-    assert found.means["DCG"]["a"] == found.means["DCG"]["b"]
-    assert found.significantly_better("DCG", "a", "b")
-    assert not found.significantly_better("DCG", "b", "a")
-    (pair,) = found.pairs("DCG")
+    comparison = rk.compare({"a": y, "b": y[:2] + [-x for x in y[2:]]}, data, "DCG", test=test)
+    assert comparison.means["DCG"]["a"] == comparison.means["DCG"]["b"]
+    assert comparison.significantly_better("DCG", "a", "b")
+    assert not comparison.significantly_better("DCG", "b", "a")
+    (pair,) = comparison.pairs("DCG")
     assert pair.better == "a"
     assert pair.difference == pytest.approx(20 * (1 - 1 / math.log2(3)) / 21)
 
@@ -93,10 +93,10 @@ def test_the_oracle_picks_by_query():
 def test_every_measure_is_what_it_would_be_alone(graded, test):
     scores, data = graded
     settings = {"test": test, "permutations": 999, "resamples": 200, "seed": 3}
-    found = rk.compare(scores, data, MEASURES, **settings)
-    assert len(set(found.n_queries.values())) == 3
+    comparison = rk.compare(scores, data, MEASURES, **settings)
+    assert len(set(comparison.n_queries.values())) == 3
     for measure in MEASURES:
-        one = rk.compare(scores, data, measure, **settings)
+        alone = rk.compare(scores, data, measure, **settings)
         values = np.stack(
             [rk.evaluate(s, data, measure).per_query[measure] for s in scores.values()]
         )
@@ -107,7 +107,7 @@ def test_every_measure_is_what_it_would_be_alone(graded, test):
             else randomisation_test(counted, permutations=999, seed=3)
         )
         intervals = bootstrap(counted, resamples=200, seed=3)
-        for result in (found, one):
+        for result in (comparison, alone):
             np.testing.assert_array_equal(result.per_query[measure], values)
             assert result.uncorrected[measure].tobytes() == p.tobytes()
             assert result.p_values[measure].tobytes() == holm_of_pairs(p).tobytes()
@@ -122,50 +122,52 @@ def test_every_measure_is_what_it_would_be_alone(graded, test):
 def test_evaluations_at_hand_compare_alike(graded):
     scores, data = graded
     settings = {"test": "randomisation", "permutations": 500, "resamples": 100, "level": 0.1}
-    found = rk.compare(scores, data, MEASURES, drop_single_label=True, **settings)
+    comparison = rk.compare(scores, data, MEASURES, drop_single_label=True, **settings)
     evaluations = {
         name: rk.evaluate(s, data, MEASURES, drop_single_label=True) for name, s in scores.items()
     }
     again = rk.compare_evaluations(evaluations, **settings)
-    assert found.as_json() == {**again.as_json(), "drop_single_label": True}
+    assert comparison.as_json() == {**again.as_json(), "drop_single_label": True}
     assert again.settings.drop_single_label is None
     other = rk.compare_evaluations(evaluations, **{**settings, "seed": 1})
-    assert found.to_json() != other.to_json()
+    assert comparison.to_json() != other.to_json()
 
 
 def test_single_labels_are_dropped(graded):
     scores, data = graded
-    found = rk.compare(scores, data, "ERR", drop_single_label=True)
+    comparison = rk.compare(scores, data, "ERR", drop_single_label=True)
     highest = np.maximum.reduceat(data.y, data.offsets[:-1])
     lowest = np.minimum.reduceat(data.y, data.offsets[:-1])
-    assert found.n_queries == {"ERR": int((highest > lowest).sum())}
+    assert comparison.n_queries == {"ERR": int((highest > lowest).sum())}
 
 
 def test_tau_over_systems(graded):
     scores, data = graded
-    found = rk.compare(scores, data, MEASURES)
-    means = [list(found.means[measure].values()) for measure in MEASURES]
-    assert found.tau.shape == (3, 3)
-    assert found.tau[0, 1] == pytest.approx(scipy.stats.kendalltau(means[0], means[1]).statistic)
+    comparison = rk.compare(scores, data, MEASURES)
+    means = [list(comparison.means[measure].values()) for measure in MEASURES]
+    assert comparison.tau.shape == (3, 3)
+    assert comparison.tau[0, 1] == pytest.approx(
+        scipy.stats.kendalltau(means[0], means[1]).statistic
+    )
     assert rk.compare(scores, data, "ERR").tau is None
 
 
 def test_one_query_is_warned_of(caplog):
     scores, data = pairs_of_documents(a="1", b="0")
-    found = rk.compare(scores, data, "MRR")
-    assert found.p_values["MRR"][0, 1] == 1.0
-    assert not found.significantly_better("MRR", "a", "b")
+    comparison = rk.compare(scores, data, "MRR")
+    assert comparison.p_values["MRR"][0, 1] == 1.0
+    assert not comparison.significantly_better("MRR", "a", "b")
     assert "MRR: one query counts; a test needs at least two" in caplog.messages
-    assert str(found).startswith("Means over 1 query\n")
+    assert str(comparison).startswith("Means over 1 query\n")
 
 
 def test_twins_are_told(caplog):
     caplog.set_level(logging.INFO, "rankinite")
     scores, data = pairs_of_documents(a="110", b="101", c="110", d="110")
-    found = rk.compare(scores, data, "MRR")
-    assert found.p_values["MRR"][0, 2] == 1.0
+    comparison = rk.compare(scores, data, "MRR")
+    assert comparison.p_values["MRR"][0, 2] == 1.0
     assert caplog.messages[-1] == "'a', 'c', 'd' have the same values for every query"
-    assert found.intervals["MRR"].differences[0, 2].tolist() == [0.0, 0.0]
+    assert comparison.intervals["MRR"].differences[0, 2].tolist() == [0.0, 0.0]
 
 
 def test_another_top_grade_is_warned_of_once(caplog):
@@ -224,17 +226,17 @@ def test_settings_that_are_refused(settings, words):
 def test_settings_of_numpy_become_plain_numbers():
     scores, data = pairs_of_documents(a="110", b="101")
     plain = rk.compare(scores, data, resamples=5, level=0.5, seed=1)
-    given = {"resamples": np.int32(5), "level": np.float32(0.5), "seed": np.int64(1)}
+    numpy_settings = {"resamples": np.int32(5), "level": np.float32(0.5), "seed": np.int64(1)}
     counted = {"permutations": np.int64(100_000)}
-    assert rk.compare(scores, data, **given, **counted).to_json() == plain.to_json()
+    assert rk.compare(scores, data, **numpy_settings, **counted).to_json() == plain.to_json()
 
 
 def test_infinite_values_are_refused():
     qids = np.array([7, 8])
-    one = rk.Evaluation(qids, {"DCG": np.array([1.0, 2.0])})
+    evaluation = rk.Evaluation(qids, {"DCG": np.array([1.0, 2.0])})
     other = rk.Evaluation(qids, {"DCG": np.array([1.0, math.inf])})
     with pytest.raises(rk.DataError, match=r"compare: DCG of 'b' is inf for query 8; expected fin"):
-        rk.compare_evaluations({"a": one, "b": other})
+        rk.compare_evaluations({"a": evaluation, "b": other})
 
 
 def test_samples_are_refused():
@@ -271,23 +273,23 @@ def test_no_query_counts():
 
 def test_evaluations_that_do_not_match(graded):
     scores, data = graded
-    one = rk.evaluate(scores["s0"], data)
+    evaluation = rk.evaluate(scores["s0"], data)
     fewer = rk.evaluate(data[1:].y, data[1:])
     with pytest.raises(rk.DataError, match="'a' and 'b' were evaluated on different queries"):
-        rk.compare_evaluations({"a": one, "b": fewer})
+        rk.compare_evaluations({"a": evaluation, "b": fewer})
     with pytest.raises(rk.UsageError, match=r"different measures, NDCG@10, ERR and MAP"):
-        rk.compare_evaluations({"a": one, "b": rk.evaluate(scores["s1"], data, "MAP")})
+        rk.compare_evaluations({"a": evaluation, "b": rk.evaluate(scores["s1"], data, "MAP")})
     dropped = rk.evaluate(scores["s1"], data, drop_single_label=True)
     with pytest.raises(rk.DataError, match="'a' and 'b' leave out different queries for NDCG@10"):
-        rk.compare_evaluations({"a": one, "b": dropped})
+        rk.compare_evaluations({"a": evaluation, "b": dropped})
 
 
 def test_unknown_names_are_refused(graded):
     scores, data = graded
-    found = rk.compare(scores, data, "ERR")
+    comparison = rk.compare(scores, data, "ERR")
     with pytest.raises(rk.UsageError, match="there is no measure 'MAP'; the measures are 'ERR'"):
-        found.significantly_better("MAP", "s0", "s1")
+        comparison.significantly_better("MAP", "s0", "s1")
     with pytest.raises(rk.UsageError, match="there is no measure 'MAP'; the measures are 'ERR'"):
-        found.pairs("MAP")
+        comparison.pairs("MAP")
     with pytest.raises(rk.UsageError, match="no system 's9'; the systems are 's0', 's1', 's2'"):
-        found.better_than("ERR", "s9")
+        comparison.better_than("ERR", "s9")

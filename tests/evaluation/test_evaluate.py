@@ -235,16 +235,16 @@ def test_scores_may_be_any_array_and_stay_as_they_are():
     compiled = len(measure_all.signatures)
     frozen = np.array(scores, dtype=np.float64)
     frozen.flags.writeable = False
-    for given in (
+    for array_like in (
         tuple(scores),
         np.array(scores, dtype=np.float32),
         np.array(scores, dtype=np.int8),
         np.repeat(np.array(scores, dtype=np.float64), 2)[::2],
         frozen,
     ):
-        before = np.array(given)
-        assert rk.evaluate(given, data).mean == expected
-        np.testing.assert_array_equal(given, before)
+        before = np.array(array_like)
+        assert rk.evaluate(array_like, data).mean == expected
+        np.testing.assert_array_equal(array_like, before)
     assert len(measure_all.signatures) == compiled
 
 

@@ -66,8 +66,8 @@ def invented_scores(
     shared = rng.normal(size=data.n_docs)
     scores = {}
     for k, name in enumerate(names):
-        own = rng.normal(size=data.n_docs) * (1.0 + 0.04 * (k % 5))
-        scores[name] = data.y + noise * (shared + 0.7 * own)
+        noise_of_model = rng.normal(size=data.n_docs) * (1.0 + 0.04 * (k % 5))
+        scores[name] = data.y + noise * (shared + 0.7 * noise_of_model)
     if "M12" in scores and "M11" in scores:
         scores["M12"] = scores["M11"] * 2.0
     return scores
@@ -79,8 +79,8 @@ def averaged(scores: Mapping[str, np.ndarray], names: Sequence[str]) -> np.ndarr
 
 
 def evaluated(scores: Mapping[str, np.ndarray], data: RankingData) -> dict[str, Evaluation]:
-    found = evaluate_all(list(scores.values()), data, MEASURES, drop_single_label=False)
-    return dict(zip(scores, found, strict=True))
+    evaluations = evaluate_all(list(scores.values()), data, MEASURES, drop_single_label=False)
+    return dict(zip(scores, evaluations, strict=True))
 
 
 def fake_selection(recipe: Recipe, data: RankingData) -> Selection:
@@ -104,11 +104,11 @@ def fake_facts(models: Mapping[str, Model], features: Sequence[str]) -> dict[str
     """Invent curves and importances; a model that takes another's training shows the same."""
     rng = np.random.default_rng(3)
     facts: dict[str, MemberFacts] = {}
-    for name, one in models.items():
-        if one.trained_as is not None:
-            facts[name] = replace(facts[one.trained_as], seconds=0.0)
+    for name, model in models.items():
+        if model.trained_as is not None:
+            facts[name] = replace(facts[model.trained_as], seconds=0.0)
         else:
-            facts[name] = _facts(one, features, rng)
+            facts[name] = _facts(model, features, rng)
     return facts
 
 
@@ -183,9 +183,9 @@ def fake_results(
     names = tuple(recipe.models)
     return Results(
         recipe=recipe,
-        descriptions={name: describe(one) for name, one in {"train": train, **data}.items()},
+        descriptions={name: describe(part) for name, part in {"train": train, **data}.items()},
         selection=fake_selection(recipe, train[:n_queries]),
-        outcomes={name: fake_outcome(names, one, seeds[name]) for name, one in data.items()},
+        outcomes={name: fake_outcome(names, part, seeds[name]) for name, part in data.items()},
         facts=fake_facts(recipe.models, train.feature_names),
         seconds={"reading": 1.25, "training": 421.7, "scoring": 3.1},
         versions={"rankinite": "0.1.0", "numpy": "2.0.0"},
@@ -196,9 +196,11 @@ def fake_results(
 def without_labels(results: Results, place: str) -> Results:
     """Return the results with a data set of which no query counts."""
     outcome = results.outcomes[place]
-    blank = {name: _blank(one) for name, one in outcome.members.items()}
+    blank = {name: _blank(evaluation) for name, evaluation in outcome.members.items()}
     return replace(results, outcomes={**results.outcomes, place: replace(outcome, members=blank)})
 
 
-def _blank(one: Evaluation) -> Evaluation:
-    return Evaluation(one.qids, {m: np.full_like(v, np.nan) for m, v in one.per_query.items()})
+def _blank(evaluation: Evaluation) -> Evaluation:
+    return Evaluation(
+        evaluation.qids, {m: np.full_like(v, np.nan) for m, v in evaluation.per_query.items()}
+    )

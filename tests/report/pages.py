@@ -31,16 +31,16 @@ TELL = """<script>
 addEventListener("load", function () {
   var root = document.documentElement;
   var cut = Array.from(document.querySelectorAll(".y span, .x span, .num, .label")).filter(
-    function (one) { return one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0; });
+    function (part) { return part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0; });
   var accent = getComputedStyle(document.querySelector(".big")).color;
   parent.postMessage([innerWidth, root.scrollWidth, cut.length, accent].join(" "), "*");
 });
 </script></body>"""
-LISTEN = """<!doctype html><body><ul id="told"></ul><script>
+LISTEN = """<!doctype html><body><ul id="reports"></ul><script>
 addEventListener("message", function (event) {
   var item = document.createElement("li");
   item.textContent = event.data;
-  document.getElementById("told").append(item);
+  document.getElementById("reports").append(item);
 });
 </script>"""
 
@@ -111,9 +111,9 @@ def assert_fits_screens(text: str, folder: Path) -> None:
     around.write_text(LISTEN + frames)
     arguments = [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom"]
     done = subprocess.run([*arguments, around.as_uri()], capture_output=True, text=True, timeout=60)
-    told = re.findall(r"<li>(\d+) (\d+) (\d+) (.*?)</li>", done.stdout)
-    assert sorted(int(screen) for screen, *_ in told) == sorted(WIDTHS)
-    for screen, width, cut, accent in told:
+    reports = re.findall(r"<li>(\d+) (\d+) (\d+) (.*?)</li>", done.stdout)
+    assert sorted(int(screen) for screen, *_ in reports) == sorted(WIDTHS)
+    for screen, width, cut, accent in reports:
         assert int(width) <= int(screen)
         assert cut == "0"
         assert accent == "rgb(0, 103, 165)"

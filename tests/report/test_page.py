@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau, ttest_rel
+from scipy.stats import ttest_rel
 
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report import report_html
 from rankinite.report.page import TITLES
 from rankinite.runs.results import ENSEMBLE, Curve, MemberFacts
-from rankinite.stats.kendall import query_tau, rank_correlation
 from tests.report.cases import fake_recipe, fake_results, without_labels
 from tests.report.pages import HOSTILE, Page, assert_needs_nothing_else
 
@@ -99,8 +98,8 @@ def test_every_mean_is_on_the_page(results, page):
     evaluations = [*results.selection.members.values(), *results.selection.subsets.values()]
     for outcome in results.outcomes.values():
         evaluations += outcome.members.values()
-    for one in evaluations:
-        for values in one.per_query.values():
+    for evaluation in evaluations:
+        for values in evaluation.per_query.values():
             assert f"{np.nanmean(values):.4f}" in page.text
 
 
@@ -111,10 +110,10 @@ def test_wins_and_losses_by_hand(results, page):
     difference = whole - single
     tied = np.abs(difference) < 1e-12
     wins, losses = (difference > 0) & ~tied, (difference < 0) & ~tied
-    told = (
+    sentence = (
         f"wins on {wins.sum()} queries and loses on {losses.sum()} queries; {tied.sum()} are ties"
     )
-    assert told in page.text
+    assert sentence in page.text
     worst = np.nanargmin(difference)
     row = (
         f"{outcome.data.qids[worst]} \N{MINUS SIGN}{-difference[worst]:.4f} {whole[worst]:.4f} "
@@ -125,10 +124,10 @@ def test_wins_and_losses_by_hand(results, page):
 
 def test_features_are_averaged_over_models_of_trees(results, page):
     # M12 takes the training of M11, which so counts once.
-    facts = [one for name, one in results.facts.items() if name != "M12"]
-    trees = [one.importances for one in facts if one.importances]
+    facts = [member for name, member in results.facts.items() if name != "M12"]
+    trees = [member.importances for member in facts if member.importances]
     assert len(trees) == 9
-    share = max(np.mean([one[name] for one in trees]) for name in trees[0])
+    share = max(np.mean([importances[name] for importances in trees]) for name in trees[0])
     assert f"averaged over {len(trees)} final tree models" in page.text
     assert f"{share:.1%}" in page.text
 
@@ -149,8 +148,10 @@ def test_names_and_ids_are_escaped():
     data = RankingData(
         outcome.data.X, outcome.data.y, np.repeat(qids, outcome.data.sizes), top_grade=4
     )
-    members = {n: Evaluation(qids, one.per_query) for n, one in outcome.members.items()}
-    facts = {n: replace(one, importances={HOSTILE: 1.0}) for n, one in results.facts.items()}
+    members = {
+        n: Evaluation(qids, evaluation.per_query) for n, evaluation in outcome.members.items()
+    }
+    facts = {n: replace(member, importances={HOSTILE: 1.0}) for n, member in results.facts.items()}
     hostile = replace(
         results,
         recipe=replace(results.recipe, name=HOSTILE, description=HOSTILE, text=HOSTILE),
@@ -177,28 +178,3 @@ def test_curves_with_holes_are_drawn():
     assert 'd="M0 100L66.67 0L100 50"' in text
     assert 'd="M66.67 0h0"' in text
     assert "M2 has no learning curve." in text
-
-
-def test_tau_is_scipys():
-    rng = np.random.default_rng(0)
-    scores = rng.integers(0, 6, size=(4, 12)).astype(float)
-    scores[3] = 1.0
-    expected = [[kendalltau(one, other).statistic for other in scores] for one in scores]
-    np.testing.assert_allclose(query_tau(scores), expected, atol=1e-12)
-
-
-def test_tau_in_blocks_is_the_same(monkeypatch):
-    scores = np.random.default_rng(1).normal(size=(3, 40))
-    whole = query_tau(scores)
-    monkeypatch.setattr("rankinite.stats.kendall.BLOCK", 400)
-    np.testing.assert_allclose(query_tau(scores), whole, atol=1e-12)
-
-
-def test_tau_of_many_queries_takes_some():
-    scores = np.random.default_rng(2).normal(size=(2, 2400))
-    found = rank_correlation({"a": scores[0], "b": scores[1]}, np.arange(0, 2401, 2))
-    assert (found.n_queries, found.is_sample) == (500, True)
-    # Two documents are ordered alike or not: a mean of +1 and -1 over the queries that are taken.
-    taken = np.linspace(0, 1199, 500).astype(int)
-    signs = np.sign(np.diff(scores.reshape(2, 1200, 2), axis=2))[:, taken, 0]
-    assert found.tau[0, 1] == pytest.approx((signs[0] * signs[1]).mean())

@@ -53,8 +53,8 @@ def hand_made(space=SPACE, trials=None, importances=None):
 
 
 def small():
-    one = trial(0, 2, 0.1, 0.3, 0.5)
-    return hand_made({"n_leaves": "2:3:9"}, (replace(one, parameters={"n_leaves": 2}),))
+    only = trial(0, 2, 0.1, 0.3, 0.5)
+    return hand_made({"n_leaves": "2:3:9"}, (replace(only, parameters={"n_leaves": 2}),))
 
 
 CASES = {
@@ -73,25 +73,25 @@ def test_history_by_hand():
     # Means are 0.4, 0.7 and 0.6; the own parameters have 0.5. From the best, 0.7, the scale goes
     # down by four times the distance to the middle, 0.6, but not below the worst, 0.4; with a
     # margin of 0.04 of 0.3 at each end it is 0.388 to 0.712, and the worst at 0.012 / 0.324.
-    found = history_of(hand_made())
-    assert (found.top, found.bottom, found.right) == ("0.7120", "0.3880", "trial 3")
-    assert [dot.path for dot in found.dots] == [
+    history = history_of(hand_made())
+    assert (history.top, history.bottom, history.right) == ("0.7120", "0.3880", "trial 3")
+    assert [dot.path for dot in history.dots] == [
         "M0 96.3h0", "M33.33 3.7h0", "M66.67 100h0", "M100 34.57h0",
     ]  # fmt: skip
-    assert [dot.kind for dot in found.dots] == ["", "best", "pruned", ""]
-    assert found.best == "M0 96.3H33.33V3.7H66.67H100"
-    assert found.recipe == "M0 65.43H100"
+    assert [dot.kind for dot in history.dots] == ["", "best", "pruned", ""]
+    assert history.best == "M0 96.3H33.33V3.7H66.67H100"
+    assert history.recipe == "M0 65.43H100"
 
 
 def test_coordinates_by_hand():
-    found = coordinates_of(hand_made())
-    assert [axis.name for axis in found.axes] == ["n_leaves", "learning_rate", "NDCG@3"]
-    assert found.axes[0].labels == (("100", "2"), ("50", "4"), ("0", "6"))
+    coordinates = coordinates_of(hand_made())
+    assert [axis.name for axis in coordinates.axes] == ["n_leaves", "learning_rate", "NDCG@3"]
+    assert coordinates.axes[0].labels == (("100", "2"), ("50", "4"), ("0", "6"))
     # A rate of 0.1 is half way from 0.01 to 1 on a log scale; the best trial is drawn last.
-    assert found.lines[-1].path.startswith("M0 50L50 50L100 ")
-    assert found.lines[-1].kind == "best"
-    assert found.lines[0].path.startswith("M0 100L50 100L100 ")
-    assert len(found.lines) == 3  # the pruned trial has no mean
+    assert coordinates.lines[-1].path.startswith("M0 50L50 50L100 ")
+    assert coordinates.lines[-1].kind == "best"
+    assert coordinates.lines[0].path.startswith("M0 100L50 100L100 ")
+    assert len(coordinates.lines) == 3  # the pruned trial has no mean
 
 
 def test_a_pruned_trial_has_no_mean_in_the_table():

@@ -57,7 +57,7 @@ def hand_made_results(**changes: object) -> Results:
 
 
 def test_members_subsets_and_final_by_hand():
-    members, subsets, final, *pairs, oracle = tables_of(hand_made_results()).sheets
+    members, subsets, final, *pairs, oracle = tables_of(hand_made_results()).tables
     assert members.columns == ("Model", "Description", "NDCG@10", "p", "ERR", "p", "")
     assert members.rows == (
         ("M1", "MART", "0.1000", "0.074", "0.0500", "0.074", ""),
@@ -121,12 +121,12 @@ def test_oracle_takes_the_best_member_of_every_query():
     best = np.max([e.per_query["ERR"] for n, e in members.items() if n != ENSEMBLE], axis=0)
     tables = tables_of(results)
     assert tables.values["oracle"]["ERR"] == pytest.approx(np.nanmean(best))
-    assert tables.sheets[-1].rows[-1][2] == f"{np.nanmean(best):.4f}"
+    assert tables.tables[-1].rows[-1][2] == f"{np.nanmean(best):.4f}"
 
 
 def test_only_the_tables_that_the_recipe_asks_for():
     results = fake_results(replace(fake_recipe(), tables=(FINAL_TABLE, MEMBERS_TABLE)))
-    titles = [sheet.title.split(";")[0] for sheet in tables_of(results).sheets]
+    titles = [sheet.title.split(";")[0] for sheet in tables_of(results).tables]
     assert titles == ["Final models", "Members on 60 queries of the held-out parts"]
 
 
@@ -139,7 +139,7 @@ def test_times_change_nothing():
 
 def test_without_labels_there_are_dashes_and_a_note():
     tables = tables_of(without_labels(fake_results(), "test"))
-    final = tables.sheets[2]
+    final = tables.tables[2]
     assert final.rows[0][5:9] == ("-", "", "-", "")
     assert tables.values["compared_on"] == "valid"
     assert tables.values["final"]["test"]["M1"]["ERR"] is None
@@ -148,10 +148,10 @@ def test_without_labels_there_are_dashes_and_a_note():
 
 def test_without_further_sets_members_meet_all_models():
     tables = tables_of(fake_results(sets=()))
-    assert [sheet.title.split()[0] for sheet in tables.sheets] == [
+    assert [sheet.title.split()[0] for sheet in tables.tables] == [
         "Members", "Averages", "p-values", "p-values", "The",
     ]  # fmt: skip
-    assert tables.sheets[2].rows[-1][0] == "All"
+    assert tables.tables[2].rows[-1][0] == "All"
     assert tables.values["compared_on"] == "held-out"
 
 
@@ -177,7 +177,7 @@ def test_subsets_are_tested_against_all_models_though_no_subset_is_that(name):
     trees = results.selection.subsets[name].per_query["ERR"]
     expected = ttest_rel(trees, whole.per_query["ERR"], nan_policy="omit").pvalue
     assert values["p_values"]["subsets"][name]["ERR"] == pytest.approx(expected, rel=1e-9)
-    sheet = tables_of(results).sheets[1]
+    sheet = tables_of(results).tables[1]
     assert sheet.title.endswith(f"; p against {whole_name}")
     assert [row[:2] for row in sheet.rows] == [(whole_name, "M1-M3"), (name, "M1, M2")]
     assert sheet.rows[0][-4:] == ("", f"{whole.mean['ERR']:.4f}", "", "chosen")
@@ -186,10 +186,10 @@ def test_subsets_are_tested_against_all_models_though_no_subset_is_that(name):
 def test_without_subsets_members_meet_all_models():
     results = fake_results(fake_recipe(subsets={}), sets=())
     tables = tables_of(results)
-    assert [sheet.title.split()[0] for sheet in tables.sheets] == [
+    assert [sheet.title.split()[0] for sheet in tables.tables] == [
         "Members", "p-values", "p-values", "The",
     ]  # fmt: skip
-    assert tables.sheets[1].rows[-1][0] == compare_ensemble(results).title == "all models"
+    assert tables.tables[1].rows[-1][0] == compare_ensemble(results).title == "all models"
 
 
 def test_the_best_subset_of_a_search_is_listed_if_it_has_no_name():
@@ -200,7 +200,7 @@ def test_the_best_subset_of_a_search_is_listed_if_it_has_no_name():
     )
     selection = replace(results.selection, search=search, chosen=("M2",))
     tables = tables_of(replace(results, selection=selection))
-    subsets = tables.sheets[1]
+    subsets = tables.tables[1]
     # The p-value of this subset; that of the way to choose it is in the notes.
     assert subsets.rows[-1] == ("Best of search", "M2", "0.3100", "0.001", "-", "", "chosen")
     assert subsets.rows[0][-1] == ""
@@ -217,8 +217,8 @@ def test_one_model():
     tables = tables_of(results)
     assert compare_ensemble(results).best == "M1"
     # A pair alone needs no correction, and equal systems have a p-value of 1.
-    assert tables.sheets[2].rows == ((ENSEMBLE, "1.000"),)
-    assert "Holm" not in tables.sheets[2].title
+    assert tables.tables[2].rows == ((ENSEMBLE, "1.000"),)
+    assert "Holm" not in tables.tables[2].title
 
 
 @pytest.mark.parametrize(

@@ -27,17 +27,15 @@ def optimality(
             help="The measures to test, separated by commas. (Default: the first of validation.)",
         ),
     ] = None,
-    delta: Annotated[
-        float, typer.Option(help="The test is wrong with at most this chance.")
-    ] = 0.01,
+    delta: Annotated[float, typer.Option(help="Probability of a wrong result at most.")] = 0.01,
     epsilon: Annotated[
         float, typer.Option(help="The share of directions that may rise unnoticed.")
     ] = 0.01,
     steps: Annotated[
-        str, typer.Option(help="How far weights are moved, separated by commas.")
+        str, typer.Option(help="Lengths of the moves, separated by commas.")
     ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
     weights: Annotated[
-        str, typer.Option(help="How many weights are also moved one by one; or all.")
+        str, typer.Option(help="Number of weights that are also moved one by one; or all.")
     ] = "0",
     out: Out = Path("optimality"),
     seed: Seed = 0,
@@ -56,7 +54,7 @@ def optimality(
 
     refuse_file_as_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    testing = Testing(delta, epsilon, _steps(steps), _how_many(weights), seed)
+    testing = Testing(delta, epsilon, _steps(steps), _n_weights(weights), seed)
     ranker = load_ranker(model)
     if not isinstance(ranker, LambdaRank):
         raise UsageError(
@@ -81,7 +79,7 @@ def _steps(text: str) -> tuple[float, ...]:
         ) from None
 
 
-def _how_many(text: str) -> int | None:
+def _n_weights(text: str) -> int | None:
     if text.strip().lower() == "all":
         return None
     if not text.strip().isdecimal():

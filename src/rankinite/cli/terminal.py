@@ -1,4 +1,4 @@
-"""What a command shows: tables, JSON, notes and progress bars."""
+"""Output of commands: tables, JSON, notes and progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECONDS_OF_SILENCE = 60.0
 BAR_WIDTH = 20
 NARROWEST_LABEL = 12  # of labels that are folded on a terminal
 CONTINUED = ", continued"
-# The bar, 4,000/10,000 and 0:00:00, with spaces between; notes get the rest of the line.
+# The bar, 4,000/10,000 and 0:00:00, with spaces between; the note gets the rest of the line.
 BAR_ROOM = BAR_WIDTH + 25
 
 
@@ -51,16 +51,16 @@ class Terminal:
         log.addHandler(_NoteHandler())
 
     def progress(self, *, lines: bool = False) -> Progress:
-        """Return who draws progress bars, if somebody is there to look at them.
+        """Return a progress reporter: bars on a terminal, otherwise silent.
 
-        Work of hours says in a pipe, too, how far it is: in lines.
+        With `lines`, for commands that run for hours, there are lines where there is no terminal.
         """
         if self._is_watched():
             return Bars()
         return Lines() if lines and not self.quiet else Silent()
 
     def expect_compiling(self) -> None:
-        """Explain the wait for kernels that are compiled, if somebody waits."""
+        """Let a note explain the wait for kernels to be compiled, on a terminal."""
         if self._is_watched():
             from rankinite.core.jit import log_compilation
 
@@ -136,8 +136,12 @@ def _widths(table: Table) -> list[int]:
     """Return the widths of columns in cells of the terminal, of which some signs take two."""
     from rich.cells import cell_len
 
-    columns = (table.padded(k, star="") for k in range(len(table.columns)))
-    return [max(cell_len(text.strip()) + cell_len(marks) for text, marks in c) for c in columns]
+    widths = []
+    for k, heading in enumerate(table.columns):
+        texts = [heading, *(str(row[k]) for row in table.rows)]
+        marks = table.padded(k, star="")[0][1]  # of the heading: as wide as all others
+        widths.append(max(map(cell_len, texts)) + len(marks))
+    return widths
 
 
 def _drawn(table: Table, label_width: int, *, unicode: bool) -> rich.table.Table:
@@ -145,27 +149,28 @@ def _drawn(table: Table, label_width: int, *, unicode: bool) -> rich.table.Table
     import rich.table
     from rich.text import Text
 
-    title = Text(table.title, style="bold")
-    drawn = rich.table.Table(title=title, title_justify="left")
-    texts: list[list[Text]] = [[] for _ in table.rows]
+    drawn = rich.table.Table(title=Text(table.title, style="bold"), title_justify="left")
+    rows: list[list[Text]] = [[] for _ in table.rows]
     for k, heading in enumerate(table.columns):
-        is_text = table.is_text(k)
-        folded = k == table.n_labels - 1
+        cells = [row[k] for row in table.rows]
+        has_marks = any(isinstance(cell, Cell) for cell in cells)
+        padded = table.padded(k, unicode=unicode, star="")
+        is_folded = k == table.n_labels - 1
         drawn.add_column(
-            Text(heading),
-            justify="left" if is_text else "right",
-            no_wrap=not folded,
+            Text("".join(padded[0]) if has_marks else heading),
+            # To the right, rich would drop the spaces after marks, by which numbers are aligned.
+            justify="left" if has_marks or table.is_text(k) else "right",
+            no_wrap=not is_folded,
             overflow="fold",
-            max_width=label_width if folded else None,
+            max_width=label_width if is_folded else None,
         )
-        # Marks are padded, so that numbers end at one place whatever follows them.
-        padded = table.padded(k, unicode=unicode, star="")[1:]
-        for line, row, (text, marks) in zip(texts, table.rows, padded, strict=True):
-            cell = row[k]
-            style = "bold" if isinstance(cell, Cell) and cell.best else ""
-            line.append(Text.assemble((text.strip(), style), marks))
-    for k, line in enumerate(texts):
-        drawn.add_row(*line, end_section=table.last_apart and k == len(texts) - 2)
+        for row, cell, (text, marks) in zip(rows, cells, padded[1:], strict=True):
+            if isinstance(cell, Cell):
+                row.append(Text.assemble((text, "bold" if cell.best else ""), marks))
+            else:
+                row.append(Text(cell))
+    for k, row in enumerate(rows):
+        drawn.add_row(*row, end_section=table.last_apart and k == len(rows) - 2)
     return drawn
 
 
@@ -191,28 +196,28 @@ class Bars:
         return _Bar(name, total, unit)
 
 
-class _Seen(ProgressBar):
-    """Work that shows itself if it takes over a second, whether or not it gets on meanwhile."""
+class _DelayedBar(ProgressBar):
+    """Progress that appears after a second, even if nothing has advanced by then."""
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name = name
         self.total = total
         self.unit = unit
         self.done = 0
-        self.words = ""
+        self.note_text = ""
         self.has_ended = False
         self.lock = threading.Lock()
-        self.timer = threading.Timer(SECONDS_BEFORE_BAR, self._a_second_later)
+        self.timer = threading.Timer(SECONDS_BEFORE_BAR, self._appear)
         self.timer.daemon = True
         self.timer.start()
 
-    def _a_second_later(self) -> None:
+    def _appear(self) -> None:
         with self.lock:
             if not self.has_ended:
                 self._show()
 
     def _show(self) -> None:
-        """Show how far it is, for the first time."""
+        """Show the progress for the first time."""
 
     def end(self) -> None:
         with self.lock:
@@ -220,7 +225,7 @@ class _Seen(ProgressBar):
         self.timer.cancel()
 
 
-class _Bar(_Seen):
+class _Bar(_DelayedBar):
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.drawn: rich.progress.Progress | None = None
         super().__init__(name, total, unit)
@@ -230,14 +235,14 @@ class _Bar(_Seen):
         self._update()
 
     def note(self, text: str) -> None:
-        self.words = text
+        self.note_text = text
         self._update()
 
     def _update(self) -> None:
         if self.drawn is not None:
             room = self.drawn.console.width - len(self.name) - BAR_ROOM
-            fits = len(self.words) <= room
-            note = self.words if fits else self.words[: max(0, room - 1)] + "…"
+            fits = len(self.note_text) <= room
+            note = self.note_text if fits else self.note_text[: max(0, room - 1)] + "…"
             self.drawn.update(self.drawn.task_ids[0], completed=self.done, note=note)
 
     def _show(self) -> None:
@@ -276,62 +281,62 @@ class Lines:
         return _Lines(name, total, unit)
 
 
-class _Lines(_Seen):
+class _Lines(_DelayedBar):
     def __init__(self, name: str, total: int | None, unit: str) -> None:
-        self.begun = self.said = time.monotonic()
-        self.before: int | None = None
+        self.started = self.last_line = time.monotonic()
+        self.resumed: int | None = None
         super().__init__(name, total, unit)
 
     def advance(self, amount: int) -> None:
-        # What is done at the very beginning was there already.
-        if self.before is None:
-            self.before = amount if time.monotonic() - self.begun < SECONDS_BEFORE_BAR else 0
+        # What is reported at once was done by an earlier run: it says nothing of the speed.
+        if self.resumed is None:
+            self.resumed = amount if time.monotonic() - self.started < SECONDS_BEFORE_BAR else 0
         self.done += amount
-        if time.monotonic() - self.said > SECONDS_BETWEEN_LINES:
-            self._say()
+        if time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
+            self._print()
 
     def note(self, text: str) -> None:
-        self.words = text
-        if time.monotonic() - self.said > SECONDS_OF_SILENCE:
-            self._say()
+        self.note_text = text
+        if time.monotonic() - self.last_line > SECONDS_OF_SILENCE:
+            self._print()
 
     def _show(self) -> None:
-        if self.words:
-            self._say()
+        if self.note_text:
+            self._print()
 
     def end(self) -> None:
         super().end()
-        if time.monotonic() - self.begun > SECONDS_BEFORE_BAR:
-            self._say()
+        if time.monotonic() - self.started > SECONDS_BEFORE_BAR:
+            self._print()
 
-    def _say(self) -> None:
-        self.said = time.monotonic()
+    def _print(self) -> None:
+        self.last_line = time.monotonic()
         of = "" if self.total is None else f" of {self.total:,}"
-        parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._left()]
-        parts += [self.words] if self.words else []
+        parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._time_left()]
+        parts += [self.note_text] if self.note_text else []
         print(", ".join(parts), file=sys.stderr, flush=True)
 
-    def _left(self) -> list[str]:
-        new = self.done - (self.before or 0)
+    def _time_left(self) -> list[str]:
+        new = self.done - (self.resumed or 0)
         if self.total is None or new <= 0 or self.done >= self.total:
             return []
-        seconds = (self.said - self.begun) / new * (self.total - self.done)
+        seconds = (self.last_line - self.started) / new * (self.total - self.done)
         minutes, rest = divmod(round(seconds), 60)
         return [f"{minutes}:{rest:02} left"]
 
 
 class _NoteHandler(logging.Handler):
-    """Prints log records as notes for people, each sentence once."""
+    """Prints log records as notes, each sentence once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: set[str] = set()
+        self.printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        word = "warning" if record.levelno >= logging.WARNING else "note"
-        sentence = f"{word}: {record.getMessage()}"
-        if sentence not in self.said:
-            self.said.add(sentence)
+        kind = "warning" if record.levelno >= logging.WARNING else "note"
+        sentence = f"{kind}: {record.getMessage()}"
+        if sentence not in self.printed:
+            self.printed.add(sentence)
             print(sentence, file=sys.stderr)
 
 

@@ -1,1 +1,1 @@
-"""What a fitted model consists of, and how good its weights are."""
+"""Contents of fitted rankers: structure, importances, learning curves, local optimality."""

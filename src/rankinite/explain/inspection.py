@@ -1,4 +1,4 @@
-"""What is in a model: numbers, parameters, learning curves and importances."""
+"""Contents of a ranker: structure, parameters, learning curves and importances."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from rankinite.rankers.tree_ranker import TreeRanker
 
 @dataclass(frozen=True, kw_only=True)
 class Importance:
-    """How much a feature matters; what does not apply to its ranker is None.
+    """Importance of a feature; values that do not apply to the ranker are None.
 
     Attributes
     ----------
     feature
-        Its name.
+        Name of the feature.
     gain, count
-        What its splits gained, and how many they are.
+        Total gain and number of its splits.
     slope, weight
-        How steep a net's score can be along it; and the weight of a linear net.
+        Largest slope of a net's score along it, and the weight of a linear net.
     share
-        Its share of all gain, or of all slopes.
+        Its share in the gain, or in the slopes, of all features.
     """
 
     feature: str
@@ -44,13 +44,13 @@ class Importance:
     weight: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values, of what applies."""
+        """Return the values that apply, as JSON can hold them."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The values of a measure on a validation set, one a round."""
+    """Values of a measure on a validation set, one a round."""
 
     set_name: str
     measure: str
@@ -59,15 +59,15 @@ class Curve:
 
 @dataclass(frozen=True)
 class Trees:
-    """How many trees a round has, and how many leaves all trees have."""
+    """Number of trees of a round, and number of leaves of all trees."""
 
-    a_round: int
+    per_round: int
     n_leaves: int
 
 
 @dataclass(frozen=True)
 class Layers:
-    """How many inputs a net has and units each hidden layer; and the number of all weights."""
+    """Numbers of inputs and of units in each hidden layer, and of all weights."""
 
     sizes: tuple[int, ...]
     n_weights: int
@@ -75,64 +75,70 @@ class Layers:
 
 @dataclass(frozen=True)
 class Member:
-    """One of the rankers in a combination.
+    """A member of an ensemble.
 
     Attributes
     ----------
     name
-        What it is called there.
+        Its name in the ensemble.
     weight
-        What its scores, on one scale with the others', are multiplied by; None if a ranker on top
-        learned from them.
+        Weight of its normalised scores; None if a ranker on top learned from them.
     mean, scale
-        What brings its scores to that scale.
-    found
-        What is in it; None if only its scores were known.
+        Normalisation of its scores: the mean is subtracted, and the rest divided by the scale.
+    inspection
+        Contents of the member; None if only its scores were known.
     """
 
     name: str
     weight: float | None
     mean: float
     scale: float
-    found: Inspection | None
+    inspection: Inspection | None
 
     @property
     def kind(self) -> str:
-        """What it is: the name of its class, or scores."""
-        return "scores" if self.found is None else self.found.kind
+        """Name of its class, or ``"scores"``."""
+        return "scores" if self.inspection is None else self.inspection.kind
 
     def as_json(self, top: int | None) -> dict[str, Any]:
-        """Return plain values, with so many importances."""
-        own = {"name": self.name, "weight": self.weight, "mean": self.mean, "scale": self.scale}
-        return {**own, "model": None if self.found is None else self.found.as_json(top)}
+        """Return values as JSON can hold them, with at most `top` importances."""
+        return {
+            "name": self.name,
+            "weight": self.weight,
+            "mean": self.mean,
+            "scale": self.scale,
+            "model": None if self.inspection is None else self.inspection.as_json(top),
+        }
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What is in a ranker.
+    """Contents of a ranker.
 
     Attributes
     ----------
     kind
-        The name of its class.
+        Name of its class.
     parameters, defaults
-        Its parameters but the base or members, and what they are if nobody says.
+        Its parameters except the base or members, and their default values.
     rounds
-        What a round of its training is called, of which there are several.
-    kept, done
-        After how many rounds it was kept, and how many were done in training.
+        Plural name of its rounds: trees or epochs.
+    best_round, n_rounds
+        The round that was kept, and the number of rounds of training.
     trees, net
-        What it consists of; one of them is None, and both of a combination.
+        Its trees or its layers; the other is None, and both are of an ensemble.
     features
-        The names of the features that it was fitted to.
+        Names of the features that it was fitted to.
+    top_grade
+        Top grade of its training data.
     importances
-        The most important first; features without a split, or that are no inputs, are left out.
+        The most important feature first; features that are not used are left out.
     curves
-        The learning curves; empty if nothing was measured.
+        Learning curves; empty if nothing was measured.
     base
-        What training started from: another ranker, ``"scores"`` or nothing.
+        What training started from: another ranker, ``"scores"`` or None.
     members
-        The rankers that a combination consists of.
+        Members of an ensemble.
     on_top
         The ranker that learned from the scores of the members, or of the scorer, if there is one.
     scorer
@@ -143,8 +149,8 @@ class Inspection:
     parameters: Mapping[str, Any]
     defaults: Mapping[str, Any]
     rounds: str
-    kept: int
-    done: int
+    best_round: int
+    n_rounds: int
     trees: Trees | None
     net: Layers | None
     features: tuple[str, ...]
@@ -162,56 +168,56 @@ class Inspection:
         return bool(self.members) or self.scorer is not None
 
     def as_json(self, top: int | None = None) -> dict[str, Any]:
-        """Return plain values, with so many importances."""
+        """Return values as JSON can hold them, with at most `top` importances."""
         base = self.base.as_json(top) if isinstance(self.base, Inspection) else self.base
-        own: dict[str, Any] = {}
+        structure: dict[str, Any] = {}
         if not self.is_composed:
-            own = dict(_rounds(self.rounds, self.kept, self.done))
+            structure = dict(_rounds(self.rounds, self.best_round, self.n_rounds))
         if self.trees is not None:
-            own |= {"trees_a_round": self.trees.a_round, "leaves": self.trees.n_leaves}
+            structure |= {"trees_a_round": self.trees.per_round, "leaves": self.trees.n_leaves}
         if self.net is not None:
-            own |= {"layers": [*self.net.sizes, 1], "weights": self.net.n_weights}
+            structure |= {"layers": [*self.net.sizes, 1], "weights": self.net.n_weights}
         if self.members:
-            own["members"] = [one.as_json(top) for one in self.members]
+            structure["members"] = [member.as_json(top) for member in self.members]
         if self.scorer is not None:
-            own["scorer"] = self.scorer.as_json(top)
+            structure["scorer"] = self.scorer.as_json(top)
         if self.on_top is not None:
-            own["ranker"] = self.on_top.as_json(top)
+            structure["ranker"] = self.on_top.as_json(top)
         return {
             "class": self.kind,
             "parameters": dict(self.parameters),
-            **own,
+            **structure,
             "features": list(self.features),
             "top_grade": self.top_grade,
-            "importances": [one.as_json() for one in self.importances[:top]],
+            "importances": [importance.as_json() for importance in self.importances[:top]],
             "history": [
-                {"set": one.set_name, "measure": one.measure, "values": list(one.values)}
-                for one in self.curves
+                {"set": curve.set_name, "measure": curve.measure, "values": list(curve.values)}
+                for curve in self.curves
             ],
             "base": base,
         }
 
 
 def rounds_as_json(ranker: TrainedRanker) -> dict[str, int]:
-    """Return how many trees were kept and grown; or which epoch was kept, and how many done."""
+    """Return the numbers of trees kept and grown; or the best epoch, and the number of epochs."""
     return _rounds(ranker.rounds, ranker.kept_rounds_, ranker.n_rounds_)
 
 
-def _rounds(word: str, kept: int, done: int) -> dict[str, int]:
-    return {word: kept, f"{word}_{'grown' if word == 'trees' else 'done'}": done}
+def _rounds(name: str, best_round: int, n_rounds: int) -> dict[str, int]:
+    return {name: best_round, f"{name}_{'grown' if name == 'trees' else 'done'}": n_rounds}
 
 
 def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Inspection:
-    """Look into a fitted ranker, and into its base or members."""
+    """Return the contents of a fitted ranker, of its base and of its members."""
     if isinstance(ranker, Ensemble):
-        return _inspect_combination(ranker)
+        return _inspect_ensemble(ranker)
     if isinstance(ranker, WithScoreFeatures):
         return _inspect_with_score_features(ranker)
-    own_base = getattr(ranker, "base", None)
+    started_from = getattr(ranker, "base", None)
     base: Inspection | str | None = None
-    if isinstance(own_base, (TreeRanker, LambdaRank, Ensemble, WithScoreFeatures)):
-        base = inspect_ranker(own_base)
-    elif own_base is not None:
+    if isinstance(started_from, (TreeRanker, LambdaRank, Ensemble, WithScoreFeatures)):
+        base = inspect_ranker(started_from)
+    elif started_from is not None:
         base = "scores"
     declared = file_parameters_of(type(ranker))
     return Inspection(
@@ -219,8 +225,8 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
         parameters={name: getattr(ranker, name) for name in declared},
         defaults={name: parameter.default for name, parameter in declared.items()},
         rounds=ranker.rounds,
-        kept=ranker.kept_rounds_,
-        done=ranker.n_rounds_,
+        best_round=ranker.kept_rounds_,
+        n_rounds=ranker.n_rounds_,
         trees=_trees_of(ranker) if isinstance(ranker, TreeRanker) else None,
         net=_layers_of(ranker) if isinstance(ranker, LambdaRank) else None,
         features=ranker.feature_names_,
@@ -235,12 +241,12 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
     )
 
 
-def _inspect_combination(ranker: Ensemble) -> Inspection:
-    """Look into a combination, and into its members."""
+def _inspect_ensemble(ranker: Ensemble) -> Inspection:
+    """Return the contents of an ensemble and of its members."""
     members = _members_of(ranker)
     defaults = {
-        name: given.default
-        for name, given in inspect.signature(type(ranker)).parameters.items()
+        name: parameter.default
+        for name, parameter in inspect.signature(type(ranker)).parameters.items()
         if name != "members"
     }
     parameters = ranker.get_params(deep=False)
@@ -250,8 +256,8 @@ def _inspect_combination(ranker: Ensemble) -> Inspection:
         parameters={name: _in_one_line(parameters[name]) for name in defaults},
         defaults=defaults,
         rounds=ranker.rounds,
-        kept=len(members),
-        done=len(members),
+        best_round=len(members),
+        n_rounds=len(members),
         trees=None,
         net=None,
         features=ranker.feature_names_,
@@ -265,7 +271,7 @@ def _inspect_combination(ranker: Ensemble) -> Inspection:
 
 
 def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
-    """Look into a ranker that sees another one's scores, and into both."""
+    """Return the contents of a ranker with another one's scores as features, and of both."""
     scorer, on_top = (
         inspect_ranker(cast("TrainedRanker | Ensemble", part))
         for part in (ranker.scorer_, ranker.ranker_)
@@ -276,8 +282,8 @@ def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
         parameters={"folds": ranker.folds},
         defaults={"folds": default},
         rounds=on_top.rounds,
-        kept=on_top.kept,
-        done=on_top.done,
+        best_round=on_top.best_round,
+        n_rounds=on_top.n_rounds,
         trees=None,
         net=None,
         features=ranker.feature_names_,
@@ -291,21 +297,24 @@ def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
 
 
 def _in_one_line(value: Any) -> Any:
-    """Return a parameter as a file can hold it; a ranker is its text."""
-    found = plain(value)
-    return " ".join(found.split()) if isinstance(found, str) else found
+    """Return a parameter as JSON can hold it; a ranker is its text, in one line."""
+    plain_value = plain(value)
+    return " ".join(plain_value.split()) if isinstance(plain_value, str) else plain_value
 
 
 def _members_of(ranker: Ensemble) -> tuple[Member, ...]:
-    found: list[Inspection | None] = [None] * len(ranker.member_names_)
+    names = ranker.member_names_
+    inspections: list[Inspection | None] = [None] * len(names)
     if ranker.members_:
-        inside = ranker.members_.values()
-        found = [inspect_ranker(cast("TrainedRanker | Ensemble", member)) for member in inside]
-    weights = getattr(ranker, "weights_", [None] * len(found))
-    rows = zip(ranker.member_names_, weights, ranker.means_, ranker.scales_, found, strict=True)
+        members = ranker.members_.values()
+        inspections = [
+            inspect_ranker(cast("TrainedRanker | Ensemble", member)) for member in members
+        ]
+    weights = getattr(ranker, "weights_", [None] * len(names))
+    rows = zip(names, weights, ranker.means_, ranker.scales_, inspections, strict=True)
     return tuple(
-        Member(name, None if weight is None else float(weight), float(mean), float(scale), inner)
-        for name, weight, mean, scale, inner in rows
+        Member(name, None if weight is None else float(weight), float(mean), float(scale), inside)
+        for name, weight, mean, scale, inside in rows
     )
 
 
@@ -320,7 +329,7 @@ def _layers_of(ranker: LambdaRank) -> Layers:
 
 
 def importances_of(ranker: TrainedRanker) -> tuple[Importance, ...]:
-    """Return the features that a ranker looks at, the most important first."""
+    """Return the importances of the features that a ranker uses, the largest first."""
     if isinstance(ranker, LambdaRank):
         return _importances_of_net(ranker)
     return _importances_of_trees(ranker) if isinstance(ranker, TreeRanker) else ()
@@ -348,50 +357,51 @@ def _importances_of_net(ranker: LambdaRank) -> tuple[Importance, ...]:
     )
 
 
-def draw_figures(found: Inspection, folder: str | Path, top: int) -> list[Path]:
-    """Draw the learning curves and the importances as PNG files, where there are any.
+def draw_figures(inspection: Inspection, folder: str | Path, top: int) -> list[Path]:
+    """Draw learning curves and importances as PNG files, if there are any; return their paths.
 
     Parameters
     ----------
-    found
-        What is in the model.
+    inspection
+        Contents of the ranker.
     folder
-        Where to put the files; made if it is not there.
+        Folder of the files; created if it does not exist.
     top
-        How many features to draw.
+        Number of features to draw.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     drawn = []
-    if found.curves:
+    if inspection.curves:
         drawn.append(target / "learning-curve.png")
-        _draw_curves(drawn[-1], found)
-    if found.importances[:top]:
+        _draw_curves(drawn[-1], inspection)
+    if inspection.importances[:top]:
         drawn.append(target / "importances.png")
-        _draw_importances(drawn[-1], found, top)
+        _draw_importances(drawn[-1], inspection, top)
     return drawn
 
 
-def _draw_curves(path: Path, found: Inspection) -> None:
-    measures = list(dict.fromkeys(one.measure for one in found.curves))
-    figure, drawn = subplots(len(measures))
-    for axes, measure in zip(drawn, measures, strict=True):
-        for one in found.curves:
-            if one.measure == measure:
-                rounds = np.arange(1, len(one.values) + 1)
-                axes.plot(rounds, one.values, linewidth=1.5, label=one.set_name)
-        axes.axvline(found.kept, color="grey", linewidth=1, linestyle=":")
-        kept = f"{found.kept} trees kept" if found.trees is not None else f"epoch {found.kept} kept"
-        axes.set(xlabel=found.rounds.capitalize(), ylabel=measure, title=f"{measure}, {kept}")
+def _draw_curves(path: Path, inspection: Inspection) -> None:
+    measures = list(dict.fromkeys(curve.measure for curve in inspection.curves))
+    figure, all_axes = subplots(len(measures))
+    best = inspection.best_round
+    kept = f"{best} trees kept" if inspection.trees is not None else f"epoch {best} kept"
+    for axes, measure in zip(all_axes, measures, strict=True):
+        for curve in inspection.curves:
+            if curve.measure == measure:
+                rounds = np.arange(1, len(curve.values) + 1)
+                axes.plot(rounds, curve.values, linewidth=1.5, label=curve.set_name)
+        axes.axvline(best, color="grey", linewidth=1, linestyle=":")
+        axes.set(xlabel=inspection.rounds.capitalize(), ylabel=measure, title=f"{measure}, {kept}")
         axes.legend()
     save_figure(figure, path)
 
 
-def _draw_importances(path: Path, found: Inspection, top: int) -> None:
-    chosen = found.importances[:top]
-    share = "Share of the gain" if found.trees is not None else "Share of the slopes"
+def _draw_importances(path: Path, inspection: Inspection, top: int) -> None:
+    chosen = inspection.importances[:top]
+    share = "Share of the gain" if inspection.trees is not None else "Share of the slopes"
     figure, (axes,) = subplots(1, max(2.0, 0.22 * len(chosen) + 1.0))
-    axes.barh([one.feature for one in chosen], [one.share for one in chosen])
+    axes.barh([i.feature for i in chosen], [i.share for i in chosen])
     axes.invert_yaxis()
     axes.set(xlabel=share, ylabel="Feature", title="Most important features")
     save_figure(figure, path)

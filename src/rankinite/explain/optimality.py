@@ -1,4 +1,4 @@
-"""Whether a net's weights are a local optimum of a measure, as tables and figures."""
+"""Test whether a net's weights are a local optimum of a measure, as tables and figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rankinite.stats.optimality import (
     single_weights,
 )
 
-# The papers draw so many directions, for readability.
+# As many directions as in the figures of the papers, for readability.
 DRAWN = 4
 
 
@@ -37,11 +37,11 @@ class Testing:
     delta, epsilon
         With confidence 1 - delta, fewer than a share epsilon of all directions rise.
     steps
-        How far weights are moved.
+        Lengths of the moves.
     weights
-        How many weights are also moved one by one; none if 0, all if None.
+        Number of weights that are also moved one by one; all if None.
     seed
-        Of the directions.
+        Seed of the directions.
     """
 
     delta: float = 0.01
@@ -53,7 +53,7 @@ class Testing:
 
 @dataclass(frozen=True)
 class Tested:
-    """What the tests of one net and measure came to; `one_by_one` only where it was asked for."""
+    """Tests of one net by one measure; `one_by_one` is None unless it was asked for."""
 
     measure: str
     directions: Optimality
@@ -67,20 +67,20 @@ def check_optimality(
     testing: Testing,
     progress: Progress | None = None,
 ) -> Tested:
-    """Move a net's weights in many directions and see whether a measure rises.
+    """Test whether a measure rises when a net's weights are moved in random directions.
 
     Parameters
     ----------
     ranker
         A fitted net.
     data
-        The queries to measure: the training data, to see whether training ended in an optimum.
+        Queries to measure: the training data, to test whether training ended in an optimum.
     measure
         The measure.
     testing
         How to test.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
     along = ranker.along(data, measure)
     directions = local_optimality(
@@ -111,27 +111,30 @@ def _both_ways(steps: Sequence[float]) -> NDArray[np.float64]:
 
 
 def panel_of(tested: Tested, title: str) -> Panel:
-    """Return a panel as in Figures 1 to 4 and 6: the measure along a few directions.
+    """Return a panel as in Optimality, Figures 1 to 4 and 6: the measure along some directions.
 
     The first directions are drawn, and the one that comes nearest to rising, or rises most.
     """
-    found = tested.directions
-    worst = found.worst.number
-    drawn = sorted({*range(min(DRAWN, found.n_directions)), worst})
-    x = [0.0, *(float(step) for step in found.steps)]
+    directions = tested.directions
+    worst = directions.worst.number
+    drawn = sorted({*range(min(DRAWN, directions.n_directions)), worst})
+    x = [0.0, *(float(step) for step in directions.steps)]
     lines = tuple(
         Line(
             f"direction {k}" + (", the highest" if k == worst else ""),
             x,
-            [found.start, *(float(value) for value in found.values[k])],
+            [directions.start, *(float(value) for value in directions.values[k])],
         )
         for k in drawn
     )
     return Panel(title, "Step", tested.measure, lines)
 
 
+COLUMNS = ("Value", "Moved", "Rise", "Tie", "Largest change", "Optimum")
+
+
 def row_of(moves: Perturbations) -> tuple[str, ...]:
-    """Return the start, how many there are, how many rise and tie, and the largest change."""
+    """Return moves as a row of a table; see `COLUMNS`."""
     worst = moves.worst
     return (
         f"{moves.start:.4f}",
@@ -143,22 +146,19 @@ def row_of(moves: Perturbations) -> tuple[str, ...]:
     )
 
 
-COLUMNS = ("Value", "Moved", "Rise", "Tie", "Largest change", "Optimum")
-
-
 def summary_of(tested: Sequence[Tested], name: str) -> Summary:
-    """Return what ``rankinite optimality`` shows of one net."""
+    """Return the summary that ``rankinite optimality`` prints of a net."""
     rows: list[tuple[str, ...]] = []
     notes = []
     values: dict[str, Any] = {}
-    for one in tested:
-        rows.append((one.measure, "in random directions", *row_of(one.directions)))
-        notes.append(f"{one.measure}: {one.directions}")
-        values[one.measure] = {"directions": one.directions.as_json()}
-        if one.one_by_one is not None:
-            rows.append((one.measure, "one by one", *row_of(one.one_by_one)))
-            notes.append(f"{one.measure}: {one.one_by_one}")
-            values[one.measure]["one_by_one"] = one.one_by_one.as_json()
-    sheet = Table(f"Weights of {name}, moved", ("Measure", "How", *COLUMNS), tuple(rows))
-    figure = tuple(panel_of(one, f"{one.measure} of {name}") for one in tested)
-    return Summary("optimality", (sheet,), tuple(notes), {"optimality": figure}, values)
+    for test in tested:
+        rows.append((test.measure, "in random directions", *row_of(test.directions)))
+        notes.append(f"{test.measure}: {test.directions}")
+        values[test.measure] = {"directions": test.directions.as_json()}
+        if test.one_by_one is not None:
+            rows.append((test.measure, "one by one", *row_of(test.one_by_one)))
+            notes.append(f"{test.measure}: {test.one_by_one}")
+            values[test.measure]["one_by_one"] = test.one_by_one.as_json()
+    table = Table(f"Weights of {name}, moved", ("Measure", "How", *COLUMNS), tuple(rows))
+    figure = tuple(panel_of(test, f"{test.measure} of {name}") for test in tested)
+    return Summary("optimality", (table,), tuple(notes), {"optimality": figure}, values)

@@ -1,4 +1,8 @@
-"""LambdaSMART, Table 1 and Figure 2: LambdaMART, McRank and LambdaRank, also by number of trees."""
+"""LambdaSMART, Table 1 and Figure 2: LambdaMART, McRank and LambdaRank, also by number of trees.
+
+The paper claims that LambdaMART reaches an accuracy comparable to McRank's with far fewer trees and
+is so faster in training and scoring: McRank grows a tree for every grade in each round.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankinite.core.figures import Line, Panel
+from rankinite.core.format import p_exponent
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
@@ -19,11 +24,10 @@ from rankinite.papers.setting import (
     LEVEL,
     NDCG,
     Setting,
-    differences,
-    evaluated,
-    numbers,
-    p_text,
-    p_values,
+    evaluate_ndcg,
+    gains,
+    gains_as_json,
+    means_and_intervals,
     with_interval,
 )
 from rankinite.rankers.lambdamart import LambdaMART
@@ -34,39 +38,39 @@ Parts = Mapping[str, RankingData]
 
 FIRST = NDCG[0]
 METHODS = ("LambdaMART", "McRank", "LambdaRank")
-# The paper's parameters: every tree sees all documents, and lambdas are as they come.
+# The paper's parameters: every tree sees all documents, and lambdas are not normalised.
 WHOLE: Mapping[str, Any] = {"docs_per_tree": 1.0, "queries_per_tree": 1.0, "patience": None}
 PLAIN: Mapping[str, Any] = {"truncation": None, "normalise": "none"}
 OF_MCRANK: Mapping[str, Any] = {"n_leaves": 10, "learning_rate": 0.05}
 OF_FIGURE: Mapping[str, Any] = {"n_leaves": 20, "learning_rate": 0.15}
 HIDDEN = 10
 EPOCHS = 100
-# The paper varies the rate of nets, and chooses on validation data.
+# The paper varies the learning rate of nets, and chooses it on validation data.
 RATES = (3e-4, 1e-3, 3e-3)
-TREES_A_ROUND = 5  # of McRank: one for each grade
-TREES_A_POINT = 10
+TREES_PER_ROUND = 5  # of McRank: one for each grade
+TREES_PER_POINT = 10
 # Where on McRank's curve the two are compared.
 MARKS = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Data to try rankers on.
+class Case:
+    """A data set, and the size of the rankers that are trained on it.
 
     Attributes
     ----------
     simulator
-        What makes the data.
+        Simulator of the data.
     role
-        Which data of the paper they stand for.
+        Data of the paper that they stand for.
     queries
-        How many there are at scale 1, by part.
+        Number of queries at scale 1, by part.
     n_leaves
-        Of LambdaMART's trees, in the table.
+        Number of leaves of LambdaMART's trees, in the table.
     n_rounds
-        How many rounds the rankers of the table have at most; the paper has 1,000.
+        Number of rounds of the table's rankers at most; the paper has 1,000.
     n_trees
-        How many trees those of the figure have.
+        Number of trees of the figure's rankers.
     """
 
     simulator: str
@@ -77,8 +81,8 @@ class Trial:
     n_trees: int
 
 
-TRIALS = (
-    Trial(
+CASES = (
+    Case(
         simulator="polynomials",
         role="artificial",
         queries={"train": 2_000, "valid": 1_000, "test": 2_000},  # a fifth of the paper's
@@ -86,7 +90,7 @@ TRIALS = (
         n_rounds=1_000,
         n_trees=2_000,
     ),
-    Trial(
+    Case(
         simulator="challenge",
         role="Web-1",
         queries={"train": 1_000, "valid": 500, "test": 2_000},
@@ -105,22 +109,19 @@ def accuracy(setting: Setting) -> Summary:
     """
     tables, notes, panels = [], [], []
     values: dict[str, Any] = {}
-    total = len(TRIALS) * (4 + len(RATES))
+    total = len(CASES) * (4 + len(RATES))
     with setting.progress.start("rankers", total, "rankers") as bar:
-        for trial in TRIALS:
-            simulate = getattr(setting, trial.simulator)
-            parts = {part: simulate(n, part) for part, n in trial.queries.items()}
-            models = _table_models(setting, trial, parts, bar)
-            found = {
-                name: evaluated(model.predict(parts["test"]), parts["test"])
-                for name, model in models.items()
-            }
-            curves = _curves(setting, trial, parts, bar)
+        for case in CASES:
+            simulate = getattr(setting, case.simulator)
+            parts = {part: simulate(n, part) for part, n in case.queries.items()}
+            models = _table_models(setting, case, parts, bar)
+            evaluations = {n: evaluate_ndcg(model, parts["test"]) for n, model in models.items()}
+            curves = _curves(setting, case, parts, bar)
             needed = _needed(curves)
-            tables += [_table(trial, models, found, parts), _trees_table(trial, needed)]
-            notes += [_note(trial, found), _trees_note(trial, curves, needed)]
-            panels.append(_panel(trial, curves))
-            values[trial.simulator] = _numbers(found, curves)
+            tables += [_table(case, models, evaluations, parts), _trees_table(case, needed)]
+            notes += [_note(case, evaluations), _trees_note(case, curves, needed)]
+            panels.append(_panel(case, curves))
+            values[case.simulator] = _numbers(evaluations, curves)
     notes.append(
         "Validation data chose the rates of nets, their epochs and how many trees the rankers of "
         "the tables keep. Intervals and p-values are over queries, of one training each."
@@ -128,14 +129,12 @@ def accuracy(setting: Setting) -> Summary:
     return Summary("accuracy", tuple(tables), tuple(notes), {"accuracy": tuple(panels)}, values)
 
 
-def _table_models(setting: Setting, trial: Trial, parts: Parts, bar: ProgressBar) -> dict[str, Any]:
+def _table_models(setting: Setting, case: Case, parts: Parts, bar: ProgressBar) -> dict[str, Any]:
     """Return the rankers of the table, fitted."""
     seed: Mapping[str, Any] = {"random_state": setting.seed, "valid_measure": FIRST}
     trees: list[TreeRanker] = [
-        LambdaMART(
-            "NDCG", n_trees=trial.n_rounds, n_leaves=trial.n_leaves, **WHOLE, **PLAIN, **seed
-        ),
-        McRank(n_trees=trial.n_rounds, **OF_MCRANK, **WHOLE, **seed),
+        LambdaMART("NDCG", n_trees=case.n_rounds, n_leaves=case.n_leaves, **WHOLE, **PLAIN, **seed),
+        McRank(n_trees=case.n_rounds, **OF_MCRANK, **WHOLE, **seed),
     ]
     nets = [
         setting.net("NDCG", HIDDEN, learning_rate=rate, n_epochs=EPOCHS, valid_measure=FIRST)
@@ -144,43 +143,43 @@ def _table_models(setting: Setting, trial: Trial, parts: Parts, bar: ProgressBar
     for model in (*trees, *nets):
         model.fit(parts["train"], valid=parts["valid"])
         bar.advance(1)
-    best = max(nets, key=lambda one: max(one.history_["valid"][FIRST]))
+    best = max(nets, key=lambda net: max(net.history_["valid"][FIRST]))
     return dict(zip(METHODS, (*trees, best), strict=True))
 
 
-def _curves(setting: Setting, trial: Trial, parts: Parts, bar: ProgressBar) -> dict[str, Line]:
+def _curves(setting: Setting, case: Case, parts: Parts, bar: ProgressBar) -> dict[str, Line]:
     """Return the test NDCG@10 of LambdaMART and McRank by number of trees."""
     shared: Mapping[str, Any] = {**OF_FIGURE, **WHOLE, "random_state": setting.seed}
-    n_rounds = max(1, trial.n_trees // TREES_A_ROUND)
+    n_rounds = max(1, case.n_trees // TREES_PER_ROUND)
     models = {
-        1: LambdaMART("NDCG", n_trees=trial.n_trees, **PLAIN, **shared),
-        TREES_A_ROUND: McRank(n_trees=n_rounds, **shared),
+        1: LambdaMART("NDCG", n_trees=case.n_trees, **PLAIN, **shared),
+        TREES_PER_ROUND: McRank(n_trees=n_rounds, **shared),
     }
     curves = {}
-    for name, (trees_a_round, model) in zip(METHODS[:2], models.items(), strict=True):
+    for name, (trees_per_round, model) in zip(METHODS[:2], models.items(), strict=True):
         model.fit(parts["train"])
         bar.advance(1)
-        curves[name] = _curve(name, model, parts["test"], trees_a_round)
+        curves[name] = _curve(name, model, parts["test"], trees_per_round)
     return curves
 
 
-def _curve(name: str, model: TreeRanker, test: RankingData, trees_a_round: int) -> Line:
-    every = TREES_A_POINT // trees_a_round
+def _curve(name: str, model: TreeRanker, test: RankingData, trees_per_round: int) -> Line:
+    every = TREES_PER_POINT // trees_per_round
     values = [
         evaluate(scores, test, FIRST, drop_single_label=True).mean[FIRST]
         for scores in model.staged_predict(test, every=every)
     ]
     rounds = [min(every * k, model.n_trees_) for k in range(1, len(values) + 1)]
-    return Line(name, [trees_a_round * k for k in rounds], values)
+    return Line(name, [trees_per_round * k for k in rounds], values)
 
 
 def _needed(curves: Mapping[str, Line]) -> list[tuple[float, int | None, int]]:
-    """Return values that McRank reaches, and how many trees LambdaMART and McRank need for them."""
-    mine, other = (curves[name] for name in METHODS[:2])
-    best = np.maximum.accumulate(other.y)
+    """Return values that McRank reaches, and the trees that LambdaMART and McRank need for them."""
+    mart, mcrank = (curves[name] for name in METHODS[:2])
+    best = np.maximum.accumulate(mcrank.y)
     places = [max(0, round(mark * len(best)) - 1) for mark in MARKS]
     levels = sorted({float(best[place]) for place in places})
-    return [(level, _first(mine, level), _first(other, level) or 0) for level in levels]
+    return [(level, _first(mart, level), _first(mcrank, level) or 0) for level in levels]
 
 
 def _first(line: Line, level: float) -> int | None:
@@ -190,27 +189,27 @@ def _first(line: Line, level: float) -> int | None:
 
 
 def _table(
-    trial: Trial, models: Mapping[str, Any], found: Mapping[str, Evaluation], parts: Parts
+    case: Case, models: Mapping[str, Any], evaluations: Mapping[str, Evaluation], parts: Parts
 ) -> Table:
     pairs = list(combinations(METHODS, 2))
-    p = {pair: p_values(found[pair[0]], found[pair[1]]) for pair in pairs}
+    tests = {(a, b): gains(evaluations[a], evaluations[b], NDCG) for a, b in pairs}
     rows = [
         (
             measure,
-            *(with_interval(found[name].per_query[measure]) for name in METHODS),
-            *(p_text(p[pair][measure]) for pair in pairs),
+            *(with_interval(evaluations[name].per_query[measure]) for name in METHODS),
+            *(p_exponent(tests[pair][measure].p) for pair in pairs),
         )
         for measure in NDCG
     ]
     kept = (
         f"{models['LambdaMART'].n_trees_:,} trees",
-        f"{TREES_A_ROUND * models['McRank'].n_trees_:,} trees",
+        f"{TREES_PER_ROUND * models['McRank'].n_trees_:,} trees",
         f"rate {models['LambdaRank'].learning_rate:g}",
     )
     rows.append(("By validation", *kept, *[""] * len(pairs)))
     title = (
-        f"{trial.simulator} (as {trial.role}), {parts['train'].n_queries:,} training queries, "
-        f"up to {trial.n_rounds:,} rounds: test values and half their 95 % confidence intervals; "
+        f"{case.simulator} (as {case.role}), {parts['train'].n_queries:,} training queries, "
+        f"up to {case.n_rounds:,} rounds: test values and half their 95 % confidence intervals; "
         "p of pairs"
     )
     columns = ("Measure", *METHODS, *(f"{_initials(a)} / {_initials(b)}" for a, b in pairs))
@@ -221,60 +220,57 @@ def _initials(name: str) -> str:
     return {"LambdaMART": "λM", "McRank": "Mc", "LambdaRank": "λR"}[name]
 
 
-def _trees_table(trial: Trial, needed: Sequence[tuple[float, int | None, int]]) -> Table:
+def _trees_table(case: Case, needed: Sequence[tuple[float, int | None, int]]) -> Table:
     rows = tuple(
         (
             f"{level:.4f}",
-            f"{other:,}",
-            "never" if mine is None else f"{mine:,}",
-            "-" if mine is None else f"{other / mine:.1f}",
+            f"{mcrank:,}",
+            "never" if mart is None else f"{mart:,}",
+            "-" if mart is None else f"{mcrank / mart:.1f}",
         )
-        for level, mine, other in needed
+        for level, mart, mcrank in needed
     )
     columns = (f"Test {FIRST}", "Trees of McRank", "Trees of LambdaMART", "Ratio")
     leaves, rate = OF_FIGURE["n_leaves"], OF_FIGURE["learning_rate"]
-    title = f"{trial.simulator}: trees of {leaves} leaves, at rate {rate}, for the same accuracy"
+    title = f"{case.simulator}: trees of {leaves} leaves, at rate {rate}, for the same accuracy"
     return Table(title, columns, rows)
 
 
-def _panel(trial: Trial, curves: Mapping[str, Line]) -> Panel:
-    title = f"{trial.simulator} (as {trial.role})"
+def _panel(case: Case, curves: Mapping[str, Line]) -> Panel:
+    title = f"{case.simulator} (as {case.role})"
     return Panel(title, "Trees", f"Test {FIRST}", tuple(curves.values()))
 
 
-def _note(trial: Trial, found: Mapping[str, Evaluation]) -> str:
-    """Say in which order the rankers come, and which of neighbours differ significantly."""
-    order = sorted(METHODS, key=lambda name: -found[name].mean[FIRST])
+def _note(case: Case, evaluations: Mapping[str, Evaluation]) -> str:
+    """Return the order of the rankers, and which neighbours differ significantly."""
+    order = sorted(METHODS, key=lambda name: -evaluations[name].mean[FIRST])
     text = order[0]
     for better, worse in pairwise(order):
-        p = p_values(found[better], found[worse])[FIRST]
-        text += f"{' > ' if p <= LEVEL else ' ~ '}{worse}"
+        gain = gains(evaluations[better], evaluations[worse], [FIRST])[FIRST]
+        text += f"{' > ' if gain.p <= LEVEL else ' ~ '}{worse}"
     return (
-        f"{trial.simulator}, {FIRST} on test data: {text}, where > is significant at {LEVEL} and ~ "
+        f"{case.simulator}, {FIRST} on test data: {text}, where > is significant at {LEVEL} and ~ "
         "is not."
     )
 
 
 def _trees_note(
-    trial: Trial, curves: Mapping[str, Line], needed: Sequence[tuple[float, int | None, int]]
+    case: Case, curves: Mapping[str, Line], needed: Sequence[tuple[float, int | None, int]]
 ) -> str:
-    level, mine, other = needed[-1]
-    fewest = "no number of trees" if mine is None else f"{mine:,}"
+    level, mart, mcrank = needed[-1]
+    fewest = "no number of trees" if mart is None else f"{mart:,}"
     last = ", ".join(f"{name} {line.y[-1]:.4f}" for name, line in curves.items())
     return (
-        f"{trial.simulator}: for McRank's best test {FIRST} of {level:.4f}, reached with {other:,} "
-        f"trees, LambdaMART needs {fewest}; after all {trial.n_trees:,}: {last}."
+        f"{case.simulator}: for McRank's best test {FIRST} of {level:.4f}, reached with {mcrank:,} "
+        f"trees, LambdaMART needs {fewest}; after all {case.n_trees:,}: {last}."
     )
 
 
-def _numbers(found: Mapping[str, Evaluation], curves: Mapping[str, Line]) -> dict[str, Any]:
+def _numbers(evaluations: Mapping[str, Evaluation], curves: Mapping[str, Line]) -> dict[str, Any]:
     return {
-        "test": {name: numbers(one) for name, one in found.items()},
+        "test": {name: means_and_intervals(e) for name, e in evaluations.items()},
         "pairs": {
-            f"{a} - {b}": {
-                "difference": differences(found[a], found[b]),
-                "p_value": p_values(found[a], found[b]),
-            }
+            f"{a} - {b}": gains_as_json(gains(evaluations[a], evaluations[b], NDCG))
             for a, b in combinations(METHODS, 2)
         },
         "curves": {

@@ -1,4 +1,8 @@
-"""LambdaSMART, Tables 2 to 4: rankers of background domains, adapted to one with few queries."""
+"""LambdaSMART, Tables 2 to 4: rankers of background domains, adapted to one with few queries.
+
+The paper claims that LambdaSMART, trees grown on top of a background ranker, is better than that
+ranker, than one trained in the domain and than their interpolation, for two of three targets.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +19,31 @@ from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.summary import Summary
 from rankinite.evaluation.tables import Table
 from rankinite.papers.setting import (
+    LEVEL,
     NDCG,
+    Gain,
     Setting,
-    compared,
-    differences,
-    evaluated,
-    numbers,
-    p_values,
-    verdict,
+    evaluate_ndcg,
+    gain_texts,
+    gains,
+    gains_as_json,
+    means_and_intervals,
+    significant_phrase,
     with_error,
 )
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
 
-# By number of training queries: evaluations by ranker.
+# Evaluations of rankers, by number of training queries and name of the ranker.
 Sizes = Mapping[int, Mapping[str, Evaluation]]
 
 FIRST = NDCG[0]
 HIDDEN = 15
 EPOCHS = 30
-# As elsewhere in the papers, validation data choose the rate of nets.
+# As elsewhere in the papers, validation data choose the learning rate of nets.
 RATES = (1e-4, 3e-4, 1e-3)
-# The paper's: every tree sees 70 % of the documents, and lambdas are as they come. All trees are
-# grown, and the validation set says how many are kept: it is too small to stop by.
+# The paper's: every tree sees 70 % of the documents, and lambdas are not normalised. All trees are
+# grown, and the validation set, too small for early stopping, chooses the best round.
 TREES: Mapping[str, Any] = {
     "n_trees": 500,
     "n_leaves": 20,
@@ -48,27 +54,27 @@ TREES: Mapping[str, Any] = {
     "normalise": "none",
     "patience": None,
 }
-TREES_A_POINT = 10
-# About as much more as in the paper; its test sets are too small to see less than a point.
+TREES_PER_POINT = 10
+# About the ratio of the paper; its test sets are too small to see less than a point.
 BACKGROUND = {"train": 4_000, "valid": 500}
 TARGET = {"train": 800, "valid": 400, "test": 2_000}
-# How many training queries the target has where fewer are tried.
+# Smaller numbers of training queries of the target.
 FEWER = (100, 200, 400)
 IN_DOMAIN, INTERPOLATION, ALONE = "in-domain", "interpolation", "LambdaMART without a base"
 
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A target domain, and where rankers are adapted from.
+    """A target domain, and the backgrounds that rankers are adapted from.
 
     Attributes
     ----------
     table
-        The paper's.
+        Table of the paper.
     target, backgrounds
         Domains of the simulator.
     paper
-        What the paper found of LambdaSMART.
+        Result of LambdaSMART in the paper.
     """
 
     table: str
@@ -96,58 +102,63 @@ ADAPTATIONS = (
 
 @dataclass(frozen=True)
 class Adapted:
-    """What rankers of one adaptation are worth on the target's test data.
+    """Rankers of an adaptation on the target's test data.
 
     Attributes
     ----------
-    found
-        By the name of the ranker.
+    evaluations
+        Evaluations by the name of the ranker.
     smart
-        The rankers that are LambdaSMART, and the name of the background that each is adapted from.
-    kept
-        How many trees each has, if it has any.
+        The rankers that are LambdaSMART, and the background that each is adapted from.
+    n_trees
+        Number of trees of the boosted rankers.
     weights
-        Of the interpolation, by ranker.
+        Weights of the interpolation, by ranker.
     curves
         The first measure by the number of trees.
     """
 
-    found: Mapping[str, Evaluation]
+    evaluations: Mapping[str, Evaluation]
     smart: Mapping[str, str]
-    kept: Mapping[str, int]
+    n_trees: Mapping[str, int]
     weights: Mapping[str, float]
     curves: tuple[Line, ...]
 
-    def rivals(self, name: str) -> list[str]:
-        """Return whom a LambdaSMART is tested against."""
+    def baselines(self, name: str) -> list[str]:
+        """Return the rankers that a LambdaSMART is compared with."""
         return [self.smart[name], IN_DOMAIN, INTERPOLATION, ALONE]
 
 
 def adaptation(setting: Setting) -> Summary:
-    """Adapt rankers to three domains, and test them against what they are made of.
+    """Adapt rankers to three domains, and compare them with what they are made of.
 
-    Nets are for background and target; their interpolation has weights by the target's validation
-    set; LambdaSMART grows trees from a background net on the target's training data, LambdaMART
-    without one. The last is not in the paper: it tells what trees alone are worth.
+    There are nets for backgrounds and target; their interpolation, weighted by the target's
+    validation set; LambdaSMART, which grows trees on a background net from the target's training
+    data; and LambdaMART without a base, which is not in the paper and shows what trees do alone.
     """
     tables, notes, panels, by_size = [], [], [], []
     values: dict[str, Any] = {}
     nets: dict[str, LambdaRank] = {}
     with setting.progress.start("rankers", _n_rankers(setting), "rankers") as bar:
-        for one in ADAPTATIONS:
-            for name in one.backgrounds:
+        for adaptation in ADAPTATIONS:
+            for name in adaptation.backgrounds:
                 if name not in nets:
                     parts = {p: _simulated(setting, name, n, p) for p, n in BACKGROUND.items()}
                     nets[name] = _net(setting, parts, bar)
-            parts = {p: _simulated(setting, one.target, n, p) for p, n in TARGET.items()}
-            adapted = _adapted(setting, {name: nets[name] for name in one.backgrounds}, parts, bar)
-            sizes = _sizes(setting, one.backgrounds[0], nets, adapted, parts, bar)
-            tables += [_table(one, adapted, parts), _tests(one, adapted), _sizes_table(one, sizes)]
-            notes += _notes(one, adapted)
-            title = f"{one.target}, adapted from {', '.join(one.backgrounds)}"
+            parts = {p: _simulated(setting, adaptation.target, n, p) for p, n in TARGET.items()}
+            backgrounds = {name: nets[name] for name in adaptation.backgrounds}
+            adapted = _adapted(setting, backgrounds, parts, bar)
+            sizes = _sizes(setting, adaptation.backgrounds[0], nets, adapted, parts, bar)
+            tables += [
+                _table(adaptation, adapted, parts),
+                _tests(adaptation, adapted),
+                _sizes_table(adaptation, sizes),
+            ]
+            notes += _notes(adaptation, adapted)
+            title = f"{adaptation.target}, adapted from {', '.join(adaptation.backgrounds)}"
             panels.append(Panel(title, "Trees", f"Test {FIRST}", adapted.curves))
-            by_size.append(_sizes_panel(one, sizes))
-            values[one.target] = _numbers(adapted, sizes)
+            by_size.append(_sizes_panel(adaptation, sizes))
+            values[adaptation.target] = _numbers(adapted, sizes)
     notes.append(
         "Validation data chose the rates of nets, their epochs, the weights of interpolations and "
         "how many trees are kept. Errors and p-values are over queries, of one training each."
@@ -157,15 +168,15 @@ def adaptation(setting: Setting) -> Summary:
 
 
 def _n_rankers(setting: Setting) -> int:
-    """Return how many rankers are fitted in all."""
-    backgrounds = {name for one in ADAPTATIONS for name in one.backgrounds}
-    trees = sum(1 + len(one.backgrounds) for one in ADAPTATIONS)
+    """Return the number of rankers that are fitted in all."""
+    backgrounds = {name for adaptation in ADAPTATIONS for name in adaptation.backgrounds}
+    trees = sum(1 + len(adaptation.backgrounds) for adaptation in ADAPTATIONS)
     nets = len(RATES) * (len(backgrounds) + len(ADAPTATIONS))
     return nets + trees + len(ADAPTATIONS) * len(_fewer(setting)) * (len(RATES) + 2)
 
 
 def _fewer(setting: Setting) -> list[int]:
-    """Return the numbers of training queries that are tried beside the whole."""
+    """Return the numbers of training queries that are tried besides all of them."""
     numbers = {setting.queries(n) for n in FEWER}
     return sorted(numbers - {setting.queries(TARGET["train"])})
 
@@ -182,7 +193,7 @@ def _net(setting: Setting, parts: Mapping[str, RankingData], bar: ProgressBar) -
         net = setting.net("NDCG", HIDDEN, learning_rate=rate, n_epochs=EPOCHS, valid_measure=FIRST)
         nets.append(net.fit(parts["train"], valid=parts["valid"]))
         bar.advance(1)
-    return max(nets, key=lambda one: max(one.history_["valid"][FIRST]))
+    return max(nets, key=lambda net: max(net.history_["valid"][FIRST]))
 
 
 def _trees(
@@ -210,67 +221,73 @@ def _adapted(
         boosted[name] = _trees(setting, base, parts, bar)
     test = parts["test"]
     models: dict[str, Any] = {**members, INTERPOLATION: mixed, **boosted}
-    found = {name: evaluated(model.predict(test), test) for name, model in models.items()}
+    evaluations = {name: evaluate_ndcg(model, test) for name, model in models.items()}
     curves = tuple(
-        _curve(name, model, test, found.get(smart.get(name, ""))) for name, model in boosted.items()
+        _curve(name, model, test, evaluations.get(smart.get(name, "")))
+        for name, model in boosted.items()
     )
-    kept = {name: model.n_trees_ for name, model in boosted.items()}
+    n_trees = {name: model.n_trees_ for name, model in boosted.items()}
     weights = dict(zip(members, map(float, mixed.weights_), strict=True))
-    return Adapted(found, smart, kept, weights, curves)
+    return Adapted(evaluations, smart, n_trees, weights, curves)
 
 
 def _curve(name: str, model: LambdaMART, test: RankingData, start: Evaluation | None) -> Line:
-    """Return the first measure by number of trees, from the background on if there is one."""
+    """Return the first measure by number of trees; a LambdaSMART starts at its background."""
     values = [] if start is None else [start.mean[FIRST]]
     values += [
         evaluate(scores, test, FIRST, drop_single_label=True).mean[FIRST]
-        for scores in model.staged_predict(test, every=TREES_A_POINT)
+        for scores in model.staged_predict(test, every=TREES_PER_POINT)
     ]
     steps = range(start is None, len(values) + (start is None))
-    return Line(name, [min(TREES_A_POINT * k, model.n_trees_) for k in steps], values)
+    return Line(name, [min(TREES_PER_POINT * k, model.n_trees_) for k in steps], values)
 
 
-def _table(one: Adaptation, adapted: Adapted, parts: Mapping[str, RankingData]) -> Table:
+def _table(adaptation: Adaptation, adapted: Adapted, parts: Mapping[str, RankingData]) -> Table:
     rows = tuple(
         (
             name,
-            *(with_error(found.per_query[measure]) for measure in NDCG),
-            f"{adapted.kept[name]:,}" if name in adapted.kept else "-",
+            *(with_error(evaluation.per_query[measure]) for measure in NDCG),
+            f"{adapted.n_trees[name]:,}" if name in adapted.n_trees else "-",
         )
-        for name, found in adapted.found.items()
+        for name, evaluation in adapted.evaluations.items()
     )
     title = (
-        f"{one.target} (as {one.table}), {parts['train'].n_queries:,} training queries: test "
-        "values ± standard error; the last ranker is not in the paper"
+        f"{adaptation.target} (as {adaptation.table}), {parts['train'].n_queries:,} training "
+        "queries: test values ± standard error; the last ranker is not in the paper"
     )
     return Table(title, ("Ranker", *NDCG, "Trees"), rows)
 
 
-def _tests(one: Adaptation, adapted: Adapted) -> Table:
+def _tests(adaptation: Adaptation, adapted: Adapted) -> Table:
     rows = tuple(
-        (name, rival, *compared(adapted.found[name], adapted.found[rival]))
+        (name, baseline, *gain_texts(_gains(adapted, name, baseline).values()))
         for name in adapted.smart
-        for rival in adapted.rivals(name)
+        for baseline in adapted.baselines(name)
     )
-    title = f"{one.target}: what LambdaSMART gains; * is significant at 0.05 by the paired t-test"
+    title = (
+        f"{adaptation.target}: what LambdaSMART gains; * is significant at {LEVEL} by the paired "
+        "t-test"
+    )
     return Table(title, ("Ranker", "Against", *NDCG), rows)
 
 
-def _notes(one: Adaptation, adapted: Adapted) -> list[str]:
+def _gains(adapted: Adapted, name: str, baseline: str) -> dict[str, Gain]:
+    return gains(adapted.evaluations[name], adapted.evaluations[baseline], NDCG)
+
+
+def _notes(adaptation: Adaptation, adapted: Adapted) -> list[str]:
     notes = []
     for name in adapted.smart:
-        mine = adapted.found[name]
-        told = "; ".join(
-            f"against {rival} {verdict(differences(mine, other), p_values(mine, other))}"
-            for rival in adapted.rivals(name)
-            for other in [adapted.found[rival]]
+        results = "; ".join(
+            f"against {baseline} {significant_phrase(_gains(adapted, name, baseline).values())}"
+            for baseline in adapted.baselines(name)
         )
         notes.append(
-            f"{one.target}, {name}, significant of {len(NDCG)} measures: {told}. In the paper's "
-            f"{one.table}: {one.paper}."
+            f"{adaptation.target}, {name}, significant of {len(NDCG)} measures: {results}. "
+            f"In the paper's {adaptation.table}: {adaptation.paper}."
         )
     weights = ", ".join(f"{name} {weight:.3g}" for name, weight in adapted.weights.items())
-    return [*notes, f"{one.target}, weights of the interpolation: {weights}."]
+    return [*notes, f"{adaptation.target}, weights of the interpolation: {weights}."]
 
 
 def _sizes(
@@ -281,10 +298,10 @@ def _sizes(
     parts: Mapping[str, RankingData],
     bar: ProgressBar,
 ) -> Sizes:
-    """Return what rankers are worth that learn from fewer of the target's training queries."""
+    """Return the evaluations of rankers that learn from fewer of the target's training queries."""
     names = (f"background {background}", IN_DOMAIN, ALONE, f"LambdaSMART from {background}")
     test = parts["test"]
-    found = {}
+    sizes = {}
     for n in _fewer(setting):
         fewer = {**parts, "train": parts["train"][:n]}
         models = (
@@ -292,56 +309,57 @@ def _sizes(
             _trees(setting, None, fewer, bar),
             _trees(setting, nets[background], fewer, bar),
         )
-        learned = [evaluated(model.predict(test), test) for model in models]
-        found[n] = dict(zip(names, (adapted.found[names[0]], *learned), strict=True))
-    found[parts["train"].n_queries] = {name: adapted.found[name] for name in names}
-    return found
+        learned = [evaluate_ndcg(model, test) for model in models]
+        sizes[n] = dict(zip(names, (adapted.evaluations[names[0]], *learned), strict=True))
+    sizes[parts["train"].n_queries] = {name: adapted.evaluations[name] for name in names}
+    return sizes
 
 
-def _sizes_table(one: Adaptation, sizes: Sizes) -> Table:
+def _sizes_table(adaptation: Adaptation, sizes: Sizes) -> Table:
     names = list(next(iter(sizes.values())))
     base, alone, smart = names[0], names[2], names[3]
     rows = tuple(
         (
             f"{n:,}",
-            *(f"{found[name].mean[FIRST]:.4f}" for name in names),
-            compared(found[smart], found[base])[0],
-            compared(found[smart], found[alone])[0],
+            *(f"{evaluations[name].mean[FIRST]:.4f}" for name in names),
+            *gain_texts(
+                [
+                    gains(evaluations[smart], evaluations[baseline], [FIRST])[FIRST]
+                    for baseline in (base, alone)
+                ]
+            ),
         )
-        for n, found in sizes.items()
+        for n, evaluations in sizes.items()
     )
-    title = f"{one.target}: test {FIRST} by the target's number of training queries"
+    title = f"{adaptation.target}: test {FIRST} by the target's number of training queries"
     return Table(title, ("Queries", *names, "Against background", "Against no base"), rows)
 
 
-def _sizes_panel(one: Adaptation, sizes: Sizes) -> Panel:
+def _sizes_panel(adaptation: Adaptation, sizes: Sizes) -> Panel:
     names = list(next(iter(sizes.values())))
     lines = tuple(
-        Line(name, list(sizes), [found[name].mean[FIRST] for found in sizes.values()], marked=True)
+        Line(name, list(sizes), [e[name].mean[FIRST] for e in sizes.values()], marked=True)
         for name in names
     )
-    title = f"{one.target}, adapted from {one.backgrounds[0]}"
+    title = f"{adaptation.target}, adapted from {adaptation.backgrounds[0]}"
     return Panel(title, "Training queries of the target", f"Test {FIRST}", lines)
 
 
 def _numbers(adapted: Adapted, sizes: Sizes) -> dict[str, Any]:
     return {
-        "test": {name: numbers(found) for name, found in adapted.found.items()},
-        "trees": dict(adapted.kept),
+        "test": {name: means_and_intervals(e) for name, e in adapted.evaluations.items()},
+        "trees": dict(adapted.n_trees),
         "weights": dict(adapted.weights),
         "tests": {
             name: {
-                rival: {
-                    "difference": differences(adapted.found[name], adapted.found[rival]),
-                    "p_value": p_values(adapted.found[name], adapted.found[rival]),
-                }
-                for rival in adapted.rivals(name)
+                baseline: gains_as_json(_gains(adapted, name, baseline))
+                for baseline in adapted.baselines(name)
             }
             for name in adapted.smart
         },
         "sizes": {
-            str(n): {name: numbers(one) for name, one in found.items()}
-            for n, found in sizes.items()
+            str(n): {name: means_and_intervals(e) for name, e in evaluations.items()}
+            for n, evaluations in sizes.items()
         },
         "curves": {
             line.label: {"trees": list(line.x), FIRST: list(line.y)} for line in adapted.curves

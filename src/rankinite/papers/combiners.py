@@ -1,4 +1,7 @@
-"""Ensemble, Table 1: ways to combine six rankers, and whether any is better than averaging."""
+"""Ensemble, Table 1: combinations of six rankers, compared with their average.
+
+The paper claims that combinations that learn from labels have no clear advantage over the average.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,28 @@ from rankinite.ensembles.stacked import Stacked
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.summary import Summary
 from rankinite.evaluation.tables import Table
-from rankinite.papers.setting import Setting, with_error
+from rankinite.papers.setting import (
+    LEVEL,
+    Gain,
+    Setting,
+    count_significant,
+    gains,
+    with_error,
+)
 from rankinite.rankers.lambdamart import LambdaMART
-from rankinite.stats.paired_tests import gain_and_p
 
 MEASURES = ("ERR", "NDCG@10")
 TARGETS = ("ERR", "NDCG")
-LEVEL = 0.05
 QUERIES = 5_000
 VALID_QUERIES = 300
-# Grown to the end, as in the paper: ERR rises unsteadily, and patience would stop it far too soon.
+# All trees are grown, as in the paper: ERR rises so unsteadily that patience would end it too soon.
 TREES: Mapping[str, Any] = {"n_trees": 300, "n_leaves": 20, "learning_rate": 0.1, "patience": None}
-UNITS = 25  # of the nets among the members, as in the paper
+HIDDEN_UNITS = 25  # of the nets among the members, as in the paper
 EPOCHS = 60
 STACKED_EPOCHS = 100
 TREE_1, TREE_2 = "(((1 3)(2 4))(5 6))", "(((4 5)(1 6))(2 3))"
 ALL = "all 6, average"
-# What the paper prints: ERR and NDCG.
+# ERR and NDCG in the paper's table.
 PAPER = {
     "1. LambdaMART for ERR": (0.455, 0.774),
     "2. LambdaMART for ERR, Aug70": (0.456, 0.781),
@@ -56,34 +64,36 @@ N_MEMBERS = 6
 def combiners(setting: Setting) -> Summary:
     """Combine six rankers in nine ways, and compare each with the average of all.
 
-    As in the paper, queries are cut into ten parts: rankers are trained on the first six,
-    combinations are fitted to the next two, and the last two are for the test. In the paper, those
-    that learn from labels have no clear advantage over the average.
+    As in the paper, queries are split into ten parts: rankers are trained on the first six,
+    combinations are fitted to the next two and tested on the last two.
     """
     train, fitting, test = _parts(setting)
     with setting.progress.start("rankers", len(PAPER), "rankers") as bar:
-        rows: list[tuple[Floats, Floats]] = []
-        found = {}
+        scores: list[tuple[Floats, Floats]] = []
+        evaluations = {}
         for model in _members(setting, train):
-            rows.append((model.predict(fitting), model.predict(test)))
-            found[list(PAPER)[len(rows) - 1]] = evaluate(rows[-1][1], test, MEASURES)
+            scores.append((model.predict(fitting), model.predict(test)))
+            name = list(PAPER)[len(scores) - 1]
+            evaluations[name] = evaluate(scores[-1][1], test, MEASURES)
             bar.advance(1)
         for name, members, combination in _combinations(setting):
-            chosen = {str(k): rows[k - 1] for k in members}
-            given, later = ({k: pair[i] for k, pair in chosen.items()} for i in range(2))
-            combination.fit(fitting, member_scores=given)
-            found[name] = evaluate(combination.predict(test, member_scores=later), test, MEASURES)
+            fitting_scores, test_scores = (
+                {str(k): scores[k - 1][part] for k in members} for part in range(2)
+            )
+            combination.fit(fitting, member_scores=fitting_scores)
+            combined = combination.predict(test, member_scores=test_scores)
+            evaluations[name] = evaluate(combined, test, MEASURES)
             bar.advance(1)
-    compared = {name: _compared(one, found[ALL]) for name, one in found.items()}
+    compared = {name: gains(e, evaluations[ALL], MEASURES) for name, e in evaluations.items()}
     notes = (*_notes(compared), _paper_note(), _size_note(setting, train, fitting))
     values = {
         name: {
-            m: {"mean": one.mean[m], "gain": compared[name][m][0], "p_value": compared[name][m][1]}
-            for m in MEASURES
+            m: {"mean": evaluation.mean[m], "gain": gain.difference, "p_value": gain.p}
+            for m, gain in compared[name].items()
         }
-        for name, one in found.items()
+        for name, evaluation in evaluations.items()
     }
-    return Summary("combiners", (_table(found, compared, test),), notes, {}, values)
+    return Summary("combiners", (_table(evaluations, compared, test),), notes, {}, values)
 
 
 def _parts(setting: Setting) -> tuple[RankingData, RankingData, RankingData]:
@@ -93,7 +103,7 @@ def _parts(setting: Setting) -> tuple[RankingData, RankingData, RankingData]:
 
 
 def _members(setting: Setting, train: RankingData) -> Iterator[Any]:
-    """Give the six rankers of the table, fitted; other data choose how many trees are kept."""
+    """Yield the six rankers of the table, fitted; the validation set chooses their best rounds."""
     valid = setting.challenge(VALID_QUERIES, "valid")
     samples = augment(train, 0.7, 5, seed=setting.seed)
     for target in TARGETS:
@@ -101,41 +111,36 @@ def _members(setting: Setting, train: RankingData) -> Iterator[Any]:
             trees = LambdaMART(target, random_state=setting.seed, **TREES)
             yield trees.fit(data, valid=valid)
     for target in TARGETS:
-        yield setting.net(target, UNITS, n_epochs=EPOCHS).fit(train, valid=valid)
+        yield setting.net(target, HIDDEN_UNITS, n_epochs=EPOCHS).fit(train, valid=valid)
 
 
 def _combinations(setting: Setting) -> Iterator[tuple[str, Sequence[int], Any]]:
-    """Give the name of every combination in the table, its members, and itself unfitted."""
+    """Yield name, members and unfitted ensemble of every combination in the table."""
     every = range(1, N_MEMBERS + 1)
     yield ALL, every, Average()
     for k, tree in enumerate((TREE_1, TREE_2), 1):
         yield f"all 6, Tree {k} of best mixes", every, BestMix(tree=tree, measure="NDCG@10")
-    for word, hidden in (("linear", 0), ("two-layer", HIDDEN)):
+    for layers, hidden in (("linear", 0), ("two-layer", HIDDEN)):
         for target in reversed(TARGETS):
             net = setting.net(target, hidden, n_epochs=STACKED_EPOCHS)
-            yield f"all 6, {word} net for {target}", every, Stacked(ranker=net)
+            yield f"all 6, {layers} net for {target}", every, Stacked(ranker=net)
     yield "2 and 4, average", (2, 4), Average()
     yield "1 to 4, average", (1, 2, 3, 4), Average()
 
 
-def _compared(one: Evaluation, other: Evaluation) -> dict[str, tuple[float, float]]:
-    """Return the gain and its p-value by every measure."""
-    return {m: gain_and_p(one.per_query[m], other.per_query[m]) for m in MEASURES}
-
-
 def _table(
-    found: Mapping[str, Evaluation],
-    compared: Mapping[str, Mapping[str, tuple[float, float]]],
+    evaluations: Mapping[str, Evaluation],
+    compared: Mapping[str, Mapping[str, Gain]],
     test: RankingData,
 ) -> Table:
     rows = []
-    for name, one in found.items():
+    for name, evaluation in evaluations.items():
         cells = [
             text
-            for m in MEASURES
+            for m, gain in compared[name].items()
             for text in (
-                with_error(one.per_query[m]),
-                "" if name == ALL else _p_text(*compared[name][m]),
+                with_error(evaluation.per_query[m]),
+                "" if name == ALL else f"{gain.p:.2g}{gain.sign}",
             )
         ]
         rows.append((name, *cells, *(f"{value:.3f}" for value in PAPER[name])))
@@ -145,43 +150,36 @@ def _table(
     return Table(title, columns, tuple(rows))
 
 
-def _p_text(gain: float, p: float) -> str:
-    """Return a p-value, with the sign of the difference where it is significant."""
-    sign = "" if p > LEVEL else " +" if gain > 0 else " -"
-    return f"{p:.2g}{sign}"
-
-
-def _notes(compared: Mapping[str, Mapping[str, tuple[float, float]]]) -> list[str]:
-    """Say how the learned combinations did against the average of all."""
+def _notes(compared: Mapping[str, Mapping[str, Gain]]) -> list[str]:
+    """Return how the learned combinations compare with the average of all."""
     learned = _learned()
     notes = [
         "p is of the paired t-test against the average of all 6; + is significantly better at "
         f"level {LEVEL}, - significantly worse. Means are given with their standard errors."
     ]
     for m in MEASURES:
-        gains = {name: compared[name][m] for name in learned}
-        better = sum(p <= LEVEL and gain > 0 for gain, p in gains.values())
-        worse = sum(p <= LEVEL and gain < 0 for gain, p in gains.values())
-        best = max(gains, key=lambda name: gains[name][0])
+        by_name = {name: compared[name][m] for name in learned}
+        better, worse = count_significant(by_name.values())
+        best = max(learned, key=lambda name: by_name[name].difference)
         notes.append(
             f"{m}: of {len(learned)} combinations that learn from labels, {better} are "
             f"significantly better than the average and {worse} worse; the best is {best}, "
-            f"{gains[best][0]:+.4f} (p = {gains[best][1]:.2g}, not corrected for {len(learned)} "
-            "tests)."
+            f"{by_name[best].difference:+.4f} (p = {by_name[best].p:.2g}, not corrected for "
+            f"{len(learned)} tests)."
         )
     return notes
 
 
 def _learned() -> list[str]:
-    """Return which combinations learn from labels."""
+    """Return the combinations that learn from labels."""
     return [name for name in list(PAPER)[N_MEMBERS:] if "average" not in name]
 
 
 def _paper_note() -> str:
     ranges = []
-    for k, word in enumerate(TARGETS):
-        gains = [PAPER[name][k] - PAPER[ALL][k] for name in _learned()]
-        ranges.append(f"{min(gains):+.3f} to {max(gains):+.3f} {word}")
+    for k, target in enumerate(TARGETS):
+        differences = [PAPER[name][k] - PAPER[ALL][k] for name in _learned()]
+        ranges.append(f"{min(differences):+.3f} to {max(differences):+.3f} {target}")
     return (
         f"In the paper these differ from the average by {' and '.join(ranges)}, without a test; it "
         "calls that no clear advantage."
@@ -193,7 +191,8 @@ def _size_note(setting: Setting, train: RankingData, fitting: RankingData) -> st
         f"Rankers learned from {train.n_queries:,} queries, combinations from "
         f"{fitting.n_queries:,}; the paper's from 11,966 and 3,989. LambdaMART has up to "
         f"{TREES['n_trees']} trees of {TREES['n_leaves']} leaves (the paper: 3,000 of 50 to 400), "
-        f"nets {UNITS} units and up to {EPOCHS} epochs; {setting.queries(VALID_QUERIES):,} other "
-        "queries choose how many are kept. Best mixes are for NDCG@10. The epochs of combining "
-        "nets are chosen by the queries that they learn from."
+        f"nets {HIDDEN_UNITS} units and up to {EPOCHS} epochs; "
+        f"{setting.queries(VALID_QUERIES):,} other queries choose how many are kept. "
+        "Best mixes are for NDCG@10. The epochs of combining nets are chosen by the "
+        "queries that they learn from."
     )

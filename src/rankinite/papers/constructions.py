@@ -1,4 +1,8 @@
-"""Optimality, Tables 1 and 2: five constructions of a lambda gradient, for four measures."""
+"""Optimality, Tables 1 and 2: five constructions of a lambda gradient, for four measures.
+
+The paper claims that RankNet's gradients, weighted by the change of the measure when two documents
+are swapped (RankNetWeightPairs), are the best of the constructions.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from rankinite.objectives.constructions import (
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.papers.setting import (
+    LEVEL,
     MEASURES,
     Setting,
     p_value,
@@ -37,20 +42,19 @@ CONSTRUCTIONS: Mapping[str, Any] = {
     "DiscreteBounded": DiscreteBounded,
 }
 BEST = "RankNetWeightPairs"
-# The papers sweep the learning rate for every construction, and choose on validation data.
+# The paper sweeps the learning rate of every construction, and chooses it on validation data.
 RATES = (3e-4, 1e-3, 3e-3)
 SIMULATORS = ("polynomials", "challenge")
 QUERIES = 1_000
 EPOCHS = 30
 HIDDEN = 10
-LEVEL = 0.05
 
 
 def constructions(setting: Setting) -> Summary:
     """Train two-layer nets with every construction, for every measure, on both simulators.
 
     As in the paper, the learning rate of each is the best by the validation set, which is also
-    what is reported; the test set stands beside it, for nothing was chosen there.
+    what is reported; the test set, on which nothing was chosen, is shown beside it.
     """
     tables, notes = [], []
     values: dict[str, Any] = {}
@@ -61,12 +65,15 @@ def constructions(setting: Setting) -> Summary:
             parts = {part: simulate(QUERIES, part) for part in ("train", "valid", "test")}
             values[name] = {}
             for measure in MEASURES:
-                found = {
-                    one: _trained(setting, make(measure), measure, parts, bar)
-                    for one, make in CONSTRUCTIONS.items()
+                results = {
+                    construction: _trained(setting, objective(measure), measure, parts, bar)
+                    for construction, objective in CONSTRUCTIONS.items()
                 }
-                numbers = {one: _numbers(values, found[BEST]) for one, values in found.items()}
-                tables.append(_sheet(f"{name}, {short(measure)}", found))
+                numbers = {
+                    construction: _numbers(result, results[BEST])
+                    for construction, result in results.items()
+                }
+                tables.append(_table(f"{name}, {short(measure)}", results))
                 notes.append(_note(f"{name}, {short(measure)}", numbers))
                 values[name][measure] = numbers
     return Summary("constructions", tuple(tables), tuple(notes), {}, values)
@@ -79,14 +86,14 @@ def _trained(
     parts: Mapping[str, RankingData],
     bar: ProgressBar,
 ) -> dict[str, Any]:
-    """Return the values of every query of the best of several nets, and its rate."""
+    """Return the values per query of the net with the best learning rate, and that rate."""
     models = []
     for rate in RATES:
         model = setting.net(objective, HIDDEN, learning_rate=rate, n_epochs=EPOCHS)
         model.set_params(valid_measure=measure).fit(parts["train"], valid=parts["valid"])
         models.append(model)
         bar.advance(1)
-    best = max(models, key=lambda one: max(one.history_["valid"][measure]))
+    best = max(models, key=lambda model: max(model.history_["valid"][measure]))
     values = {
         part: evaluate(best.predict(parts[part]), parts[part], measure).per_query[measure]
         for part in ("valid", "test")
@@ -94,16 +101,16 @@ def _trained(
     return {**values, "rate": best.learning_rate}
 
 
-def _sheet(title: str, found: Mapping[str, Mapping[str, Any]]) -> Table:
-    order = sorted(found, key=lambda name: -float(np.nanmean(found[name]["test"])))
+def _table(title: str, results: Mapping[str, Mapping[str, Any]]) -> Table:
+    order = sorted(results, key=lambda name: -float(np.nanmean(results[name]["test"])))
     rows = tuple(
         (
             name,
-            with_error(found[name]["valid"]),
-            _against(found, name, "valid"),
-            with_error(found[name]["test"]),
-            _against(found, name, "test"),
-            f"{found[name]['rate']:g}",
+            with_error(results[name]["valid"]),
+            _p_text(results, name, "valid"),
+            with_error(results[name]["test"]),
+            _p_text(results, name, "test"),
+            f"{results[name]['rate']:g}",
         )
         for name in order
     )
@@ -111,32 +118,32 @@ def _sheet(title: str, found: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(f"{title} ± standard error", columns, rows)
 
 
-def _against(found: Mapping[str, Mapping[str, Any]], name: str, part: str) -> str:
-    return "-" if name == BEST else f"{p_value(found[name][part], found[BEST][part]):.2g}"
+def _p_text(results: Mapping[str, Mapping[str, Any]], name: str, part: str) -> str:
+    return "-" if name == BEST else f"{p_value(results[name][part], results[BEST][part]):.2g}"
 
 
-def _numbers(one: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, Any]:
+def _numbers(result: Mapping[str, Any], best: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "rate": one["rate"],
+        "rate": result["rate"],
         **{
             part: {
-                "mean": float(np.nanmean(one[part])),
-                "standard_error": standard_error(one[part]),
-                "p_value": 1.0 if one is best else p_value(one[part], best[part]),
+                "mean": float(np.nanmean(result[part])),
+                "standard_error": standard_error(result[part]),
+                "p_value": 1.0 if result is best else p_value(result[part], best[part]),
             }
             for part in ("valid", "test")
         },
     }
 
 
-def _note(where: str, found: Mapping[str, Any]) -> str:
-    """Say where RankNetWeightPairs, the best in the paper, stands on test data."""
-    mine = found[BEST]["test"]["mean"]
-    others = {name: one["test"] for name, one in found.items() if name != BEST}
-    better = [name for name, one in others.items() if one["mean"] > mine]
+def _note(case: str, numbers: Mapping[str, Any]) -> str:
+    """Return the rank of RankNetWeightPairs, the best in the paper, on test data."""
+    mean = numbers[BEST]["test"]["mean"]
+    others = {name: number["test"] for name, number in numbers.items() if name != BEST}
+    better = [name for name, test in others.items() if test["mean"] > mean]
     clearly = [name for name in better if others[name]["p_value"] <= LEVEL]
-    beaten = [n for n, one in others.items() if one["mean"] < mine and one["p_value"] <= LEVEL]
+    beaten = [n for n, t in others.items() if t["mean"] < mean and t["p_value"] <= LEVEL]
     return (
-        f"{where}: {BEST} is number {len(better) + 1} of {len(found)} on test data, significantly "
+        f"{case}: {BEST} is number {len(better) + 1} of {len(numbers)} on test data, significantly "
         f"below {len(clearly)} and above {len(beaten)} of the others."
     )

@@ -1,4 +1,8 @@
-"""Objectives, Table 1 and Figure 2: judgements first, clicks second."""
+"""Objectives, Table 1 and Figure 2: judgements first, clicks second.
+
+The paper claims that with clicks as a second tier CNDCG rises by 3 to 5 points at all depths, while
+NDCG stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,10 @@ from rankinite.papers.setting import (
     TOP,
     Setting,
     at_depths,
-    counting,
+    count_rounds,
+    depths_phrase,
     gains,
-    row_of,
-    told,
+    points,
 )
 from rankinite.rankers.diagnostic_curves import AGREEMENT, ALL_PAIRS
 from rankinite.rankers.diagnostics import Diagnostics
@@ -41,12 +45,12 @@ TREES: Mapping[str, Any] = {
 WEIGHTS = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5)
 # About the standard error of a difference on this many validation queries.
 TOLERANCE = 0.003
-# The sources, and what the paper's CNDCG gains by them at ranks 1, 3 and 10, in points.
+# The sources of clicks, and the paper's gains of CNDCG at 1, 3 and 10, in points.
 SOURCES = {"clicks": (4.57, 3.63, 2.78), "similar_clicks": (4.99, 4.10, 3.54)}
 
 
 class Tested(NamedTuple):
-    """Rankers on the test set: of judgements alone, of both, of clicks alone."""
+    """Rankers on the test set, trained on judgements alone, on both, and on clicks alone."""
 
     judged: Evaluation
     both: Evaluation
@@ -54,21 +58,21 @@ class Tested(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What came of one label source.
+class SourceResult:
+    """Rankers trained with one source of clicks.
 
     Attributes
     ----------
     source
-        Its name.
+        Name of the source.
     baseline
-        The ranker that follows judgements alone.
+        The ranker trained on judgements alone.
     rankers
-        Those that follow clicks, too, by the weight of clicks.
+        Rankers trained on both, by the weight of clicks.
     chosen
-        The weight that is best on the validation set.
+        The best weight on the validation set.
     tested
-        The baseline on the test set, the chosen one, and one that follows clicks alone.
+        Evaluations on the test set.
     """
 
     source: str
@@ -79,38 +83,35 @@ class Trial:
 
 
 def graded(setting: Setting) -> Summary:
-    """Train with and without clicks as a second tier, for two sources of clicks.
-
-    The paper: CNDCG rises by 3 to 5 points at all depths, and NDCG stays as it is.
-    """
+    """Train with and without clicks as a second tier, for two sources of clicks."""
     n_fits = 1 + len(SOURCES) * (len(WEIGHTS) + 1)
     with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as bar:
         sets = {part: setting.clicks(n, part) for part, n in QUERIES.items()}
         diagnostics = Diagnostics(top=TOP)
         baseline = _fit_graded(setting, "clicks", 0.0, sets, bar, diagnostics)
-        trials = [_trial(setting, source, baseline, sets, bar) for source in SOURCES]
-    tables = (_table(trials, sets), *(_sweep(trial, sets["valid"]) for trial in trials))
-    notes = (*(_note(trial) for trial in trials), _size_note(sets))
-    figures = {"graded": _figure(trials, diagnostics)}
-    return Summary("graded", tables, notes, figures, _values(trials, diagnostics))
+        results = [_train_source(setting, source, baseline, sets, bar) for source in SOURCES]
+    tables = (_table(results, sets), *(_sweep(result, sets["valid"]) for result in results))
+    notes = (*(_note(result) for result in results), _size_note(sets))
+    figures = {"graded": _figure(results, diagnostics)}
+    return Summary("graded", tables, notes, figures, _values(results, diagnostics))
 
 
 def tiers(source: str) -> TieredMeasure:
-    """Return the measure: judgements first, this source second."""
+    """Return the tiered measure: judgements first, this source of clicks second."""
     return TieredMeasure((NDCG(depth=TOP), CNDCG(depth=TOP, source=source)), TOLERANCE)
 
 
 def _fit(
     setting: Setting,
     measure: Any,
-    judge: Any,
+    valid_measure: Any,
     sets: Mapping[str, RankingData],
     bar: ProgressBar,
     diagnostics: Diagnostics | None = None,
 ) -> LambdaMART:
-    model = LambdaMART(measure, valid_measure=judge, random_state=setting.seed, **TREES)
+    model = LambdaMART(measure, valid_measure=valid_measure, random_state=setting.seed, **TREES)
     return model.fit(
-        sets["train"], valid=sets["valid"], callbacks=[counting(bar)], diagnostics=diagnostics
+        sets["train"], valid=sets["valid"], callbacks=[count_rounds(bar)], diagnostics=diagnostics
     )
 
 
@@ -122,23 +123,24 @@ def _fit_graded(
     bar: ProgressBar,
     diagnostics: Diagnostics | None = None,
 ) -> LambdaMART:
-    """Train with a weight of clicks; without any, the number of trees is chosen by NDCG alone."""
+    """Train with a weight of clicks; at weight 0 the best round is chosen by NDCG alone."""
     measure = tiers(source)
-    judge = measure if weight else measure.tiers[0]
-    return _fit(setting, Tiered(measure, weights=weight), judge, sets, bar, diagnostics)
+    valid_measure = measure if weight else measure.tiers[0]
+    objective = Tiered(measure, weights=weight)
+    return _fit(setting, objective, valid_measure, sets, bar, diagnostics)
 
 
-def _trial(
+def _train_source(
     setting: Setting,
     source: str,
     baseline: LambdaMART,
     sets: Mapping[str, RankingData],
     bar: ProgressBar,
-) -> Trial:
+) -> SourceResult:
     rankers = {weight: _fit_graded(setting, source, weight, sets, bar) for weight in WEIGHTS}
     measure = tiers(source)
-    found = {weight: _tier_values(model, measure) for weight, model in rankers.items()}
-    chosen = WEIGHTS[measure.best(found.values())]
+    values = {weight: _tier_values(model, measure) for weight, model in rankers.items()}
+    chosen = WEIGHTS[measure.best(values.values())]
     clicked = _fit(setting, CNDCG(source=source), measure.tiers[1], sets, bar)
     measures = [*at_depths("NDCG"), *at_depths("CNDCG", source)]
     tested = Tested(
@@ -147,57 +149,57 @@ def _trial(
             for model in (baseline, rankers[chosen], clicked)
         )
     )
-    return Trial(source, baseline, rankers, chosen, tested)
+    return SourceResult(source, baseline, rankers, chosen, tested)
 
 
 def _tier_values(model: LambdaMART, measure: TieredMeasure) -> list[float]:
-    """Return the values of both tiers on the validation set, at the trees that are kept."""
+    """Return the values of both tiers on the validation set, at the best round."""
     curves = model.history_["valid"]
     return [curves[str(tier)][model.n_trees_ - 1] for tier in measure.tiers]
 
 
-def _table(trials: list[Trial], sets: Mapping[str, RankingData]) -> Table:
+def _table(results: list[SourceResult], sets: Mapping[str, RankingData]) -> Table:
     rows = []
-    for trial in trials:
-        judged, both, clicked = trial.tested
-        for measures in (at_depths("NDCG"), at_depths("CNDCG", trial.source)):
+    for result in results:
+        judged, both, clicked = result.tested
+        for measures in (at_depths("NDCG"), at_depths("CNDCG", result.source)):
             name = measures[0].replace("@1", "")
-            rows.append((f"{name}, judgements alone", *row_of(judged, measures)))
-            second = f"{name}, then {trial.source}, w = {trial.chosen:g}"
-            rows.append((second, *row_of(both, measures, judged)))
-            rows.append((f"{name}, {trial.source} alone", *row_of(clicked, measures, judged)))
+            rows.append((f"{name}, judgements alone", *points(judged, measures)))
+            second = f"{name}, then {result.source}, w = {result.chosen:g}"
+            rows.append((second, *points(both, measures, judged)))
+            rows.append((f"{name}, {result.source} alone", *points(clicked, measures, judged)))
     title = (
         f"LambdaMART with and without clicks on {sets['test'].n_queries:,} test queries, in points"
     )
     return Table(title, ("Measure and ranker", *(f"@{d}" for d in DEPTHS)), tuple(rows))
 
 
-def _sweep(trial: Trial, valid: RankingData) -> Table:
-    """Return what each weight comes to on the validation set."""
-    measure = tiers(trial.source)
-    scores = trial.baseline.predict(valid)
+def _sweep(result: SourceResult, valid: RankingData) -> Table:
+    """Return both tiers on the validation set, by the weight of clicks."""
+    measure = tiers(result.source)
+    scores = result.baseline.predict(valid)
     means = evaluate(scores, valid, [str(tier) for tier in measure.tiers]).mean
-    rows = [("0", *(f"{100 * mean:.2f}" for mean in means.values()), str(trial.baseline.n_trees_))]
-    for weight, model in trial.rankers.items():
+    rows = [("0", *(f"{100 * mean:.2f}" for mean in means.values()), str(result.baseline.n_trees_))]
+    for weight, model in result.rankers.items():
         values = (f"{100 * value:.2f}" for value in _tier_values(model, measure))
-        mark = ", chosen" if weight == trial.chosen else ""
+        mark = ", chosen" if weight == result.chosen else ""
         rows.append((f"{weight:g}{mark}", *values, str(model.n_trees_)))
     columns = ("Weight of clicks", *(str(tier) for tier in measure.tiers), "Trees")
-    return Table(f"{trial.source}: {valid.n_queries:,} validation queries", columns, tuple(rows))
+    return Table(f"{result.source}: {valid.n_queries:,} validation queries", columns, tuple(rows))
 
 
-def _note(trial: Trial) -> str:
-    """Say what the second tier gained and the first lost."""
+def _note(result: SourceResult) -> str:
+    """Return what the second tier gained and the first lost, as text."""
     parts = [
         f"{measures[0].replace('@1', '')} changes by "
-        + told(gains(trial.tested.both, trial.tested.judged, measures))
-        for measures in (at_depths("CNDCG", trial.source), at_depths("NDCG"))
+        + depths_phrase(gains(result.tested.both, result.tested.judged, measures).values())
+        for measures in (at_depths("CNDCG", result.source), at_depths("NDCG"))
     ]
-    paper = SOURCES[trial.source]
-    own = at_depths("CNDCG", trial.source)
-    alone = told(gains(trial.tested.clicked, trial.tested.judged, own))
+    paper = SOURCES[result.source]
+    clicked = gains(result.tested.clicked, result.tested.judged, at_depths("CNDCG", result.source))
+    alone = depths_phrase(clicked.values())
     return (
-        f"{trial.source}: with clicks as the second tier, at the weight that validation chose, "
+        f"{result.source}: with clicks as the second tier, at the weight that validation chose, "
         f"test {' and '.join(parts)}. Trained for CNDCG alone it changes by {alone}: about so much "
         f"is there to learn from these clicks. The paper's CNDCG gains {paper[0]:.2f} at "
         f"1, {paper[1]:.2f} at 3 and {paper[2]:.2f} at 10, its NDCG between -0.12 and +0.22."
@@ -214,16 +216,19 @@ def _size_note(sets: Mapping[str, RankingData]) -> str:
     )
 
 
-def _figure(trials: list[Trial], diagnostics: Diagnostics) -> tuple[Panel, ...]:
+def _figure(results: list[SourceResult], diagnostics: Diagnostics) -> tuple[Panel, ...]:
     gained = tuple(
         Line(
-            measures[0].replace("NDCG@1", f"NDCG by {trial.source}").split("[")[0],
+            measures[0].replace("NDCG@1", f"NDCG by {result.source}").split("[")[0],
             DEPTHS,
-            [100 * gain for gain, _ in gains(trial.tested.both, trial.tested.judged, measures)],
+            [
+                100 * gain.difference
+                for gain in gains(result.tested.both, result.tested.judged, measures).values()
+            ],
             marked=True,
         )
-        for trial in trials
-        for measures in (at_depths("NDCG"), at_depths("CNDCG", trial.source))
+        for result in results
+        for measures in (at_depths("NDCG"), at_depths("CNDCG", result.source))
     )
     agreed = tuple(
         Line(
@@ -240,22 +245,21 @@ def _figure(trials: list[Trial], diagnostics: Diagnostics) -> tuple[Panel, ...]:
     )
 
 
-def _values(trials: list[Trial], diagnostics: Diagnostics) -> dict[str, Any]:
+def _values(results: list[SourceResult], diagnostics: Diagnostics) -> dict[str, Any]:
     return {
         "trials": {
-            trial.source: {
-                "chosen": trial.chosen,
+            result.source: {
+                "chosen": result.chosen,
                 "valid": {
-                    str(weight): _tier_values(model, tiers(trial.source))
-                    for weight, model in trial.rankers.items()
+                    str(weight): _tier_values(model, tiers(result.source))
+                    for weight, model in result.rankers.items()
                 },
-                **{name: found.mean for name, found in trial.tested._asdict().items()},
-                "gain_and_p": {
-                    m: gains(trial.tested.both, trial.tested.judged, [m])[0]
-                    for m in trial.tested.judged.mean
-                },
+                **{name: evaluation.mean for name, evaluation in result.tested._asdict().items()},
+                "gain_and_p": gains(
+                    result.tested.both, result.tested.judged, list(result.tested.judged.mean)
+                ),
             }
-            for trial in trials
+            for result in results
         },
         "diagnostics": {"rounds": diagnostics.rounds, **diagnostics.curves},
     }

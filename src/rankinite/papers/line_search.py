@@ -1,4 +1,8 @@
-"""LambdaSMART, Figures 3 and 4: the Newton step against the exact weight of each tree."""
+"""LambdaSMART, Figures 3 and 4: the Newton step against the exact weight of each tree.
+
+The paper claims that with exact weights training and test accuracy converge significantly faster on
+artificial data, and that on web data 80 trees do what takes the Newton step 250.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from rankinite.core.figures import Line, Panel
+from rankinite.core.format import p_exponent
 from rankinite.core.progress import ProgressBar
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.evaluation.summary import Summary
 from rankinite.evaluation.tables import Table
-from rankinite.papers.setting import Setting, p_text, p_value, with_error
-from rankinite.rankers.early_stopping import Round
+from rankinite.papers.setting import Setting, count_rounds, p_value, with_error
 from rankinite.rankers.lambdamart import LambdaMART
 
 MEASURE = "NDCG@10"
@@ -25,7 +29,7 @@ MEASURE = "NDCG@10"
 QUERIES = {"train": 2_000, "valid": 1_000, "test": 2_000}
 TREES = 250
 SWEEPS = 2
-PARTS_OF_THE_WAY = (0.25, 0.5, 0.75, 1.0)
+LEVELS = (0.25, 0.5, 0.75, 1.0)
 ROUNDING = 1e-12
 SEARCH = "line-search"
 NEWTON = "Newton step"
@@ -33,16 +37,16 @@ ON_VALID = "line search on validation data"
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A data set, what all rankers have there, and how each gets the weights of its trees."""
+class Case:
+    """A data set, the parameters of all rankers, and how each gets the weights of its trees."""
 
     name: str
     common: Mapping[str, Any]
     rankers: Mapping[str, Mapping[str, Any]]
 
 
-TRIALS = (
-    Trial(
+CASES = (
+    Case(
         "polynomials",
         {"n_leaves": 10, "alpha_bounds": (0.1, 100.0)},
         {
@@ -52,7 +56,7 @@ TRIALS = (
             "line search on training data": {"learning_rate": 1.0, "step": SEARCH},
         },
     ),
-    Trial(
+    Case(
         "challenge",
         {"n_leaves": 15, "alpha_bounds": (0.1, 5.0)},
         {
@@ -66,55 +70,50 @@ TRIALS = (
 
 
 def line_search(setting: Setting) -> Summary:
-    """Boost with the Newton step and with exact weights, and measure after every tree.
-
-    The paper: on its artificial data both training and test accuracy converge significantly
-    faster, on web data 80 trees do what takes the Newton step 250.
-    """
-    n_fits = sum(len(trial.rankers) for trial in TRIALS)
-    tables, figures, found = [], {}, {}
+    """Boost with the Newton step and with exact weights, and measure after every tree."""
+    n_fits = sum(len(case.rankers) for case in CASES)
+    tables, figures, values = [], {}, {}
     with setting.progress.start("boosting", n_fits * TREES, "trees") as bar:
-        for trial in TRIALS:
-            sets = {part: getattr(setting, trial.name)(n, part) for part, n in QUERIES.items()}
-            fits = {name: _fit(setting, trial, how, sets, bar)
-                    for name, how in trial.rankers.items()}  # fmt: skip
+        for case in CASES:
+            sets = {part: getattr(setting, case.name)(n, part) for part, n in QUERIES.items()}
+            fits = {
+                name: _fit(setting, case, parameters, sets, bar)
+                for name, parameters in case.rankers.items()
+            }
             tables += [
-                _sheet(trial, fits, sets),
-                _needed(trial, fits),
-                _backfitted(trial, fits, sets),
+                _table(case, fits, sets),
+                _needed(case, fits),
+                _backfitted(case, fits, sets),
             ]
-            figures[f"line-search-{trial.name}"] = _figure(trial, fits)
-            found[trial.name] = {
+            figures[f"line-search-{case.name}"] = _figure(case, fits)
+            values[case.name] = {
                 name: {"curves": model.history_, "alphas": model.alphas_}
                 for name, model in fits.items()
             }
-    return Summary("line-search", tuple(tables), (), figures, found)
+    return Summary("line-search", tuple(tables), (), figures, values)
 
 
 def _fit(
     setting: Setting,
-    trial: Trial,
-    how: Mapping[str, Any],
+    case: Case,
+    parameters: Mapping[str, Any],
     sets: Mapping[str, RankingData],
     bar: ProgressBar,
 ) -> LambdaMART:
-    def count(_done: Round) -> None:
-        bar.advance(1)
-
     model = LambdaMART(
         MEASURE,
         n_trees=TREES,
         queries_per_tree=1.0,
         patience=None,
         random_state=setting.seed,
-        **{**trial.common, **how},
+        **{**case.common, **parameters},
     )
     watched = {part: sets[part] for part in ("valid", "test", "train")}
-    return model.fit(sets["train"], valid=watched, callbacks=[count])
+    return model.fit(sets["train"], valid=watched, callbacks=[count_rounds(bar)])
 
 
-def _sheet(trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]) -> Table:
-    """Return what each comes to, compared with the first."""
+def _table(case: Case, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]) -> Table:
+    """Return the test measure of every ranker, compared with the first."""
     per_query = {
         name: evaluate(model.predict(sets["test"]), sets["test"], MEASURE).per_query[MEASURE]
         for name, model in fits.items()
@@ -124,54 +123,54 @@ def _sheet(trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, Rank
         (
             name,
             with_error(per_query[name]),
-            "" if per_query[name] is first else p_text(p_value(per_query[name], first)),
+            "" if per_query[name] is first else p_exponent(p_value(per_query[name], first)),
             f"{model.n_trees_}",
             f"{np.median(model.alphas_):.2f}" if model.alphas_ else "",
         )
         for name, model in fits.items()
     )
     title = (
-        f"{trial.name.capitalize()}, {sets['train'].n_queries:,} queries, {TREES} trees of "
-        f"{trial.common['n_leaves']} leaves: test {MEASURE}, number of trees chosen by validation"
+        f"{case.name.capitalize()}, {sets['train'].n_queries:,} queries, {TREES} trees of "
+        f"{case.common['n_leaves']} leaves: test {MEASURE}, number of trees chosen by validation"
     )
     return Table(title, ("Weights", MEASURE, "p to first", "Trees", "Median alpha"), rows)
 
 
-def _needed(trial: Trial, fits: Mapping[str, LambdaMART]) -> Table:
-    """Return how many trees each needs for accuracies that all of them reach."""
+def _needed(case: Case, fits: Mapping[str, LambdaMART]) -> Table:
+    """Return the number of trees that each needs for accuracies that all of them reach."""
     curves = {name: _curve(model, "test") for name, model in fits.items()}
     levels = common_levels(curves.values())
     rows = tuple(
         (name, *(str(trees_needed(curve, level)) for level in levels))
         for name, curve in curves.items()
     )
-    title = f"{trial.name.capitalize()}: trees until test {MEASURE} is"
+    title = f"{case.name.capitalize()}: trees until test {MEASURE} is"
     return Table(title, ("Weights", *(f"{level:.4f}" for level in levels)), rows)
 
 
 def common_levels(curves: Collection[Floats]) -> list[float]:
-    """Return parts of the way from the best first value to the largest that all curves reach."""
+    """Return levels between the best first value and the largest that all curves reach."""
     start = max(float(curve[0]) for curve in curves)
     end = min(float(curve.max()) for curve in curves)
-    return [start + share * (end - start) for share in PARTS_OF_THE_WAY]
+    return [start + share * (end - start) for share in LEVELS]
 
 
 def trees_needed(curve: Floats, level: float) -> int:
-    """Return after how many trees a curve reaches a level."""
+    """Return the number of trees after which a curve reaches a level."""
     return int(np.argmax(curve >= level - ROUNDING)) + 1
 
 
 def _backfitted(
-    trial: Trial, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]
+    case: Case, fits: Mapping[str, LambdaMART], sets: Mapping[str, RankingData]
 ) -> Table:
-    """Return what it brings to find all weights of a line search once more."""
+    """Return the gain of fitting all weights of a line search once more."""
     name = ON_VALID
-    model = copy(fits[name])  # what is fitted once more are trees of its own
+    model = copy(fits[name])  # backfitting changes the model, and the figures need it as boosted
     rows = [("as boosted", *_values(model, sets))]
     for sweep in range(1, SWEEPS + 1):
         model.backfit(sets["train"], measure=MEASURE)
         rows.append((f"after sweep {sweep}", *_values(model, sets)))
-    title = f"{trial.name.capitalize()}: {name}, its {model.n_trees_} trees backfitted"
+    title = f"{case.name.capitalize()}: {name}, its {model.n_trees_} trees backfitted"
     return Table(title, ("Weights", *(f"{MEASURE}, {part}" for part in QUERIES)), tuple(rows))
 
 
@@ -180,11 +179,11 @@ def _values(model: LambdaMART, sets: Mapping[str, RankingData]) -> list[str]:
     return [f"{mean[MEASURE]:.4f}" for mean in means]
 
 
-def _figure(trial: Trial, fits: Mapping[str, LambdaMART]) -> tuple[Panel, ...]:
+def _figure(case: Case, fits: Mapping[str, LambdaMART]) -> tuple[Panel, ...]:
     trees = range(1, TREES + 1)
     curves = tuple(
         Panel(
-            f"{trial.name.capitalize()}: {part} {MEASURE}",
+            f"{case.name.capitalize()}: {part} {MEASURE}",
             "Trees",
             MEASURE,
             tuple(Line(name, trees, list(_curve(model, part))) for name, model in fits.items()),
@@ -198,7 +197,7 @@ def _figure(trial: Trial, fits: Mapping[str, LambdaMART]) -> tuple[Panel, ...]:
     )
     return (
         *curves,
-        Panel(f"{trial.name.capitalize()}: weight of each tree", "Tree", "alpha", weights),
+        Panel(f"{case.name.capitalize()}: weight of each tree", "Tree", "alpha", weights),
     )
 
 

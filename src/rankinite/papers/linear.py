@@ -1,4 +1,8 @@
-"""Ensemble, Figure 1: linear nets for NDCG and for ERR, both measures by epoch."""
+"""Ensemble, Figure 1: linear nets for NDCG and for ERR, both measures by epoch.
+
+The paper claims: "while training on ERR produces a small drop in the validation NDCG, training on
+ERR and training on NDCG gave essentially identical results, when testing on ERR".
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from rankinite.papers.setting import (
 )
 
 MEASURES = ("NDCG@10", "ERR")
-# What a net is trained for, and the measure that chooses its epoch.
+# Training measure of a net, and the measure that chooses its best epoch.
 TRAINED = {"NDCG": "NDCG@10", "ERR": "ERR"}
 # A tenth of the training data, and a validation set of the same size.
 QUERIES = 1_994
@@ -21,11 +25,7 @@ EPOCHS = 50
 
 
 def linear(setting: Setting) -> Summary:
-    """Train linear nets for NDCG and for ERR, and measure both after every epoch.
-
-    The paper: "while training on ERR produces a small drop in the validation NDCG, training on
-    ERR and training on NDCG gave essentially identical results, when testing on ERR".
-    """
+    """Train linear nets for NDCG and for ERR, and measure both after every epoch."""
     train, valid, test = (setting.challenge(QUERIES, p) for p in ("train", "valid", "test"))
     curves, results = {}, {}
     with setting.progress.start("linear nets", len(TRAINED), "nets") as bar:

@@ -1,4 +1,8 @@
-"""Optimality, Figures 1 to 4 and 6, and Section 8: are learned weights a local optimum."""
+"""Optimality, Figures 1 to 4 and 6, and Section 8: whether weights are a local optimum.
+
+The paper claims that LambdaRank learns weights that are, with 99 % confidence, a local optimum of
+the measure it is trained for; random weights and those of early epochs are not.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,12 @@ from rankinite.explain.optimality import (
 from rankinite.papers.setting import MEASURES, Setting, short
 from rankinite.rankers.lambdarank import LambdaRank
 
-# The paper has ten times as many.
+# A tenth of the paper's.
 QUERIES = 1_000
 LAYERS: Mapping[str, int] = {"linear": 0, "two-layer": 10}
-# So many epochs, at a rate that falls to 0, bring weights to rest; decay would hold them off.
-AT_REST: Mapping[str, Any] = {"n_epochs": 150, "patience": None, "weight_decay": 0.0}
-# Section 8 looks at the weights after so few epochs.
+# The weights must converge: the rate falls to 0 over these epochs, and decay would shift them.
+CONVERGED: Mapping[str, Any] = {"n_epochs": 150, "patience": None, "weight_decay": 0.0}
+# Section 8 tests the weights after these epochs.
 EARLY = (7, 12)
 TARGET = "NDCG@10"
 OTHER = "MRR(relevant=2)"
@@ -39,12 +43,12 @@ def optimality(setting: Setting) -> Summary:
     rows: list[tuple[str, ...]] = []
     figures: dict[str, tuple[Panel, ...]] = {}
     values: dict[str, Any] = {}
-    taught: dict[tuple[str, str], LambdaRank] = {}
+    trained: dict[tuple[str, str], LambdaRank] = {}
     for number, measure in enumerate(MEASURES, 1):
         panels = []
         for layers, hidden in LAYERS.items():
-            model = setting.net(measure, hidden, **AT_REST)
-            taught[layers, measure] = model.fit(train, progress=setting.progress)
+            model = setting.net(measure, hidden, **CONVERGED)
+            trained[layers, measure] = model.fit(train, progress=setting.progress)
             tested = _check(setting, model, train, measure, testing)
             rows.append(
                 (
@@ -64,18 +68,18 @@ def optimality(setting: Setting) -> Summary:
     values["linear random"] = tested.directions.as_json()
     lines = []
     starts = {f"epoch {n}": _after(setting, TARGET, LAYERS["two-layer"], train, n) for n in EARLY}
-    starts[f"trained for {short(OTHER)}"] = taught["two-layer", OTHER]
+    starts[f"trained for {short(OTHER)}"] = trained["two-layer", OTHER]
     for name, start in starts.items():
         tested = _check(setting, start, train, TARGET, testing)
         rows.append(("two-layer", name, TARGET, *row_of(tested.directions)))
         values[f"two-layer {name}"] = tested.directions.as_json()
-        lines.append(_going_on(setting, name, start, train, tested))
+        lines.append(_continued(setting, name, start, train, tested))
     figures["section-8"] = (
-        Panel(f"Learning goes on for {TARGET}", "Epoch", f"Training {TARGET}", tuple(lines)),
+        Panel(f"Training continued for {TARGET}", "Epoch", f"Training {TARGET}", tuple(lines)),
     )
     title = f"Weights moved in random directions, {train.n_queries:,} queries of polynomials"
-    sheet = Table(title, ("Net", "Weights", "Measure", *COLUMNS), tuple(rows))
-    return Summary("optimality", (sheet,), tuple(_notes(lines)), figures, values)
+    table = Table(title, ("Net", "Weights", "Measure", *COLUMNS), tuple(rows))
+    return Summary("optimality", (table,), tuple(_notes(lines)), figures, values)
 
 
 def _check(
@@ -87,16 +91,16 @@ def _check(
 def _after(
     setting: Setting, measure: str, hidden: int, train: RankingData, n_epochs: int
 ) -> LambdaRank:
-    """Return a net whose training was stopped after so many epochs, at its best until then."""
-    model = setting.net(measure, hidden, **AT_REST)
+    """Return a net whose training was stopped after some epochs, at its best round until then."""
+    model = setting.net(measure, hidden, **CONVERGED)
     return model.fit(train, callbacks=[lambda done: done.number >= n_epochs])
 
 
-def _going_on(
+def _continued(
     setting: Setting, name: str, start: LambdaRank, train: RankingData, tested: Tested
 ) -> Line:
-    """Go on learning from these weights; return the training measure by epoch."""
-    model = setting.net(TARGET, LAYERS["two-layer"], **{**AT_REST, "n_epochs": MORE_EPOCHS})
+    """Continue training from these weights; return the training measure by epoch."""
+    model = setting.net(TARGET, LAYERS["two-layer"], **{**CONVERGED, "n_epochs": MORE_EPOCHS})
     model.fit(train, begin_with=start)
     values = [tested.directions.start, *model.history_["train"][TARGET]]
     return Line(f"from {name}", range(len(values)), values)
@@ -104,7 +108,7 @@ def _going_on(
 
 def _notes(lines: list[Line]) -> list[str]:
     return [
-        f"Going on {line.label}, training {TARGET} is {line.y[0]:.4f}, {line.y[1]:.4f} after one "
+        f"Continued {line.label}, training {TARGET} is {line.y[0]:.4f}, {line.y[1]:.4f} after one "
         f"epoch and {max(line.y):.4f} at best."
         for line in lines
     ]

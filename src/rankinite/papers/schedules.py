@@ -1,4 +1,8 @@
-"""Objectives, Table 2 and Figures 3, 4 and 7: objectives that change while a ranker learns."""
+"""Objectives, Table 2 and Figures 3, 4 and 7: objectives that change during training.
+
+The paper claims that gradient descent beats the Newton step, that a transition to the sigmoid cost
+beats both at all depths but the first two, and that one to the sigmoid cost at 3 does not.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +30,10 @@ from rankinite.papers.setting import (
     LEVEL,
     Setting,
     at_depths,
-    counting,
+    count_rounds,
+    depths_phrase,
     gains,
-    row_of,
-    told,
+    points,
 )
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
@@ -43,14 +47,14 @@ TREES: Mapping[str, Any] = {
     "truncation": None,
     "patience": None,
 }
-JUDGE = "NDCG@3"
+VALID_MEASURE = "NDCG@3"
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 RATES = (0.1, 0.2, 0.4)
 STARTS = (0.1, 0.25, 0.5)
 DRAWN = (1, 3, 10)
 
 NEWTON, DESCENT = "Newton step", "gradient descent"
-# How the weight grows: the schedule, and the etas of the paper's sweep; the last is not in it.
+# Schedules of the weight, and the etas of the paper's sweep; levelling is not in the paper.
 GROWTHS: Mapping[str, tuple[Callable[[float, float], Any], Sequence[float]]] = {
     "exponential": (ExponentialGrowth, (100.0, 250.0)),
     "linear": (LinearGrowth, (0.1, 0.01, 0.001)),
@@ -77,29 +81,29 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A ranker that was tried, and how good it is on the validation set."""
+    """Parameters, and the ranker that was trained with them."""
 
     parameters: Mapping[str, Any]
     ranker: LambdaMART
 
     @property
     def value(self) -> float:
-        """Return the measure that decides, at the trees that are kept."""
-        return self.ranker.history_["valid"][JUDGE][self.ranker.n_trees_ - 1]
+        """The validation measure at the best round."""
+        return self.ranker.history_["valid"][VALID_MEASURE][self.ranker.n_trees_ - 1]
 
 
 @dataclass(frozen=True)
-class Trials:
-    """Fits rankers, and keeps what is common to all.
+class Search:
+    """Trains candidates, and keeps what is common to all.
 
     Attributes
     ----------
     setting
-        The size and the seed.
+        Size and seed of the experiment.
     sets
-        The data sets by part.
+        Data sets by part.
     bar
-        Who is told of every tree.
+        Progress bar, which counts trees.
     """
 
     setting: Setting
@@ -114,38 +118,34 @@ class Trials:
     ) -> LambdaMART:
         """Fit a ranker with these parameters."""
         model = LambdaMART(
-            valid_measure=JUDGE, random_state=self.setting.seed, **TREES, **parameters
+            valid_measure=VALID_MEASURE, random_state=self.setting.seed, **TREES, **parameters
         )
         return model.fit(
             train,
             valid=self.sets["valid"],
-            callbacks=[counting(self.bar)],
+            callbacks=[count_rounds(self.bar)],
             diagnostics=diagnostics,
         )
 
-    def best(self, several: Iterator[Mapping[str, Any]], *rivals: Candidate) -> Candidate:
-        """Return the best of several, and of rivals, by the validation set."""
-        found = [Candidate(one, self.fit(one, self.sets["train"])) for one in several]
-        return max([*rivals, *found], key=lambda candidate: candidate.value)
+    def best(self, grid: Iterator[Mapping[str, Any]], *others: Candidate) -> Candidate:
+        """Return the best candidate of a grid, and of others, by the validation measure."""
+        candidates = [Candidate(point, self.fit(point, self.sets["train"])) for point in grid]
+        return max([*others, *candidates], key=lambda candidate: candidate.value)
 
 
 def schedules(setting: Setting) -> Summary:
-    """Compare the Newton step, gradient descent, and transitions to the sigmoid cost.
-
-    The paper: gradient descent beats the Newton step, a transition to the sigmoid cost beats both
-    at all depths but the first two, and one to the sigmoid cost at 3 does not.
-    """
+    """Compare the Newton step, gradient descent, and transitions to the sigmoid cost."""
     n_shared = 2 + sum(later == "S" for later, _ in TRANSITIONS)
     n_sweep = 2 * len(RATES) + sum(1 for _ in _transitions(RATES[0]))
     n_sweep += len(TRANSITIONS) * (len(RATES) - 1)
     n_fits = n_sweep + 1 + n_shared * (len(SHARES) - 1)
     with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as bar:
         sets = {part: setting.challenge(n, part) for part, n in QUERIES.items()}
-        trials = Trials(setting, sets, bar)
-        chosen = _chosen(trials)
+        search = Search(setting, sets, bar)
+        chosen = _chosen(search)
         diagnostics = Diagnostics()
-        diagnosed_ranker = trials.fit(chosen[NEWTON].parameters, sets["train"], diagnostics)
-        tested = _tested(trials, chosen)
+        diagnosed_ranker = search.fit(chosen[NEWTON].parameters, sets["train"], diagnostics)
+        tested = _tested(search, chosen)
     whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}
     tables = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
     figures = {
@@ -156,27 +156,27 @@ def schedules(setting: Setting) -> Summary:
     return Summary("schedules", tables, notes, figures, _values(tested, chosen))
 
 
-def _chosen(trials: Trials) -> dict[str, Candidate]:
-    """Return the best parameters of each method by the validation set.
+def _chosen(search: Search) -> dict[str, Candidate]:
+    """Return the best candidate of every method.
 
-    A schedule is chosen at the rate that is best for gradient descent, and then its own rate.
+    A schedule is chosen at the best learning rate of gradient descent, and then its rate.
     """
-    found = {
-        name: trials.best({"step": step, "learning_rate": rate} for rate in RATES)
+    chosen = {
+        name: search.best({"step": step, "learning_rate": rate} for rate in RATES)
         for name, step in ((NEWTON, "newton"), (DESCENT, "gradient"))
     }
-    usual = found[DESCENT].parameters["learning_rate"]
+    usual = chosen[DESCENT].parameters["learning_rate"]
     for name in dict.fromkeys(name for name, _ in _transitions(usual)):
-        first = trials.best(one for other, one in _transitions(usual) if other == name)
+        first = search.best(point for method, point in _transitions(usual) if method == name)
         rates = (rate for rate in RATES if rate != usual)
-        found[name] = trials.best(
+        chosen[name] = search.best(
             ({**first.parameters, "learning_rate": rate} for rate in rates), first
         )
-    return found
+    return chosen
 
 
 def _transitions(rate: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Go through all transitions that are tried."""
+    """Yield method and parameters of all transitions that are tried."""
     for later, growth in TRANSITIONS:
         kind, etas = GROWTHS[growth]
         for start, eta in product(STARTS, etas):
@@ -187,29 +187,29 @@ def _transitions(rate: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
             )
 
 
-def _tested(trials: Trials, chosen: Mapping[str, Candidate]) -> dict[str, dict[float, Evaluation]]:
-    """Return all methods on the test set, trained on every share of the training data.
+def _tested(search: Search, chosen: Mapping[str, Candidate]) -> dict[str, dict[float, Evaluation]]:
+    """Return the test evaluations of all methods, by the share of training data.
 
-    Those that end with the cost at 3 are trained on all data only, as in the paper.
+    Transitions to the cost at 3 are trained on all data only, as in the paper.
     """
-    train, test = trials.sets["train"], trials.sets["test"]
-    found: dict[str, dict[float, Evaluation]] = {}
+    train, test = search.sets["train"], search.sets["test"]
+    tested: dict[str, dict[float, Evaluation]] = {}
     for name, candidate in chosen.items():
-        found[name] = {}
+        tested[name] = {}
         for share in SHARES if "S@3" not in name else SHARES[-1:]:
             model = candidate.ranker
             if share < 1.0:
                 n_queries = max(FEWEST, round(train.n_queries * share))
-                model = trials.fit(candidate.parameters, train[:n_queries])
-            found[name][share] = evaluate(model.predict(test), test, at_depths("NDCG"))
-    return found
+                model = search.fit(candidate.parameters, train[:n_queries])
+            tested[name][share] = evaluate(model.predict(test), test, at_depths("NDCG"))
+    return tested
 
 
 def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> Table:
     rows = []
-    for name, found in whole.items():
-        rival = whole[NEWTON] if name == DESCENT else whole[DESCENT]
-        row = row_of(found, at_depths("NDCG"), None if name == NEWTON else rival)
+    for name, evaluation in whole.items():
+        baseline = whole[NEWTON] if name == DESCENT else whole[DESCENT]
+        row = points(evaluation, at_depths("NDCG"), None if name == NEWTON else baseline)
         rows.append((name, *row, "/".join(f"{value:g}" for value in PAPER.get(name, ()))))
     title = (
         f"NDCG on {sets['test'].n_queries:,} test queries, in points; + and - against gradient "
@@ -220,7 +220,7 @@ def _table(whole: Mapping[str, Evaluation], sets: Mapping[str, RankingData]) -> 
 
 
 def _settings(chosen: Mapping[str, Candidate]) -> Table:
-    """Return what validation chose."""
+    """Return the parameters that were chosen."""
     rows = tuple(
         (
             name,
@@ -232,49 +232,53 @@ def _settings(chosen: Mapping[str, Candidate]) -> Table:
         for name, candidate in chosen.items()
     )
     title = "What was chosen on validation data"
-    return Table(title, ("Method", "Learning rate", "Schedule", "Trees", JUDGE), rows)
+    return Table(title, ("Method", "Learning rate", "Schedule", "Trees", VALID_MEASURE), rows)
 
 
 def _by_share(tested: Mapping[str, Mapping[float, Evaluation]], train: RankingData) -> Table:
-    """Return the deciding measure by the share of training data."""
-    shared = {name: found for name, found in tested.items() if len(found) == len(SHARES)}
+    """Return the validation measure on the test set, by the share of training data."""
+    shared = {name: by_share for name, by_share in tested.items() if len(by_share) == len(SHARES)}
     rows = tuple(
         (
             name,
             *(
-                row_of(found, [JUDGE], None if name in (NEWTON, DESCENT) else rival)[0]
-                for found, rival in zip(by_share.values(), tested[DESCENT].values(), strict=True)
+                points(
+                    by_share[share],
+                    [VALID_MEASURE],
+                    None if name in (NEWTON, DESCENT) else tested[DESCENT][share],
+                )[0]
+                for share in SHARES
             ),
         )
         for name, by_share in shared.items()
     )
-    title = f"{JUDGE} on the test set by the share of {train.n_queries:,} training queries"
+    title = f"{VALID_MEASURE} on the test set by the share of {train.n_queries:,} training queries"
     return Table(title, ("Method", *(f"{100 * share:g} %" for share in SHARES)), rows)
 
 
 def _notes(whole: Mapping[str, Evaluation]) -> Iterator[str]:
-    """Say how the methods compare."""
+    """Yield sentences on how methods compare."""
     pairs = [(DESCENT, NEWTON), *((name, DESCENT) for name in whole if name.startswith("L + S,"))]
     pairs += [
         (f"L + S@3, {growth}", f"L + S, {growth}") for later, growth in TRANSITIONS if later != "S"
     ]
-    for one, other in pairs:
-        found = gains(whole[one], whole[other], at_depths("NDCG"))
-        yield f"{one} against {other}: {told(found)}."
+    for name, baseline in pairs:
+        by_depth = gains(whole[name], whole[baseline], at_depths("NDCG"))
+        yield f"{name} against {baseline}: {depths_phrase(by_depth.values())}."
 
 
 def _size_note(sets: Mapping[str, RankingData]) -> str:
     return (
         f"Rankers learned from {sets['train'].n_queries:,} queries (the paper: 108,000), with "
         f"{TREES['n_trees']} trees of {TREES['n_leaves']} leaves at most (1,000 of 30). All is "
-        f"chosen by {JUDGE} on {sets['valid'].n_queries:,} validation queries with all training "
-        "data, the number of trees with each share. Levelling is not in the paper. p is of paired "
-        f"t-tests, not corrected for their number; level {LEVEL:g}."
+        f"chosen by {VALID_MEASURE} on {sets['valid'].n_queries:,} validation queries with all "
+        "training data, the number of trees with each share. Levelling is not in the paper. p is "
+        f"of paired t-tests, not corrected for their number; level {LEVEL:g}."
     )
 
 
 def _figure(tested: Mapping[str, Mapping[float, Evaluation]]) -> tuple[Panel, ...]:
-    shown = [name for name, found in tested.items() if len(found) == len(SHARES)]
+    shown = [name for name, by_share in tested.items() if len(by_share) == len(SHARES)]
     return tuple(
         Panel(
             f"NDCG@{depth} by share of training data",
@@ -284,7 +288,7 @@ def _figure(tested: Mapping[str, Mapping[float, Evaluation]]) -> tuple[Panel, ..
                 Line(
                     name,
                     SHARES,
-                    [found.mean[f"NDCG@{depth}"] for found in tested[name].values()],
+                    [e.mean[f"NDCG@{depth}"] for e in tested[name].values()],
                     marked=True,
                 )
                 for name in shown
@@ -302,7 +306,7 @@ def _values(
         name: {
             "parameters": {key: str(value) for key, value in chosen[name].parameters.items()},
             "valid": chosen[name].value,
-            "by_share": {f"{share:g}": found.mean for share, found in by_share.items()},
+            "by_share": {f"{share:g}": evaluation.mean for share, evaluation in by_share.items()},
         }
         for name, by_share in tested.items()
     }

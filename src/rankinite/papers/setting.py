@@ -1,15 +1,16 @@
-"""What reproductions share: their size, their data, and how values are written."""
+"""What experiments share: size, data and nets, and how evaluations are compared and written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
 from rankinite.core.errors import UsageError
+from rankinite.core.format import p_exponent
 from rankinite.core.params import Real, check
 from rankinite.core.progress import Progress, ProgressBar, Silent
 from rankinite.core.types import Floats
@@ -25,22 +26,29 @@ from rankinite.stats.paired_tests import gain_and_p
 
 # The measures of Optimality, in which grades of 2 and more are relevant.
 MEASURES = ("NDCG", "NDCG@10", "MAP(relevant=2)", "MRR(relevant=2)")
-# Fewer queries than this tell nothing.
+# The measures of LambdaSMART.
+NDCG = ("NDCG@10", "NDCG@3", "NDCG@1")
+# The depths of Objectives, and the one that its tables are chosen by.
+DEPTHS = range(1, 11)
+TOP = 3
+# Level of significance, and one minus the coverage of confidence intervals.
+LEVEL = 0.05
+# Fewer queries than this show nothing.
 FEWEST = 20
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How large a reproduction is.
+    """Size and seed of an experiment.
 
     Attributes
     ----------
     scale
-        What the numbers of queries are multiplied by; 1 takes minutes.
+        Factor of the numbers of queries; 1 takes minutes.
     seed
-        Of the data and the nets.
+        Seed of the data and the rankers.
     progress
-        Who wants to know how far it is.
+        Progress reporter.
     """
 
     scale: float = 1.0
@@ -51,39 +59,54 @@ class Setting:
         check("reproduce", "scale", self.scale, Real(0, low_open=True))
 
     def queries(self, n: int) -> int:
-        """Return how many queries there are where scale 1 has n."""
+        """Return the number of queries at this scale, given that at scale 1."""
         return max(FEWEST, round(n * self.scale))
 
     def polynomials(self, n: int, part: str) -> RankingData:
-        """Simulate so many queries, times the scale, of the polynomial data."""
+        """Simulate n queries, times the scale, of the polynomial data."""
         return polynomials(self.queries(n), part=part, seed=self.seed)
 
     def challenge(self, n: int, part: str) -> RankingData:
-        """Simulate so many queries, times the scale, of the challenge's Set 1, or all it has."""
+        """Simulate n queries, times the scale, of the challenge's Set 1; all it has at most."""
         return challenge(min(self.queries(n), MARKETS[1].queries[part]), part=part, seed=self.seed)
 
     def clicks(self, n: int, part: str) -> RankingData:
-        """Simulate so many queries of the challenge's Set 1 with clicks of both sources."""
+        """Simulate n queries, times the scale, of Set 1 with clicks of both sources."""
         return clicks(self.challenge(n, part), seed=self.seed)
 
-    def random_net(self, measure: Any, hidden: int, data: RankingData) -> LambdaRank:
-        """Return a net with random weights: its only epoch moves them next to nothing."""
-        return self.net(measure, hidden, n_epochs=1, learning_rate=1e-12).fit(data)
-
     def net(self, measure: Any, hidden: int, **parameters: Any) -> LambdaRank:
-        """Return a net that is not taught yet."""
+        """Return a net that is not fitted yet."""
         return LambdaRank(measure, hidden=hidden, random_state=self.seed, **parameters)
 
+    def random_net(self, measure: Any, hidden: int, data: RankingData) -> LambdaRank:
+        """Return a net with random weights."""
+        # Weights are drawn by fit, so there must be an epoch: at this rate it changes no ranking.
+        return self.net(measure, hidden, n_epochs=1, learning_rate=1e-12).fit(data)
 
-def tested(model: LambdaRank, data: RankingData) -> Evaluation:
-    """Evaluate a net by the four measures."""
-    return evaluate(model.predict(data), data, MEASURES)
+
+def count_rounds(bar: ProgressBar) -> Callable[[Round], None]:
+    """Return a callback that advances a progress bar by a round."""
+
+    def count(_done: Round) -> None:
+        bar.advance(1)
+
+    return count
 
 
-def with_error(values: Floats) -> str:
-    """Return mean and standard error over the queries that count."""
-    counted = values[~np.isnan(values)]
-    return f"{counted.mean():.4f} ± {standard_error(values):.4f}"
+def evaluate_ndcg(model: Any, data: RankingData) -> Evaluation:
+    """Evaluate a ranker as LambdaSMART does: queries of a single label are dropped (Sec. 5.1)."""
+    return evaluate(model.predict(data), data, NDCG, drop_single_label=True)
+
+
+def at_depths(name: str, source: str | None = None) -> list[str]:
+    """Return a measure at every depth."""
+    suffix = "" if source is None else f"[{source}]"
+    return [f"{name}@{depth}{suffix}" for depth in DEPTHS]
+
+
+def short(measure: str) -> str:
+    """Return a measure without its options, as the papers write it."""
+    return measure.replace("(relevant=2)", "")
 
 
 def standard_error(values: Floats) -> float:
@@ -94,120 +117,108 @@ def standard_error(values: Floats) -> float:
     return float(counted.std(ddof=1) / np.sqrt(len(counted)))
 
 
-def p_value(one: Floats, other: Floats) -> float:
-    """Return the two-sided p-value of the paired t-test."""
-    return gain_and_p(one, other)[1]
-
-
-def short(measure: str) -> str:
-    """Return a measure without its options, as the papers write it."""
-    return measure.replace("(relevant=2)", "")
-
-
-NDCG = ("NDCG@10", "NDCG@3", "NDCG@1")
-LEVEL = 0.05
-# Smaller p-values are not told apart.
-SMALL_P = 1e-99
-
-
-def evaluated(scores: Floats, data: RankingData) -> Evaluation:
-    """Evaluate scores; queries whose documents all have one label are dropped (Sec. 5.1)."""
-    return evaluate(scores, data, NDCG, drop_single_label=True)
-
-
 def half_interval(values: Floats) -> float:
     """Return half the width of the 95 % confidence interval of the mean, by the t distribution."""
     n_counted = int((~np.isnan(values)).sum())
     return standard_error(values) * float(stdtrit(n_counted - 1, 1 - LEVEL / 2))
 
 
+def with_error(values: Floats) -> str:
+    """Return mean and standard error over the queries that count, as text."""
+    counted = values[~np.isnan(values)]
+    return f"{counted.mean():.4f} ± {standard_error(values):.4f}"
+
+
 def with_interval(values: Floats) -> str:
-    """Return mean and half the width of its confidence interval, as the paper writes them."""
+    """Return mean and half the width of its confidence interval, as LambdaSMART writes them."""
     return f"{np.nanmean(values):.4f} ({half_interval(values):.4f})"
 
 
-def numbers(found: Evaluation) -> dict[str, Any]:
-    """Return mean and interval of every measure, as JSON can hold them."""
+def means_and_intervals(evaluation: Evaluation) -> dict[str, Any]:
+    """Return mean and half interval of every measure, as JSON can hold them."""
     return {
         measure: {"mean": float(np.nanmean(values)), "half_interval": half_interval(values)}
-        for measure, values in found.per_query.items()
+        for measure, values in evaluation.per_query.items()
     }
 
 
-def p_values(one: Evaluation, other: Evaluation) -> dict[str, float]:
-    """Return the p-value of the paired t-test for every measure."""
-    return {m: p_value(one.per_query[m], other.per_query[m]) for m in NDCG}
+class Gain(NamedTuple):
+    """Mean difference to a baseline, and the two-sided p-value of the paired t-test."""
+
+    difference: float
+    p: float
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it is significantly better than the baseline."""
+        return self.p <= LEVEL and self.difference > 0
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is significantly worse than the baseline."""
+        return self.p <= LEVEL and self.difference < 0
+
+    @property
+    def sign(self) -> str:
+        """The sign of a significant difference, to be appended to a number."""
+        return " +" if self.is_better else " -" if self.is_worse else ""
 
 
-def differences(one: Evaluation, other: Evaluation) -> dict[str, float]:
-    """Return how much better one ranker is than another, by every measure."""
-    return {m: float(np.nanmean(one.per_query[m] - other.per_query[m])) for m in NDCG}
+def p_value(values: Floats, others: Floats) -> float:
+    """Return the two-sided p-value of the paired t-test."""
+    return gain_and_p(values, others)[1]
 
 
-def compared(one: Evaluation, other: Evaluation) -> tuple[str, ...]:
-    """Return differences with their p-values as texts; a star where they are significant."""
-    gains, p = differences(one, other), p_values(one, other)
-    return tuple(f"{gains[m]:+.4f}, p {p_text(p[m])}{' *' * (p[m] <= LEVEL)}" for m in NDCG)
+def gains(evaluation: Evaluation, baseline: Evaluation, measures: Sequence[str]) -> dict[str, Gain]:
+    """Return the gain over a baseline by every measure."""
+    return {m: Gain(*gain_and_p(evaluation.per_query[m], baseline.per_query[m])) for m in measures}
 
 
-def p_text(p: float) -> str:
-    """Return a p-value as a text."""
-    return f"{p:.2g}" if p >= SMALL_P else f"< {SMALL_P:g}"
+def gains_as_json(gains: Mapping[str, Gain]) -> dict[str, dict[str, float]]:
+    """Return differences and p-values, as JSON can hold them."""
+    return {
+        "difference": {m: gain.difference for m, gain in gains.items()},
+        "p_value": {m: gain.p for m, gain in gains.items()},
+    }
 
 
-def verdict(gains: Mapping[str, float], p: Mapping[str, float]) -> str:
-    """Say by how many of the measures a ranker is significantly better, or worse."""
-    better = sum(p[m] <= LEVEL and gains[m] > 0 for m in NDCG)
-    worse = sum(p[m] <= LEVEL and gains[m] < 0 for m in NDCG)
-    words = [f"{n} {word}" for n, word in ((better, "better"), (worse, "worse")) if n]
-    return " and ".join(words) or "none"
-
-
-DEPTHS = range(1, 11)
-# The depth that the paper cares for.
-TOP = 3
-
-
-def at_depths(name: str, source: str | None = None) -> list[str]:
-    """Return a measure at every depth."""
-    behind = "" if source is None else f"[{source}]"
-    return [f"{name}@{depth}{behind}" for depth in DEPTHS]
-
-
-def gains(one: Evaluation, other: Evaluation, measures: Sequence[str]) -> list[tuple[float, float]]:
-    """Return how much better one is by every measure, and the p-value."""
-    return [gain_and_p(one.per_query[m], other.per_query[m]) for m in measures]
-
-
-def told(found: Sequence[tuple[float, float]]) -> str:
-    """Say what gains at all depths come to, in points."""
-    better = sum(p <= LEVEL and gain > 0 for gain, p in found)
-    worse = sum(p <= LEVEL and gain < 0 for gain, p in found)
-    low, high = min(gain for gain, _ in found), max(gain for gain, _ in found)
-    gain, p = found[TOP - 1]
-    return (
-        f"{100 * low:+.2f} to {100 * high:+.2f} points ({100 * gain:+.2f} at {TOP}, p = "
-        f"{p_text(p)}; of {len(found)} depths {better} significantly better and {worse} worse)"
+def gain_texts(gains: Collection[Gain]) -> tuple[str, ...]:
+    """Return differences with their p-values; a star where they are significant."""
+    return tuple(
+        f"{gain.difference:+.4f}, p {p_exponent(gain.p)}{' *' * (gain.p <= LEVEL)}"
+        for gain in gains
     )
 
 
-def row_of(
-    found: Evaluation, measures: Sequence[str], rival: Evaluation | None = None
+def count_significant(gains: Collection[Gain]) -> tuple[int, int]:
+    """Return how many gains are significantly better, and how many worse."""
+    return sum(gain.is_better for gain in gains), sum(gain.is_worse for gain in gains)
+
+
+def significant_phrase(gains: Collection[Gain]) -> str:
+    """Return by how many measures a ranker is significantly better, and worse, as text."""
+    counts = zip(count_significant(gains), ("better", "worse"), strict=True)
+    return " and ".join(f"{n} {word}" for n, word in counts if n) or "none"
+
+
+def depths_phrase(gains: Collection[Gain]) -> str:
+    """Return the range of gains at all depths in points, and how many are significant, as text."""
+    better, worse = count_significant(gains)
+    differences = [100 * gain.difference for gain in gains]
+    at_top = list(gains)[TOP - 1]
+    return (
+        f"{min(differences):+.2f} to {max(differences):+.2f} points "
+        f"({100 * at_top.difference:+.2f} at {TOP}, p = {p_exponent(at_top.p)}; of {len(gains)} "
+        f"depths {better} significantly better and {worse} worse)"
+    )
+
+
+def points(
+    evaluation: Evaluation, measures: Sequence[str], baseline: Evaluation | None = None
 ) -> list[str]:
-    """Return means in points, with the sign of what is significant against a rival."""
-    texts = [f"{100 * found.mean[m]:.2f}" for m in measures]
-    if rival is None:
+    """Return means in points, with the signs of significant differences to a baseline."""
+    texts = [f"{100 * evaluation.mean[m]:.2f}" for m in measures]
+    if baseline is None:
         return texts
-    return [
-        f"{text}{'' if p > LEVEL else ' +' if gain > 0 else ' -'}"
-        for text, (gain, p) in zip(texts, gains(found, rival, measures), strict=True)
-    ]
-
-
-def counting(bar: ProgressBar) -> Callable[[Round], None]:
-    """Return a callback that counts trees."""
-
-    def count(_done: Round) -> None:
-        bar.advance(1)
-
-    return count
+    signs = (gain.sign for gain in gains(evaluation, baseline, measures).values())
+    return [text + sign for text, sign in zip(texts, signs, strict=True)]
