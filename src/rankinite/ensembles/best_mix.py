@@ -16,7 +16,7 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint
 from rankinite.core.types import Floats
 from rankinite.ensembles.ensemble import Gathered, MeasuredEnsemble, read_numbers
-from rankinite.measures.line_search import Following, mixed
+from rankinite.measures.line_search import MeasureAlongLine, mixed
 from rankinite.measures.text import one_measure
 from rankinite.rankers.line_search import following_some
 from rankinite.rankers.ranker import Ranker
@@ -277,7 +277,7 @@ class BestMix(MeasuredEnsemble):
         )
 
 
-def _join(gathered: Gathered, tree: MixTree, measure: Following) -> tuple[MixNode, ...]:
+def _join(gathered: Gathered, tree: MixTree, measure: MeasureAlongLine) -> tuple[MixNode, ...]:
     """Mix every two parts; a mix is a part for those above it."""
     parts = list(gathered.scaled)
     nodes = []

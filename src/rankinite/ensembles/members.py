@@ -12,9 +12,8 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.measure import Measure
-from rankinite.measures.scorer import Scorer
+from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.rankers.ranker import Ranker
 
 
@@ -186,7 +185,7 @@ class Judge:
 
     def per_query(self, scores: Floats) -> Floats:
         """Return the value of every measure (rows) for every query (columns)."""
-        return self._measuring.measure(scores, again=True)
+        return self._measuring.per_query(scores)
 
     def mean(self, scores: Floats) -> float:
         """Return the mean of the first measure over the queries that count."""

@@ -18,7 +18,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import split_queries
 from rankinite.ensembles.ensemble import Scaling, weighted_sum
 from rankinite.ensembles.members import Judge, fitted_members, scores_by_name
-from rankinite.evaluation.evaluate import mean_of_counted
+from rankinite.measures.scorer import mean_of_counted
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.rankers.ranker import Ranker
 from rankinite.stats.paired_tests import gain_and_p

@@ -13,8 +13,13 @@ from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.nets.kernels.forward import Room, score_documents
 from rankinite.nets.kernels.training import GIVEN, Adam, Documents, adam_step, go_through
 from rankinite.nets.net import Net
-from rankinite.objectives.kernels.arrays import NO_NUMBERS, NO_PLACES, Plan, alone
-from rankinite.objectives.objective import Blended, Gradients, GradientsOfSome, Planned
+from rankinite.objectives.kernels.arrays import (
+    NO_NUMBERS,
+    NO_PLACES,
+    ObjectiveArrays,
+    single_mixture,
+)
+from rankinite.objectives.objective import Gradients
 
 # A call of a kernel cannot be interrupted; this many documents take about half a second.
 DOCS_A_CALL = 1 << 17
@@ -89,9 +94,8 @@ class Teacher:
         self._layers = net.layers
         self._source = net.source(X, rows)
         self._gradients = gradients
-        self._is_planned = isinstance(gradients, (Planned, Blended))
-        self._blend = alone(gradients.plan if isinstance(gradients, Planned) else _given(offsets))
-        spare = np.zeros((2, n_docs if isinstance(gradients, Blended) else 0))
+        self._mixture = self._precomputed = single_mixture(_precomputed(offsets))
+        spare = np.zeros((2, n_docs if len(gradients.parts) > 1 else 0))
         scores, lambdas, slopes = np.zeros((3, n_docs))
         self._documents = Documents(frozen(start), scores, lambdas, slopes, spare)
         self.sizes = np.diff(offsets)
@@ -125,8 +129,8 @@ class Teacher:
             The learning rate; and the share of the weights that is taken away a step, times it.
         """
         moments = moments.copy()
-        if isinstance(self._gradients, Blended):
-            self._blend = self._gradients.blend(number)
+        mixture = self._gradients.mixture(number)
+        self._mixture = self._precomputed if mixture is None else mixture
         # What is too large for 32 bits makes weights run away, which `Climb` notices.
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = np.array(
@@ -137,7 +141,7 @@ class Teacher:
         gradients = np.zeros((len(self._rooms.activity), len(weights)), np.float32)
         with ThreadPoolExecutor(n_threads()) as workers:
             for queries in self._calls(order):
-                if not self._is_planned:
+                if self._mixture is self._precomputed:
                     self._ask(queries, number, weights)
                 if self._together == 1:
                     self._go_through(queries, 0, weights, True, rate, adam, n_steps, gradients[0])
@@ -160,7 +164,7 @@ class Teacher:
     ) -> None:
         own = Room(*(array[room] for array in self._rooms))
         go_through(
-            queries, self._source, self._layers, weights, self._blend, self._documents, own,
+            queries, self._source, self._layers, weights, self._mixture, self._documents, own,
             by_query, rate, adam, n_steps, gradient,
         )  # fmt: skip
 
@@ -203,7 +207,7 @@ class Teacher:
     def _calls(self, order: Integers) -> list[Integers]:
         """Cut an order into what is done at once: a batch, or many queries that are one each."""
         n_queries = self._together
-        if n_queries == 1 and self._is_planned:
+        if n_queries == 1 and self._mixture is not self._precomputed:
             n_queries = max(1, int(DOCS_A_CALL / max(self.sizes.mean(), 1.0)))
         return [order[begin : begin + n_queries] for begin in range(0, len(order), n_queries)]
 
@@ -218,18 +222,15 @@ class Teacher:
             first, last = int(self._offsets[q]), int(self._offsets[q + 1])
             scores[0, first:last] = self._documents.start[first:last]
             score_documents(self._source, self._layers, weights, room, first, last, scores[0])
-        if isinstance(self._gradients, GradientsOfSome):
-            chosen = np.zeros(len(self.sizes), np.bool_)
-            chosen[queries] = True
-            self._gradients.gradients_of(chosen, scores, number, lambdas, slopes)
-        else:
-            self._gradients.gradients(scores, number, lambdas, slopes)
+        chosen = np.zeros(len(self.sizes), np.bool_)
+        chosen[queries] = True
+        self._gradients.gradients_of(chosen, scores, number, lambdas, slopes)
 
 
-def _given(offsets: Integers) -> Plan:
-    """Return the plan of lambdas that were computed before."""
+def _precomputed(offsets: Integers) -> ObjectiveArrays:
+    """Return the arrays of an objective whose gradients were computed before."""
     none, places = frozen(NO_NUMBERS), frozen(NO_PLACES)
-    return Plan(
+    return ObjectiveArrays(
         GIVEN, 0, 0, 0, 0.0, frozen(np.ascontiguousarray(offsets)), none, places, none, none,
         places, none, none,
     )  # fmt: skip

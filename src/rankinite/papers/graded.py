@@ -12,7 +12,7 @@ from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.summary import Line, Panel, Sheet, Summary
 from rankinite.measures.measure import CNDCG, NDCG
 from rankinite.measures.tiers import TieredMeasure
-from rankinite.objectives.tiers import Tiered
+from rankinite.objectives.tiers import ALL_PAIRS, Tiered
 from rankinite.papers.setting import (
     DEPTHS,
     LEVEL,
@@ -24,7 +24,7 @@ from rankinite.papers.setting import (
     row_of,
     told,
 )
-from rankinite.rankers.diagnostics import AGREEMENT, ALL_PAIRS, Diagnostics
+from rankinite.rankers.diagnostics import AGREEMENT, Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
 
 # A 27th of the paper's queries, and a quarter of its trees, which have 30 leaves there.

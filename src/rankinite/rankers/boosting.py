@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.objectives.objective import Gradients, GradientsOfSome
+from rankinite.objectives.objective import Gradients
 from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.manifest import read_history, write_history
 from rankinite.rankers.rounds import History, Round, Stopping, Watched
@@ -192,10 +192,7 @@ class Boosting:
     def _follow(self, queries: Mask, number: int) -> None:
         """Compute the gradients of these queries at least."""
         scores, lambdas, weights = self.scores, self._lambdas, self._weights
-        if isinstance(self.gradients, GradientsOfSome):
-            self.gradients.gradients_of(queries, scores, number, lambdas, weights)
-        else:
-            self.gradients.gradients(scores, number, lambdas, weights)
+        self.gradients.gradients_of(queries, scores, number, lambdas, weights)
 
     def _grow(self, number: int, output: int, queries: Mask) -> Tree:
         lambdas, weights = self._lambdas[output], self._weights[output]

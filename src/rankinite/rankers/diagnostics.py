@@ -15,7 +15,6 @@ SHARE = "lambda share of"
 TOP = "top {} share of"
 CHANGES = "rank changes in"
 ON_TRAINING_SET = "of the training set"
-ALL_PAIRS = ", all pairs"
 WHOLE_LIST = "the whole list"
 NO_LABEL = "no label"
 

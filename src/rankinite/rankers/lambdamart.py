@@ -16,8 +16,8 @@ from rankinite.core.params import Bounds, Constraint, Either, OneOf, Whole, chec
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
 from rankinite.measures.text import one_measure, parse_measures
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
+from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import Boosting, alphas_of, alphas_to_arrays
 from rankinite.rankers.diagnostics import Diagnostics
@@ -226,8 +226,10 @@ class LambdaMART(TreeRanker):
 
     def _check_measures(self) -> None:
         super()._check_measures()
-        # Some objectives have no Newton step.
-        reason = getattr(self._objective(), "no_newton", "")
+        self._refuse_newton(self._objective().no_newton)
+
+    def _refuse_newton(self, reason: str) -> None:
+        """Raise `UsageError` if there is a reason why there is no Newton step, and it is needed."""
         for name, other in (("step", "gradient"), ("criterion", "mse")):
             if reason and getattr(self, name) == "newton":
                 raise UsageError(
@@ -236,7 +238,7 @@ class LambdaMART(TreeRanker):
                 )
 
     def _objective(self) -> Objective:
-        return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
+        return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
     @classmethod
     def _with_parameters(cls, parameters: Mapping[str, Any]) -> Self:
@@ -250,6 +252,7 @@ class LambdaMART(TreeRanker):
         return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
 
     def _search(self, beginning: Beginning) -> LineSearch | None:
+        self._refuse_newton(beginning.gradients.no_newton)
         if self.step != LINE_SEARCH:
             return None
         measure, data, name = parse_measures(self._followed())[0], beginning.data, None

@@ -21,8 +21,8 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.measures.text import parse_measures
 from rankinite.nets.epochs import Teacher
 from rankinite.nets.net import MOST_UNITS, Net, Standardiser
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
+from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.along import AlongNet
 from rankinite.rankers.climbing import Climb, Pace
 from rankinite.rankers.diagnostics import Diagnostics
@@ -238,7 +238,7 @@ class LambdaRank(Learner):
         return self.best_epoch_
 
     def _objective(self) -> Objective:
-        return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
+        return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
     def _most_epochs(self) -> int:
         return EPOCHS[self.optimiser] if self.n_epochs is None else int(self.n_epochs)

@@ -138,8 +138,7 @@ class Learner(Based):
 
     def _followed(self) -> MeasureLike:
         """Return the measure that is to be improved; a usual one if the objective has none."""
-        followed: MeasureLike = getattr(self._objective(), "measure", DEFAULT_MEASURE)
-        return followed
+        return self._objective().measure or DEFAULT_MEASURE
 
     def _judges(self) -> Any:
         """Return what validation sets are measured by, one or several."""
@@ -269,7 +268,7 @@ class Learner(Based):
                 beginning.scores,
                 *(found.start for found in watched.values()),
                 *fit.fixed,
-                *getattr(beginning.gradients, "fixed", ()),
+                *beginning.gradients.checkpoint_arrays,
             ],
         )
         parameters = {

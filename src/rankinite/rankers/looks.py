@@ -22,11 +22,8 @@ from rankinite.objectives.objective import (
     read_only,
 )
 from rankinite.objectives.pairwise import Lambdas, PairGradients, RankNet
-from rankinite.objectives.tiers import CombinedGradients, Tiered
-from rankinite.objectives.transition import Transition
 from rankinite.rankers.diagnostics import (
     AGREEMENT,
-    ALL_PAIRS,
     CHANGES,
     NO_LABEL,
     ON_TRAINING_SET,
@@ -76,11 +73,7 @@ class Followed:
     @property
     def source(self) -> str | None:
         """The label source of the first measure."""
-        objective = self.objective
-        first = objective.begins_with if isinstance(objective, Transition) else objective
-        measure = getattr(first, "measure", first)
-        found: str | None = getattr(getattr(measure, "tiers", [measure])[0], "source", None)
-        return found
+        return self.objective.source
 
     @property
     def labels(self) -> Floats:
@@ -90,9 +83,7 @@ class Followed:
     @property
     def first_pairs(self) -> PairGradients | None:
         """The lambdas of the first tier or objective; None if it is not made of pairs."""
-        found = self.gradients
-        first = found.parts[0] if isinstance(found, CombinedGradients) else found
-        return first if isinstance(first, PairGradients) else None
+        return self.gradients.parts[0].pairs
 
 
 class Moment(NamedTuple):
@@ -131,12 +122,12 @@ class Ranks:
     def __init__(self, targets: Targets) -> None:
         # Of the pairs nothing is wanted but the order of ties, which is that of all objectives.
         made = RankNet().prepare(replace(targets, doc_weight=None))
-        self._plan, self._blocks = made.plan, made.blocks
+        self._arrays, self._blocks = made.arrays, made.blocks
 
     def order(self, scores: Floats) -> Integers:
         """Return the documents of each query from the first rank to the last."""
         out = np.empty(len(scores), np.int64)
-        rank_all(read_only(scores), self._blocks, self._plan, out)
+        rank_all(read_only(scores), self._blocks, self._arrays, out)
         return out
 
 
@@ -202,7 +193,7 @@ class GradeShares:
     def __init__(self, gradients: PairGradients, grades: Grades) -> None:
         self.names = [f"{SHARE} {name}" for name in grades.names]
         self._gradients = gradients
-        self._grades = read_only(grades.numbers[gradients.plan.shuffle], np.int64)
+        self._grades = read_only(grades.numbers[gradients.arrays.shuffle], np.int64)
         self._highly = grades.highly
 
     def values(self, moment: Moment) -> list[float]:
@@ -210,7 +201,7 @@ class GradeShares:
         made = self._gradients
         sums = np.empty((len(made.blocks) - 1, len(self.names) + 1))
         scores = read_only(moment.scores[0])
-        add_grade_shares(scores, made.blocks, self._grades, self._highly, made.plan, sums)
+        add_grade_shares(scores, made.blocks, self._grades, self._highly, made.arrays, sums)
         *shares, n_docs = sums.sum(axis=0).tolist()
         return [share / n_docs if n_docs else np.nan for share in shares]
 
@@ -295,44 +286,16 @@ def looks_at(followed: Followed, diagnostics: Diagnostics) -> list[Look]:
     places = Places(targets.offsets, followed.counts, diagnostics.top)
     looks: list[Look] = []
     if first is not None:
-        others = _rivals(followed)
+        others = followed.objective.compared(followed.gradients, targets)
         looks += [Agreement(first, others, followed.docs)] if others else []
         looks.append(GradeShares(_made_of_pairs(first, followed), grades))
     looks += [TopGrades(grades, places), RankChanges(places)]
     return [*looks, TrainingValues(followed.watched, followed.docs)]
 
 
-def _rivals(followed: Followed) -> dict[str, PairGradients]:
-    """Return the lambdas that are compared with those of the first part, by name."""
-    objective, combined = followed.objective, followed.gradients
-    if not isinstance(combined, CombinedGradients):
-        return {}
-    others = dict(zip(_names_below(objective, combined), combined.parts[1:], strict=True))
-    if isinstance(objective, Tiered):
-        for tier in objective.measure.tiers[1:]:
-            others[f"{tier}{ALL_PAIRS}"] = _all_pairs(objective, tier, followed.targets)
-    return others
-
-
-def _names_below(objective: Objective, combined: CombinedGradients) -> list[str]:
-    if isinstance(objective, Tiered):
-        return [str(tier) for tier in objective.measure.tiers[1:]]
-    if isinstance(objective, Transition):
-        return [str(objective.last)]
-    return [f"part {k}" for k in range(2, len(combined.parts) + 1)]
-
-
-def _all_pairs(objective: Tiered, tier: Any, targets: Targets) -> PairGradients:
-    """Return the lambdas of all pairs of a tier, tied above or not; no label counts as 0."""
-    labels = np.nan_to_num(labels_of(str(tier), tier.source, targets))
-    deep = replace(tier, depth=objective.train_depth)
-    lambdas = Lambdas(deep, truncation=objective.truncation, normalise=objective.normalise)
-    return lambdas.prepare(replace(targets, labels={**targets.labels, tier.source: labels}))
-
-
 def _made_of_pairs(first: PairGradients, followed: Followed) -> PairGradients:
     """Return lambdas of all pairs: those that are followed, or those of the same measure."""
-    if first.plan.kind in (PAIRS, SIGMOID_COST):
+    if first.arrays.kind in (PAIRS, SIGMOID_COST):
         return first
     objective: Any = followed.objective
-    return Lambdas(objective.measure).prepare(followed.targets)
+    return Lambdas(objective.measure).pair_gradients(followed.targets)

@@ -57,7 +57,9 @@ def plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    # What an object without a text of its own shows is its address.
+    # What a function, or an object without a text, shows is its address.
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
     text = str(value)
     return type(value).__name__ if text == object.__repr__(value) else text
 

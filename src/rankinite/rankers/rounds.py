@@ -14,7 +14,6 @@ from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer
 from rankinite.rankers.judging import Judging, Standing
@@ -152,15 +151,11 @@ class Watched:
         self.measures = measures
         self.start = start
         labels = data.all_labels
-        self._measuring = Scorer(measures, labels, data.offsets, data.top_grade)
+        self._scorer = Scorer(measures, labels, data.offsets, data.top_grade)
 
     def measure(self, scores: Floats) -> dict[str, float]:
         """Return the means of the measures over the queries that count."""
-        values = self._measuring.measure(scores, again=True)
-        return {
-            str(measure): mean_of_counted(row)
-            for measure, row in zip(self.measures, values, strict=True)
-        }
+        return self._scorer.mean(scores)
 
 
 class Fit(Protocol):

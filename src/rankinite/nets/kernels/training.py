@@ -18,10 +18,14 @@ from rankinite.nets.kernels.forward import (
     filled,
     forward,
 )
-from rankinite.objectives.kernels.arrays import Blend
-from rankinite.objectives.kernels.dispatch import blend_lambdas, new_scratch, plan_lambdas
+from rankinite.objectives.kernels.arrays import ObjectiveMixture
+from rankinite.objectives.kernels.dispatch import (
+    mixture_gradients,
+    new_scratch,
+    query_gradients,
+)
 
-# The kind of a plan whose lambdas were computed before.
+# The kind of an objective whose gradients were computed before.
 GIVEN = -1
 
 Numbers = NDArray[Any]
@@ -37,7 +41,7 @@ class Documents(NamedTuple):
     scores, lambdas, slopes
         The scores, the lambdas, and how fast these fall when scores rise.
     spare
-        Two rows, if several plans are followed; else nothing.
+        Two rows, if the objective is a mixture of several; else nothing.
     """
 
     start: Floats
@@ -132,7 +136,7 @@ def go_through(
     source: Source,
     layers: Layers,
     weights: Numbers,
-    blend: Blend,
+    mixture: ObjectiveMixture,
     documents: Documents,
     room: Room,
     by_query: bool,
@@ -145,10 +149,12 @@ def go_through(
 
     Without moments steps go straight along the lambdas.
     """
-    plan = blend.plans[0]
-    offsets, lambdas, slopes = plan.offsets, documents.lambdas, documents.slopes
-    is_alone = blend.shares[0] == 1.0  # then the others need not be handed on for every query
-    scratch = new_scratch(len(plan.rank_weights))
+    objective = mixture.parts[0]
+    offsets, lambdas, slopes = objective.offsets, documents.lambdas, documents.slopes
+    is_alone = (
+        mixture.mixture_weights[0] == 1.0
+    )  # then the others need not be handed on for every query
+    scratch = new_scratch(len(objective.rank_weights))
     straight = by_query and len(adam.first) == 0
     target = weights if straight else gradient
     for q in queries:
@@ -156,9 +162,11 @@ def go_through(
         n = offsets[q + 1] - first
         at = query_scores(first, n, source, layers, weights, documents, room)
         if not is_alone:
-            blend_lambdas(q, documents.scores, blend, scratch, documents.spare, lambdas, slopes)
-        elif plan.kind != GIVEN:
-            plan_lambdas(q, documents.scores, plan, scratch, lambdas, slopes)
+            mixture_gradients(
+                q, documents.scores, mixture, scratch, documents.spare, lambdas, slopes
+            )
+        elif objective.kind != GIVEN:
+            query_gradients(q, documents.scores, objective, scratch, lambdas, slopes)
         query_gradient(
             first, n, at, layers, weights, lambdas, room, rate if straight else 1.0, target
         )
