@@ -90,7 +90,7 @@ class TestTexts:
                 "Tiered(NDCG@3)",
                 "Tiered: NDCG@3 is no measure with tiers; give two measures",
             ),
-            ("Tiered()", r"Tiered needs a measure; write Graded\(NDCG@3 > CNDCG@3\[clicks\]\)"),
+            ("Tiered()", r"Tiered needs a measure; write Tiered\(NDCG@3 > CNDCG@3\[clicks\]\)"),
             ("Tiered(NDCG > CNDCG[c], weights=1.5)", "weights must be .*at most 1; got 1.5"),
             ("Tiered(NDCG > CNDCG[c], weights=-1)", "weights must be .*at least 0.* got -1"),
             ("Tiered(NDCG > CNDCG[c], weights=much)", "weights must be .* got 'much'"),
@@ -102,8 +102,8 @@ class TestTexts:
             ("Tiered(P > CNDCG[c])", "P of a whole list is the same in any order; give it a depth"),
             ("Tiered(NDCG > CNDCG[c], pairs_of=some)", "pairs_of must be one of 'positive'"),
             ("Tiered(NDCG > CNDCG[c], train_depth=0)", "train_depth must be a whole number"),
-            ("Tiered(NDCG > CNDCG[c], depth=3)", "'depth=3' is not an option of Graded; expected"),
-            ("LocalCost(NDCG > CNDCG[c])", r"several tiers; give one measure.*use Graded\(NDCG"),
+            ("Tiered(NDCG > CNDCG[c], depth=3)", "'depth=3' is not an option of Tiered; expected"),
+            ("LocalCost(NDCG > CNDCG[c])", r"several tiers; give one measure.*use Tiered\(NDCG"),
         ],
     )
     def test_what_is_refused(self, text, message):

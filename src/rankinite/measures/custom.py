@@ -59,12 +59,24 @@ class FunctionMeasure(Measure):
                 f"FunctionMeasure: {self.function!r} is not a function; give one from the labels "
                 "of a query in ranked order to its value"
             )
+        # Files and columns hold the name only, which must not be taken for another measure.
+        if self._title.lower() in {name.lower() for name in MEASURES}:
+            raise UsageError(
+                f"FunctionMeasure: the function {self._title!r} has the name of another measure; "
+                "rename it"
+            )
         super().__post_init__()
+
+    @property
+    def _title(self) -> str:
+        """The name under which the function is registered, or its own."""
+        titles = (name for name, function in FUNCTIONS.items() if function is self.function)
+        return next(titles, name_of(self.function))
 
     def __str__(self) -> str:
         depth = "" if self.depth is None else f"@{self.depth}"
         source = "" if self.source is None else f"[{self.source}]"
-        return f"{name_of(self.function)}{depth}{source}"
+        return f"{self._title}{depth}{source}"
 
     @classmethod
     def option_names(cls) -> list[str]:

@@ -61,6 +61,12 @@ class FunctionObjective(Objective):
 
     def __post_init__(self) -> None:
         check("FunctionObjective", "source", self.source, Either(SourceName(), OneOf([None])))
+        # A model file holds the name only, which must not be taken for another objective.
+        if is_measure_name(str(self)) or str(self).lower() in {k.lower() for k in OBJECTIVES}:
+            raise UsageError(
+                f"FunctionObjective: the function {str(self)!r} has the name of another objective; "
+                "rename it"
+            )
 
     def __str__(self) -> str:
         return name_of(self.function)
