@@ -107,7 +107,7 @@ import numpy as np
 import rankinite as rk
 import rankinite.measures.line_search.search as following
 
-following.MOST_TAKEN = 20_000
+following.MOST_CHANGES = 20_000
 rng = np.random.default_rng(0)
 sizes = rng.integers(1, 60, size=400)
 y = rng.integers(0, 5, sizes.sum())

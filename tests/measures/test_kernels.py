@@ -43,7 +43,7 @@ class Queries:
     offsets: np.ndarray
 
     def values(self, measures) -> np.ndarray:
-        return Scorer(measures, self.labels, self.offsets, TOP).measure(self.scores)
+        return Scorer(measures, self.labels, self.offsets, TOP).per_query(self.scores)
 
     def query(self, q: int, source: str | None) -> tuple[list[float], list[float]]:
         docs = slice(self.offsets[q], self.offsets[q + 1])
@@ -211,9 +211,9 @@ def test_cascades_of_all_documents_tied():
 
     all_alike = queries_of(np.zeros(n), [3] * n, [n])
     reciprocal = math.fsum(stop * (1 - stop) ** (rank - 1) / rank for rank in range(1, n + 1))
-    going_on = (1 - stop) * stay
-    found = stop * (1 - going_on**n) / (1 - going_on)
-    assert_equal(all_alike.values([ERR(), PFound()])[:, 0], [reciprocal, found])
+    continues = (1 - stop) * stay
+    found_chance = stop * (1 - continues**n) / (1 - continues)
+    assert_equal(all_alike.values([ERR(), PFound()])[:, 0], [reciprocal, found_chance])
 
 
 @pytest.mark.kernel
@@ -230,12 +230,12 @@ def test_documents_are_ordered_stably(n, keys):
         "extreme": rng.choice([-np.finfo(float).max, -5e-324, 5e-324, 1e6, 1.0], size=n),
     }[keys]
     length = order.padded_length(n)
-    found, ends = np.empty(n, np.int64), np.empty(n, np.int64)
+    documents, ends = np.empty(n, np.int64), np.empty(n, np.int64)
     scratch = np.empty(length, np.int64), np.empty(length, np.int64)
-    order.order_documents(scores, scores.view(np.int64), found, *scratch)
+    order.order_documents(scores, scores.view(np.int64), documents, *scratch)
     expected = naive.sort_descending(scores.tolist())
-    assert found.tolist() == expected
-    n_groups = order.find_ties(scores, found, ends)
+    assert documents.tolist() == expected
+    n_groups = order.find_ties(scores, documents, ends)
     ranked = scores[expected].tolist()
     assert ends[:n_groups].tolist() == [
         i + 1 for i in range(n) if i == n - 1 or ranked[i] != ranked[i + 1]
@@ -307,7 +307,7 @@ def test_a_better_document_moved_up_never_costs():
 def test_many_documents_are_measured_in_several_calls(tied, monkeypatch):
     whole = tied.values(AT_DEPTHS).tobytes()
     for docs_a_call in (1, 17, 500):
-        monkeypatch.setattr(compute, "DOCS_A_CALL", docs_a_call)
+        monkeypatch.setattr(compute, "DOCS_PER_CALL", docs_a_call)
         assert tied.values(AT_DEPTHS).tobytes() == whole
 
 
@@ -324,7 +324,7 @@ grades = rng.integers(5, size=sizes.sum()).astype(float)
 measures = parse_measures("NDCG, DCG@10, ERR, pFound@7, MAP, MRR, P@10")
 offsets = np.concatenate([[0], np.cumsum(sizes)])
 scores = rng.integers(40, size=sizes.sum()) / 7.0
-values = Scorer(measures, {None: grades}, offsets, 4.0).measure(scores)
+values = Scorer(measures, {None: grades}, offsets, 4.0).per_query(scores)
 sys.stdout.buffer.write(bytes([numba.get_num_threads()]) + values.tobytes())
 """
 
@@ -351,8 +351,11 @@ def test_other_scores_of_the_same_data_are_measured_with_what_was_kept():
     labels = {None: rng.integers(5, size=20).astype(float), "other": rng.random(20)}
     labels[None][1:5] = 0.0
     measures = parse_measures("NDCG@3,NDCG,ERR,MAP@5,CNDCG@4[other],MRR,NDCG(gain=linear)")
-    measuring = Scorer(measures, labels, offsets, TOP)
-    for again in (False, True, True, False, True):
+    kept, not_kept = (
+        Scorer(measures, labels, offsets, TOP, reuse=reuse) for reuse in (True, False)
+    )
+    for _ in range(4):
         scores = rng.integers(6, size=20).astype(float)
-        once = Scorer(measures, labels, offsets, TOP).measure(scores)
-        assert measuring.measure(scores, again=again).tobytes() == once.tobytes()
+        once = Scorer(measures, labels, offsets, TOP).per_query(scores)
+        assert kept.per_query(scores).tobytes() == once.tobytes()
+        assert not_kept.per_query(scores).tobytes() == once.tobytes()

@@ -72,10 +72,10 @@ def nested(data: rk.RankingData, values: list) -> dict[str, dict]:
 def test_trec_eval(data, scores, qrels, run, ours, theirs, level):
     name = theirs.replace("_cut_", "_cut.").replace("P_", "P.")
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {name}, relevance_level=level)
-    found = evaluator.evaluate(run)
-    expected = [found[str(qid)][theirs] for qid in data.qids]
+    results = evaluator.evaluate(run)
+    expected = [results[str(qid)][theirs] for qid in data.qids]
     result = rk.evaluate(scores, data, ours)
-    assert result.n_queries == {ours: data.n_queries} == {ours: len(found)}
+    assert result.n_queries == {ours: data.n_queries} == {ours: len(results)}
     np.testing.assert_allclose(result.per_query[ours], expected, rtol=0, atol=1e-12)
     assert 0.05 < result.mean[ours] < 0.95
     assert result.mean[ours] == pytest.approx(np.mean(expected), abs=1e-12)
@@ -84,12 +84,12 @@ def test_trec_eval(data, scores, qrels, run, ours, theirs, level):
 def test_trec_eval_without_the_queries_that_have_no_relevant_document(data, scores, qrels, run):
     """Leaving such queries out of the judgements is what ``empty=skip``, the default, does."""
     judged = {qid: grades for qid, grades in qrels.items() if any(grades.values())}
-    found = pytrec_eval.RelevanceEvaluator(judged, {"map", "recip_rank"}).evaluate(run)
+    results = pytrec_eval.RelevanceEvaluator(judged, {"map", "recip_rank"}).evaluate(run)
     result = rk.evaluate(scores, data, "MAP, MRR")
     assert result.n_queries == {"MAP": len(judged), "MRR": len(judged)}
     assert len(judged) < data.n_queries
     for ours, theirs in (("MAP", "map"), ("MRR", "recip_rank")):
-        expected = np.mean([values[theirs] for values in found.values()])
+        expected = np.mean([values[theirs] for values in results.values()])
         assert result.mean[ours] == pytest.approx(expected, abs=1e-12)
 
 
@@ -115,8 +115,8 @@ def test_trec_eval_without_the_queries_that_have_no_relevant_document(data, scor
 def test_ir_measures(data, scores, qrels, run, ours, theirs, tolerance):
     if tolerance == FIVE_DIGITS and shutil.which("perl") is None:
         pytest.skip("gdeval is a Perl script, and there is no perl")
-    found = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], qrels, run)}
-    expected = [found[str(qid)] for qid in data.qids]
+    results = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], qrels, run)}
+    expected = [results[str(qid)] for qid in data.qids]
     values = rk.evaluate(scores, data, ours).per_query[ours]
     np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance)
     assert 0.05 < values.mean() < 0.95

@@ -145,7 +145,7 @@ THREE = TieredMeasure(TIERS[:3], tolerance=(0.1, 0.02))
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "second", "expected"),
     [
         # The first tier differs by more than 0.1.
         ([0.75, 0.1, 0.1], [0.6, 0.9, 0.9], 1),
@@ -158,9 +158,9 @@ THREE = TieredMeasure(TIERS[:3], tolerance=(0.1, 0.02))
         (np.array([0.75, 0.11, 0.2]), (0.75, 0.11, 0.1), 1),
     ],
 )
-def test_comparisons_by_hand(one, other, expected):
-    assert THREE.compare(one, other) == expected
-    assert THREE.compare(other, one) == -expected
+def test_comparisons_by_hand(first, second, expected):
+    assert THREE.compare(first, second) == expected
+    assert THREE.compare(second, first) == -expected
 
 
 def test_exactly_the_tolerance_does_not_decide():
@@ -212,8 +212,8 @@ some = st.tuples(*[st.sampled_from([0.0, 0.125, 0.25, 0.3])] * 2)
 def test_without_tolerance_it_is_the_order_of_tuples(values):
     plain = TieredMeasure(TIERS[:3], tolerance=0)
     assert plain.best(values) == values.index(max(values))
-    one, other = values[0], values[-1]
-    assert plain.compare(one, other) == (one > other) - (one < other)
+    first, second = values[0], values[-1]
+    assert plain.compare(first, second) == (first > second) - (first < second)
 
 
 @settings(deadline=None)
@@ -230,7 +230,7 @@ def test_the_best_does_not_depend_on_the_order(values, chosen, random):
 
 @settings(deadline=None)
 @given(st.tuples(few, few, few), st.tuples(few, few, few), some)
-def test_of_two_the_best_is_the_better_one(one, other, chosen):
+def test_of_two_the_best_is_the_better_one(first, second, chosen):
     graded = TieredMeasure(TIERS[:3], chosen)
-    assert graded.best([one, other]) == (graded.compare(one, other) < 0)
-    assert graded.compare(one, other) == -graded.compare(other, one)
+    assert graded.best([first, second]) == (graded.compare(first, second) < 0)
+    assert graded.compare(first, second) == -graded.compare(second, first)

@@ -1,4 +1,4 @@
-"""The slow, obvious twins of other constructions: documents really change places, or move.
+"""Naive references of other constructions: documents really change places, or move.
 
 ``ranking`` gives the documents from the first rank to the last; by default that of the scores,
 which must then differ.
@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from rankinite.measures import Measure
 from tests.naive import measures as naive
-from tests.naive import pairwise as naive_lambdas
+from tests.naive import pairwise as naive_pairwise
 
 
 def spring_smooth(
@@ -22,14 +22,14 @@ def spring_smooth(
     top_grade: float,
     ranking: Sequence[int] | None = None,
 ) -> tuple[list[float], list[float]]:
-    """Return lambdas and weights if every unnormalised change is at least 1."""
+    """Return gradients and hessians if every unnormalised change is at least 1."""
     ranking = naive.sort_descending(scores) if ranking is None else ranking
     divisor = normaliser(measure, labels, top_grade)
     pairs = [
         (i, j, max(1.0, change * divisor) / divisor)
-        for i, j, change in naive_lambdas.pairs(measure, labels, top_grade, ranking)
+        for i, j, change in naive_pairwise.pairs(measure, labels, top_grade, ranking)
     ]
-    return pushed(pairs, scores)
+    return summed(pairs, scores)
 
 
 def local_cost(
@@ -39,15 +39,15 @@ def local_cost(
     top_grade: float,
     ranking: Sequence[int] | None = None,
 ) -> tuple[list[float], list[float]]:
-    """Return lambdas and weights if only neighbours push each other."""
+    """Return gradients and hessians if only pairs of neighbours count."""
     ranking = naive.sort_descending(scores) if ranking is None else ranking
     near = {frozenset(pair) for pair in pairwise(with_label(labels, ranking))}
     pairs = [
         (i, j, change)
-        for i, j, change in naive_lambdas.pairs(measure, labels, top_grade, ranking)
+        for i, j, change in naive_pairwise.pairs(measure, labels, top_grade, ranking)
         if frozenset((i, j)) in near
     ]
-    return pushed(pairs, scores)
+    return summed(pairs, scores)
 
 
 def local_gradient(
@@ -60,21 +60,21 @@ def local_gradient(
 ) -> tuple[list[float], list[float]]:
     """Return the mean of the slopes towards the neighbour above and the one below."""
     ranking = naive.sort_descending(scores) if ranking is None else ranking
-    lam, weight = [0.0] * len(scores), [0.0] * len(scores)
+    gradient, hessian = [0.0] * len(scores), [0.0] * len(scores)
     kept = with_label(labels, ranking)
     if not differ(measure, labels, top_grade):
-        return lam, weight
+        return gradient, hessian
     for k, doc in enumerate(kept):
         slopes = []
         for other, sign in ((k - 1, 1.0), (k + 1, -1.0)):
             if 0 <= other < len(kept):
                 u, v = ranking.index(doc), ranking.index(kept[other])
-                rise = naive_lambdas.swap(measure, labels, top_grade, ranking, u, v)
+                rise = naive_pairwise.swap(measure, labels, top_grade, ranking, u, v)
                 distance = abs(scores[doc] - scores[kept[other]])
                 slopes.append(sign * rise / (distance + margin))
-        lam[doc] = sum(slopes) / len(slopes)
-        weight[doc] = 1.0
-    return lam, weight
+        gradient[doc] = sum(slopes) / len(slopes)
+        hessian[doc] = 1.0
+    return gradient, hessian
 
 
 def discrete_bounded(
@@ -86,10 +86,10 @@ def discrete_bounded(
 ) -> tuple[list[float], list[float]]:
     """Return what moving each document to its ideal rank changes, with the move's direction."""
     ranking = naive.sort_descending(scores) if ranking is None else ranking
-    lam, weight = [0.0] * len(scores), [0.0] * len(scores)
+    gradient, hessian = [0.0] * len(scores), [0.0] * len(scores)
     kept = with_label(labels, ranking)
     if not differ(measure, labels, top_grade):
-        return lam, weight
+        return gradient, hessian
     ideal = sorted(kept, key=lambda doc: -naive.document_value(measure, labels[doc], top_grade))
     for doc in kept:
         moved = [other for other in kept if other != doc]
@@ -100,23 +100,23 @@ def discrete_bounded(
             measure, labels, top_grade, ranking
         )
         up = kept.index(doc) - ideal.index(doc)
-        lam[doc] = math.copysign(min(1.0, abs(change)), up) if up else 0.0
-        weight[doc] = 1.0
-    return lam, weight
+        gradient[doc] = math.copysign(min(1.0, abs(change)), up) if up else 0.0
+        hessian[doc] = 1.0
+    return gradient, hessian
 
 
-def pushed(
+def summed(
     pairs: Sequence[tuple[int, int, float]], scores: Sequence[float]
 ) -> tuple[list[float], list[float]]:
-    """Return lambdas and weights of pairs: the better document, the worse, the change."""
-    lam, weight = [0.0] * len(scores), [0.0] * len(scores)
+    """Return gradients and hessians of pairs: the better document, the worse, the change."""
+    gradient, hessian = [0.0] * len(scores), [0.0] * len(scores)
     for i, j, change in pairs:
-        rho = naive_lambdas.sigmoid(scores[j] - scores[i])
-        lam[i] += change * rho
-        lam[j] -= change * rho
+        rho = naive_pairwise.sigmoid(scores[j] - scores[i])
+        gradient[i] += change * rho
+        gradient[j] -= change * rho
         for doc in (i, j):
-            weight[doc] += change * rho * naive_lambdas.sigmoid(scores[i] - scores[j])
-    return lam, weight
+            hessian[doc] += change * rho * naive_pairwise.sigmoid(scores[i] - scores[j])
+    return gradient, hessian
 
 
 def effective_pairs(
@@ -128,7 +128,7 @@ def effective_pairs(
     gain_only: bool = False,
 ) -> int:
     """Return how many pairs have a swap that changes the measure, by more than rounding does."""
-    pairs = naive_lambdas.pairs(measure, labels, top_grade, ranking, truncation, gain_only)
+    pairs = naive_pairwise.pairs(measure, labels, top_grade, ranking, truncation, gain_only)
     return sum(change > 1e-12 for _, _, change in pairs)
 
 

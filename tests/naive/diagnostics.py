@@ -1,4 +1,4 @@
-"""The slow, obvious twins of diagnostics: one query at a time, documents really swap.
+"""Naive references of diagnostics: one query at a time, documents really swap.
 
 ``ranking`` gives the documents from the first rank to the last.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from rankinite.measures import Measure
-from tests.naive import pairwise as naive_lambdas
+from tests.naive import pairwise as naive_pairwise
 
 
 def ranking_of(scores: Sequence[float], ties: Sequence[int]) -> list[int]:
@@ -31,38 +31,41 @@ def grade_shares(
     gain_only: bool = False,
     mu: float | None = None,
 ) -> list[list[float]]:
-    """Return the signed share of each grade for every highly relevant document that is pushed.
+    """Return the signed share of each grade for every highly relevant document with a gradient.
 
     RankNet's if the measure is None; with ``mu`` the cost of a pair is a sigmoid.
     """
-    pushes: dict[int, list[tuple[float, float]]] = {}
+    pairs_of_doc: dict[int, list[tuple[float, float]]] = {}
     apart = len({s for s, label in zip(scores, labels, strict=True) if not math.isnan(label)}) > 1
-    pairs = naive_lambdas.pairs(measure, labels, top_grade, ranking, truncation, gain_only)
+    pairs = naive_pairwise.pairs(measure, labels, top_grade, ranking, truncation, gain_only)
     for better, worse, change in pairs:
         if normalise == "distance" and apart:
             change /= 0.01 + abs(scores[better] - scores[worse])
         size = change * slope(scores[better] - scores[worse], mu)
-        pushes.setdefault(better, []).append((labels[worse], size))
-        pushes.setdefault(worse, []).append((labels[better], -size))
+        pairs_of_doc.setdefault(better, []).append((labels[worse], size))
+        pairs_of_doc.setdefault(worse, []).append((labels[better], -size))
     shares = []
-    for doc, got in pushes.items():
-        total = math.fsum(abs(push) for _, push in got)
+    for doc, gradients in pairs_of_doc.items():
+        total = math.fsum(abs(gradient) for _, gradient in gradients)
         if labels[doc] >= highly and total > 0.0:
             shares.append(
-                [math.fsum(push for of, push in got if of == grade) / total for grade in grades]
+                [
+                    math.fsum(gradient for label, gradient in gradients if label == grade) / total
+                    for grade in grades
+                ]
             )
     return shares
 
 
 def slope(apart: float, mu: float | None) -> float:
-    """Return how hard a pair of scores so far apart is pushed."""
+    """Return the size of the gradient of a pair of scores so far apart."""
     if mu is None:
-        return naive_lambdas.sigmoid(-apart)
-    return naive_lambdas.sigmoid(apart + mu) * naive_lambdas.sigmoid(-apart - mu)
+        return naive_pairwise.sigmoid(-apart)
+    return naive_pairwise.sigmoid(apart + mu) * naive_pairwise.sigmoid(-apart - mu)
 
 
 def agreement(first: Sequence[float], other: Sequence[float]) -> float:
-    """Return the share of documents that both push the same way, or the other not at all."""
+    """Return the share of documents whose gradients have the same sign, or the other is 0."""
     agree = [
         b == 0.0 or (a > 0.0) - (a < 0.0) == (b > 0.0) - (b < 0.0)
         for a, b in zip(first, other, strict=True)
@@ -81,7 +84,7 @@ def top_shares(
 
 def rank_changes(before: Sequence[int], after: Sequence[int], top: int) -> tuple[float, float]:
     """Return the shares of ranks, of the first and of all, with another document than before."""
-    changed = [one != other for one, other in zip(before, after, strict=True)]
+    changed = [doc != now for doc, now in zip(before, after, strict=True)]
     first = changed[:top]
     return sum(first) / len(first), sum(changed) / len(changed)
 

@@ -1,4 +1,4 @@
-"""The obvious way to the best mix: every crossing, and the measure in the middle of every gap.
+"""Naive line search: every crossing, and the measure in the middle of every gap.
 
 Scores are fractions, so that documents that cross in one point do so exactly.
 """
@@ -14,7 +14,7 @@ from rankinite.measures import Measure
 from tests.naive import measures as naive
 
 Query = tuple[Sequence[float], Sequence[float], Sequence[float]]  # first, second, labels
-Way = Callable[[Fraction, Fraction, Fraction], Fraction]  # first, second, alpha
+Line = Callable[[Fraction, Fraction, Fraction], Fraction]  # first, second, alpha
 
 
 def mixed(first: Fraction, second: Fraction, alpha: Fraction) -> Fraction:
@@ -27,31 +27,31 @@ def added(first: Fraction, second: Fraction, alpha: Fraction) -> Fraction:
     return first + alpha * second
 
 
-def crossings(query: Query, way: Way, low: Fraction, high: Fraction) -> set[Fraction]:
+def crossings(query: Query, line: Line, low: Fraction, high: Fraction) -> set[Fraction]:
     """Return all alphas strictly between the bounds at which two documents cross."""
-    found = set()
+    alphas = set()
     for i, j in combinations(range(len(query[0])), 2):
         # The difference of two scores is a line: its zero from its values at 0 and at 1.
-        zero = difference(query, i, j, way, Fraction(0))
-        slope = difference(query, i, j, way, Fraction(1)) - zero
+        zero = difference(query, i, j, line, Fraction(0))
+        slope = difference(query, i, j, line, Fraction(1)) - zero
         if slope and low < -zero / slope < high:
-            found.add(-zero / slope)
-    return found
+            alphas.add(-zero / slope)
+    return alphas
 
 
-def difference(query: Query, i: int, j: int, way: Way, alpha: Fraction) -> Fraction:
+def difference(query: Query, i: int, j: int, line: Line, alpha: Fraction) -> Fraction:
     """Return by how much one document is above the other."""
-    one, other = (way(Fraction(query[0][k]), Fraction(query[1][k]), alpha) for k in (i, j))
-    return one - other
+    upper, lower = (line(Fraction(query[0][k]), Fraction(query[1][k]), alpha) for k in (i, j))
+    return upper - lower
 
 
 def value_at(
-    queries: Sequence[Query], measure: Measure, top_grade: float, way: Way, alpha: Fraction
+    queries: Sequence[Query], measure: Measure, top_grade: float, line: Line, alpha: Fraction
 ) -> float:
     """Return the mean of the measure over the queries that count."""
     values = []
     for first, second, labels in queries:
-        scores = [way(Fraction(a), Fraction(b), alpha) for a, b in zip(first, second, strict=True)]
+        scores = [line(Fraction(a), Fraction(b), alpha) for a, b in zip(first, second, strict=True)]
         values.append(naive.expectation(measure, scores, labels, top_grade))
     counted = [value for value in values if not math.isnan(value)]
     return math.fsum(counted) / len(counted)
@@ -61,13 +61,13 @@ def course(
     queries: Sequence[Query],
     measure: Measure,
     top_grade: float,
-    way: Way,
+    line: Line,
     low: Fraction,
     high: Fraction,
 ) -> list[tuple[Fraction, Fraction, float]]:
     """Return all gaps between crossings, with the measure in the middle of each."""
-    found = set().union(*(crossings(query, way, low, high) for query in queries))
+    alphas = set().union(*(crossings(query, line, low, high) for query in queries))
     return [
-        (begin, end, value_at(queries, measure, top_grade, way, (begin + end) / 2))
-        for begin, end in pairwise([low, *sorted(found), high])
+        (begin, end, value_at(queries, measure, top_grade, line, (begin + end) / 2))
+        for begin, end in pairwise([low, *sorted(alphas), high])
     ]

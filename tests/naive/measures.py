@@ -1,4 +1,4 @@
-"""The slow, obvious twin of every kernel: plain Python, one definition after the other.
+"""Naive references of measures: plain Python, one definition after the other.
 
 A measure is defined for a strict order: labels from the first rank to the last. Its value under
 ties is the mean over all orders of tied documents, every one of them written out.
@@ -21,7 +21,7 @@ def sort_descending(keys: Sequence[float]) -> list[int]:
 
 
 def strict_value(measure: Measure, labels: Sequence[float], top_grade: float) -> float:
-    """Return what documents in this order are worth."""
+    """Return the value of documents in this order."""
     values = [document_value(measure, label, top_grade) for label in labels]
     if max(values) == 0:
         return math.nan if measure.empty == "skip" else measure.empty
@@ -94,8 +94,8 @@ def pfound(measure: Measure, _all: list[float], counted: list[float]) -> float:
 
 def stopping(chances: list[float]) -> list[float]:
     """Return the chance to stop at each rank: satisfied there and nowhere above."""
-    goes_on = [1.0, *accumulate((1.0 - chance for chance in chances), mul)]
-    return [chance * above for chance, above in zip(chances, goes_on[:-1], strict=True)]
+    continues = [1.0, *accumulate((1.0 - chance for chance in chances), mul)]
+    return [chance * above for chance, above in zip(chances, continues[:-1], strict=True)]
 
 
 def average_precision(_measure: Measure, relevant: list[float], counted: list[float]) -> float:
@@ -127,8 +127,8 @@ def exact_cascade(
         group = [y for s, y in zip(scores, labels, strict=True) if s == score]
         sums = [Fraction(1)] + [Fraction(0)] * len(group)
         for y in group:
-            going_on = 1 - Fraction(2 ** int(y) - 1, 16)
-            sums = [1, *(b + going_on * a for a, b in pairwise(sums))]
+            continues = 1 - Fraction(2 ** int(y) - 1, 16)
+            sums = [1, *(b + continues * a for a, b in pairwise(sums))]
         chances = [total_p / math.comb(len(group), p) for p, total_p in enumerate(sums)]
         for before, after in pairwise(chances):
             rank += 1

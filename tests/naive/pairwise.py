@@ -1,4 +1,4 @@
-"""The slow, obvious twins of lambda gradients: two documents really change places."""
+"""Naive references of lambda gradients: two documents really change places."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def lambdas(
     normalise: str = "none",
     gain_only: bool = False,
 ) -> tuple[list[float], list[float]]:
-    """Return lambda and weight of each document of a query; RankNet's if the measure is None.
+    """Return gradient and hessian of each document of a query; RankNet's if the measure is None.
 
     ``ranking`` gives the documents from the first rank to the last; by default that of the
     scores, which must then differ.
     """
-    lam, weight, sizes = [0.0] * len(scores), [0.0] * len(scores), []
+    gradient, hessian, sizes = [0.0] * len(scores), [0.0] * len(scores), []
     ranking = naive.sort_descending(scores) if ranking is None else ranking
     labelled = {s for s, label in zip(scores, labels, strict=True) if not math.isnan(label)}
     for i, j, change in pairs(measure, labels, top_grade, ranking, truncation, gain_only):
         if normalise == "distance" and len(labelled) > 1:
             change /= 0.01 + abs(scores[i] - scores[j])
         rho = sigmoid(scores[j] - scores[i])
-        lam[i] += change * rho
-        lam[j] -= change * rho
-        weight[i] += change * rho * sigmoid(scores[i] - scores[j])
-        weight[j] += change * rho * sigmoid(scores[i] - scores[j])
+        gradient[i] += change * rho
+        gradient[j] -= change * rho
+        hessian[i] += change * rho * sigmoid(scores[i] - scores[j])
+        hessian[j] += change * rho * sigmoid(scores[i] - scores[j])
         sizes.append(change * rho)
-    factor = normaliser(normalise, lam, 2.0 * math.fsum(sizes))
-    return [factor * number for number in lam], [factor * number for number in weight]
+    factor = normaliser(normalise, gradient, 2.0 * math.fsum(sizes))
+    return [factor * number for number in gradient], [factor * number for number in hessian]
 
 
 def pairs(
@@ -57,7 +57,7 @@ def pairs(
             continue
         if truncation is not None and u >= truncation:
             continue
-        value_i, value_j = (worth(measure, labels[k], top_grade) for k in (i, j))
+        value_i, value_j = (document_value(measure, labels[k], top_grade) for k in (i, j))
         if value_i == value_j:
             continue
         change = swap(measure, labels, top_grade, ranking, u, v)
@@ -83,7 +83,7 @@ def swap(
     return naive.strict_value(measure, ranked, top_grade) - before
 
 
-def worth(measure: Measure | None, label: float, top_grade: float) -> float:
+def document_value(measure: Measure | None, label: float, top_grade: float) -> float:
     """Return the label as the measure sees it."""
     return label if measure is None else naive.document_value(measure, label, top_grade)
 
@@ -93,11 +93,11 @@ def sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x > -700.0 else 0.0
 
 
-def normaliser(normalise: str, lam: Sequence[float], total: float) -> float:
-    """Return what a query's lambdas and weights are multiplied by."""
+def normaliser(normalise: str, gradient: Sequence[float], total: float) -> float:
+    """Return the factor of a query's gradients and hessians."""
     if normalise == "deviation":
-        mean = math.fsum(lam) / len(lam)
-        deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in lam) / len(lam))
+        mean = math.fsum(gradient) / len(gradient)
+        deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in gradient) / len(gradient))
         return 1.0 / deviation if deviation > 0.0 else 0.0
     if normalise == "distance" and total > 0.0:
         return math.log2(1.0 + total) / total

@@ -1,4 +1,4 @@
-"""The slow, obvious twins of graded measures and of the sigmoid cost: documents really swap.
+"""Naive references of tiers and of the sigmoid cost: documents really swap.
 
 ``ranking`` gives the documents from the first rank to the last; by default that of the scores,
 which must then differ.
@@ -12,7 +12,7 @@ from itertools import combinations
 
 from rankinite.measures import Measure
 from tests.naive import measures as naive
-from tests.naive import pairwise as naive_lambdas
+from tests.naive import pairwise as naive_pairwise
 
 Labels = Sequence[float]
 
@@ -28,22 +28,22 @@ def tier(
     normalise: str = "none",
     pairs_of: str = "positive",
 ) -> tuple[list[float], list[float]]:
-    """Return lambda and weight of each document by the last of the measures, a lower tier."""
+    """Return gradient and hessian of each document by the last of the measures, a lower tier."""
     ranking = naive.sort_descending(scores) if ranking is None else ranking
     members = [k for k in ranking if takes_part(measures[-1], labels[-1][k], top_grade, pairs_of)]
     all_equal = len({scores[k] for k in members}) <= 1
-    lam, weight, sizes = [0.0] * len(scores), [0.0] * len(scores), []
+    gradient, hessian, sizes = [0.0] * len(scores), [0.0] * len(scores), []
     for i, j, change in tied_pairs(measures, labels, top_grade, ranking, truncation, members):
         if normalise == "distance" and not all_equal:
             change /= 0.01 + abs(scores[i] - scores[j])
-        rho = naive_lambdas.sigmoid(scores[j] - scores[i])
-        lam[i] += change * rho
-        lam[j] -= change * rho
+        rho = naive_pairwise.sigmoid(scores[j] - scores[i])
+        gradient[i] += change * rho
+        gradient[j] -= change * rho
         for k in (i, j):
-            weight[k] += change * rho * naive_lambdas.sigmoid(scores[i] - scores[j])
+            hessian[k] += change * rho * naive_pairwise.sigmoid(scores[i] - scores[j])
         sizes.append(change * rho)
-    factor = naive_lambdas.normaliser(normalise, lam, 2.0 * math.fsum(sizes))
-    return [factor * number for number in lam], [factor * number for number in weight]
+    factor = naive_pairwise.normaliser(normalise, gradient, 2.0 * math.fsum(sizes))
+    return [factor * number for number in gradient], [factor * number for number in hessian]
 
 
 def tied_pairs(
@@ -55,7 +55,7 @@ def tied_pairs(
     members: Sequence[int],
 ) -> Iterator[tuple[int, int, float]]:
     """Go through pairs tied above: the better document, the worse, what swapping them changes."""
-    own = [0.0 if math.isnan(label) else label for label in labels[-1]]
+    known = [0.0 if math.isnan(label) else label for label in labels[-1]]
     for u, v in combinations(range(len(ranking)), 2):
         i, j = ranking[u], ranking[v]
         if i not in members or j not in members or (truncation is not None and u >= truncation):
@@ -65,9 +65,11 @@ def tied_pairs(
             for measure, column in zip(measures[:-1], labels[:-1], strict=True)
         ):
             continue
-        value_i, value_j = (naive_lambdas.worth(measures[-1], own[k], top_grade) for k in (i, j))
+        value_i, value_j = (
+            naive_pairwise.document_value(measures[-1], known[k], top_grade) for k in (i, j)
+        )
         if value_i != value_j:
-            change = abs(naive_lambdas.swap(measures[-1], own, top_grade, ranking, u, v))
+            change = abs(naive_pairwise.swap(measures[-1], known, top_grade, ranking, u, v))
             yield (i, j, change) if value_i > value_j else (j, i, change)
 
 
@@ -77,19 +79,19 @@ def takes_part(measure: Measure, label: float, top_grade: float, pairs_of: str) 
         return True
     if math.isnan(label):
         return False
-    return pairs_of == "labelled" or naive_lambdas.worth(measure, label, top_grade) > 0.0
+    return pairs_of == "labelled" or naive_pairwise.document_value(measure, label, top_grade) > 0.0
 
 
-def tied(measure: Measure, one: float, other: float, top_grade: float) -> bool:
+def tied(measure: Measure, first: float, second: float, top_grade: float) -> bool:
     """Tell whether two labels are the same to a measure; no label is the same as no label."""
-    if math.isnan(one) or math.isnan(other):
-        return math.isnan(one) and math.isnan(other)
-    return naive_lambdas.worth(measure, one, top_grade) == naive_lambdas.worth(
-        measure, other, top_grade
-    )
+    if math.isnan(first) or math.isnan(second):
+        return math.isnan(first) and math.isnan(second)
+    return naive_pairwise.document_value(
+        measure, first, top_grade
+    ) == naive_pairwise.document_value(measure, second, top_grade)
 
 
-def graded(
+def tiered(
     measures: Sequence[Measure],
     labels: Sequence[Labels],
     weights: Sequence[float],
@@ -101,18 +103,18 @@ def graded(
     ranking: Sequence[int] | None = None,
     pairs_of: str = "positive",
 ) -> tuple[list[float], list[float]]:
-    """Return lambda and weight of each document by all tiers together."""
-    own = normalise if normalise == "distance" else "none"
+    """Return gradient and hessian of each document by all tiers together."""
+    of_parts = normalise if normalise == "distance" else "none"
     parts = [
-        naive_lambdas.lambdas(
+        naive_pairwise.lambdas(
             measures[0], scores, labels[0], top_grade,
-            ranking=ranking, truncation=truncation, normalise=own,
+            ranking=ranking, truncation=truncation, normalise=of_parts,
         )
     ]  # fmt: skip
     parts += [
         tier(
             measures[:k], labels[:k], scores, top_grade,
-            ranking=ranking, truncation=truncation, normalise=own, pairs_of=pairs_of,
+            ranking=ranking, truncation=truncation, normalise=of_parts, pairs_of=pairs_of,
         )
         for k in range(2, len(measures) + 1)
     ]  # fmt: skip
@@ -120,15 +122,22 @@ def graded(
 
 
 def together(
-    parts: Sequence[tuple[list[float], list[float]]], shares: Sequence[float], normalise: str
+    parts: Sequence[tuple[list[float], list[float]]],
+    mixture_weights: Sequence[float],
+    normalise: str,
 ) -> tuple[list[float], list[float]]:
-    """Return the weighted sums of lambdas and weights, over the deviation of lambdas if asked."""
-    lam, weight = (
-        [math.fsum(s * part[row][k] for s, part in zip(shares, parts, strict=True)) for k in docs]
+    """Return the weighted sums of gradients and hessians, over the deviation if asked."""
+    gradient, hessian = (
+        [
+            math.fsum(s * part[row][k] for s, part in zip(mixture_weights, parts, strict=True))
+            for k in docs
+        ]
         for row, docs in enumerate([range(len(parts[0][0]))] * 2)
     )
-    factor = naive_lambdas.normaliser("deviation", lam, 0.0) if normalise == "deviation" else 1.0
-    return [factor * number for number in lam], [factor * number for number in weight]
+    factor = (
+        naive_pairwise.normaliser("deviation", gradient, 0.0) if normalise == "deviation" else 1.0
+    )
+    return [factor * number for number in gradient], [factor * number for number in hessian]
 
 
 def sigmoid_cost(
@@ -145,18 +154,18 @@ def sigmoid_cost(
     """Return the lambda of each document by Eqs. 14 and 15 of Objectives, with their sign."""
     ranking = naive.sort_descending(scores) if ranking is None else ranking
     labelled = {s for s, label in zip(scores, labels, strict=True) if not math.isnan(label)}
-    lam, sizes = [0.0] * len(scores), []
-    for i, j, change in naive_lambdas.pairs(measure, labels, top_grade, ranking, truncation):
+    gradient, sizes = [0.0] * len(scores), []
+    for i, j, change in naive_pairwise.pairs(measure, labels, top_grade, ranking, truncation):
         if normalise == "distance" and len(labelled) > 1:
             change /= 0.01 + abs(scores[i] - scores[j])
-        push = change * slope(scores[i] - scores[j], mu)
-        lam[i] += push
-        lam[j] -= push
-        sizes.append(push)
-    factor = naive_lambdas.normaliser(normalise, lam, 2.0 * math.fsum(sizes))
-    return [factor * number for number in lam]
+        pair = change * slope(scores[i] - scores[j], mu)
+        gradient[i] += pair
+        gradient[j] -= pair
+        sizes.append(pair)
+    factor = naive_pairwise.normaliser(normalise, gradient, 2.0 * math.fsum(sizes))
+    return [factor * number for number in gradient]
 
 
 def slope(difference: float, mu: float) -> float:
     """Return how fast 1 / (1 + exp(difference + mu)) falls."""
-    return naive_lambdas.sigmoid(difference + mu) * naive_lambdas.sigmoid(-difference - mu)
+    return naive_pairwise.sigmoid(difference + mu) * naive_pairwise.sigmoid(-difference - mu)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankinite.nets.epochs import AdamState, EpochRunner
-from rankinite.objectives.objective import GradientsOfSome, Planned, Targets
+from rankinite.objectives.objective import Gradients, Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.pointwise import SquaredError
 from tests.naive import nets as naive_nets
@@ -192,8 +192,8 @@ def test_an_epoch_trains_on_the_queries_of_its_order_only():
     np.testing.assert_allclose(problem.net.with_packed(weights).weights, expected, **CLOSE)
 
 
-class WithoutPlan:
-    """The gradients of an objective, without its plan."""
+class WithoutArrays(Gradients):
+    """The gradients of an objective, without its arrays."""
 
     def __init__(self, inner):
         self.inner = inner
@@ -201,22 +201,22 @@ class WithoutPlan:
         self.iterations = []
         self.n_queries = []
 
-    def gradients(self, scores, iteration, out_lambda, out_weight):
+    def gradients(self, scores, iteration, out_gradient, out_hessian):
         self.iterations.append(iteration)
-        self.inner.gradients(scores, iteration, out_lambda, out_weight)
+        self.inner.gradients(scores, iteration, out_gradient, out_hessian)
 
 
-class OfSomeWithoutPlan(WithoutPlan):
+class OfSomeWithoutArrays(WithoutArrays):
     """The same, for some queries; what is written for others has no meaning."""
 
-    def gradients_of(self, queries, scores, iteration, out_lambda, out_weight):
+    def gradients_of(self, queries, scores, iteration, out_gradient, out_hessian):
         self.n_queries.append(int(queries.sum()))
-        self.gradients(scores, iteration, out_lambda, out_weight)
-        sizes = np.diff(self.inner.plan.offsets)
-        out_lambda[0, np.repeat(~queries, sizes)] = np.nan
+        self.gradients(scores, iteration, out_gradient, out_hessian)
+        sizes = np.diff(self.inner.arrays.offsets)
+        out_gradient[0, np.repeat(~queries, sizes)] = np.nan
 
 
-@pytest.mark.parametrize("kind", [WithoutPlan, OfSomeWithoutPlan])
+@pytest.mark.parametrize("kind", [WithoutArrays, OfSomeWithoutArrays])
 @pytest.mark.parametrize("objective", ["NDCG", "distance"])
 @pytest.mark.parametrize("adam", [False, True])
 @every_batch
@@ -225,9 +225,8 @@ def test_an_objective_without_a_plan_gives_the_same_weights(
 ):
     problem = Problem(OBJECTIVES[objective], (5, 2))
     without = kind(problem.gradients)
-    assert isinstance(problem.gradients, Planned)
-    assert not isinstance(without, Planned)
-    assert isinstance(without, GradientsOfSome) == (kind is OfSomeWithoutPlan)
+    assert problem.gradients.mixture(0) is not None
+    assert without.mixture(0) is None
     begin = AdamState.zeros(len(problem.net.packed())) if adam else AdamState.empty()
     planned = problem.train(queries_per_step, begin, 0.03)
     unplanned = problem.train(queries_per_step, begin, 0.03, gradients=without)
@@ -236,7 +235,7 @@ def test_an_objective_without_a_plan_gives_the_same_weights(
     assert unplanned[2].second_moment.tobytes() == planned[2].second_moment.tobytes()
     assert unplanned[2].n_steps == planned[2].n_steps
     assert sorted(set(without.iterations)) == [0, 1]
-    if kind is OfSomeWithoutPlan:
+    if kind is OfSomeWithoutArrays:
         assert max(without.n_queries) == min(queries_per_step or N_QUERIES, N_QUERIES)
         assert sum(without.n_queries) == 2 * N_QUERIES
 
@@ -250,7 +249,7 @@ def test_a_query_longer_than_a_block_without_a_plan():
     labels = rng.integers(3, size=45).astype(float)
     planned = RankNet().prepare(Targets({None: labels}, offsets, 2.0))
     results = set()
-    for gradients in (planned, WithoutPlan(planned)):
+    for gradients in (planned, WithoutArrays(planned)):
         runner = EpochRunner(net, X, None, offsets, gradients, np.zeros(45), 1)
         weights = net.packed()
         runner.run(np.arange(3), 0, weights, AdamState.empty(), 0.01)

@@ -8,7 +8,7 @@ import numpy as np
 
 import rankinite as rk
 from rankinite.objectives.objective import Targets
-from tests.naive import tiers as naive_graded
+from tests.naive import tiers as naive_tiers
 
 TOP = 4.0
 
@@ -22,13 +22,13 @@ def random_query(rng, n):
     return {None: grades, "clicks": clicks, "fresh": fresh}, scores
 
 
-def computed(objective, labels, scores, sizes, *, weight=None, seed=0, iteration=0):
+def computed(objective, labels, scores, sizes, *, weight=None, seed=0, round_number=0):
     """Return lambdas and weights, one row each."""
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     targets = Targets(labels, offsets, TOP, query_weight=weight, seed=seed)
     out = np.full((2, 1, len(scores)), np.nan)
     scores = np.asarray(scores, dtype=float)[np.newaxis]
-    objective.prepare(targets).gradients(scores, iteration, out[0], out[1])
+    objective.prepare(targets).gradients(scores, round_number, out[0], out[1])
     return out[:, 0]
 
 
@@ -45,7 +45,7 @@ def trained(objective):
 def expected(objective, labels, scores, ranking=None):
     """Return what the naive twin gives for one query."""
     tiers = trained(objective)
-    return naive_graded.graded(
+    return naive_tiers.tiered(
         tiers,
         [list(labels[tier.source]) for tier in tiers],
         objective.weights,

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.measures import parse_measures
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.constructions import (
     DiscreteBounded,
     LocalCost,
@@ -22,8 +21,9 @@ from rankinite.objectives.constructions import (
     SpringSmooth,
 )
 from rankinite.objectives.kernels import pairwise as kernels
-from rankinite.objectives.objective import GradientsOfSome, Targets
+from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
+from rankinite.objectives.parse import parse_objective
 from tests.naive import constructions as naive_constructions
 from tests.naive import measures as naive
 
@@ -144,7 +144,7 @@ def test_ties_stand_in_one_of_their_orders(objective, scores):
     rankings = [[*above, *order] for order in permutations(tied)]
     possible = [expected(objective, scores, labels, ranking) for ranking in rankings]
     ours = computed(objective, scores, labels, [len(scores)])
-    assert any(np.allclose(ours, one, rtol=1e-11, atol=1e-12) for one in possible)
+    assert any(np.allclose(ours, gradients, rtol=1e-11, atol=1e-12) for gradients in possible)
 
 
 @pytest.mark.kernel
@@ -297,7 +297,6 @@ class TestWhatHoldsForAll:
         scores, labels = self.query()
         offsets = np.concatenate([[0], np.cumsum(self.SIZES)])
         prepared = objective.prepare(Targets({None: labels, "clicks": labels / 4}, offsets, TOP))
-        assert isinstance(prepared, GradientsOfSome)
         wanted = np.array([False, True, True, False])
         out = np.full((2, 1, len(labels)), np.nan)
         prepared.gradients_of(wanted, scores[np.newaxis], 0, out[0], out[1])
@@ -306,9 +305,9 @@ class TestWhatHoldsForAll:
         assert np.isnan(out[:, 0, :20]).all()
 
     def test_its_text_is_read_back(self, objective):
-        assert choose_objective(str(objective), truncation=30, normalise="none") == objective
+        assert parse_objective(str(objective), truncation=30, normalise="none") == objective
         lower = str(objective).lower().replace("pfound", "pFound")
-        assert choose_objective(lower, truncation=30, normalise="none") == objective
+        assert parse_objective(lower, truncation=30, normalise="none") == objective
 
 
 @pytest.mark.parametrize("measure", ["NDCG", "MAP@10", "MRR"])
@@ -325,7 +324,7 @@ def test_pairs_sum_to_0(kind, measure):
 
 class TestTexts:
     def choose(self, text):
-        return choose_objective(text, truncation=30, normalise="deviation")
+        return parse_objective(text, truncation=30, normalise="deviation")
 
     def test_of_the_usual_construction(self):
         for text in ("Lambdas(ERR)", "ranknetweightpairs( err )", "ERR"):

@@ -14,10 +14,10 @@ import pytest
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.measures import ERR, MAP, NDCG, parse_measure
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.gradients import lambda_gradients
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
+from rankinite.objectives.parse import parse_objective
 
 TEXTS = ("NDCG", "NDCG@3", "DCG", "ERR", "ERR@5", "pFound", "MAP", "MAP@10", "MRR", "P@4", "CNDCG")
 OPTIONS = (
@@ -39,7 +39,7 @@ OBJECTIVES = [
     *(RankNet(**options) for options in OPTIONS),
     Lambdas("MRR", gain_only=True),
     *(
-        choose_objective(text, **{"truncation": None, "normalise": "none"} | options)
+        parse_objective(text, **{"truncation": None, "normalise": "none"} | options)
         for text in SEVERAL
         for options in OPTIONS
     ),
@@ -254,7 +254,7 @@ BYTES_OF_LAMBDAS = """
 import sys
 import numba
 import numpy as np
-from rankinite.objectives.choose import choose_objective
+from rankinite.objectives.parse import parse_objective
 from rankinite.objectives.gradients import lambda_gradients
 
 rng = np.random.default_rng(8)
@@ -329,9 +329,14 @@ class TestWhatIsRefused:
         ids=str,
     )
     def test_data(self, change, message):
-        given = {"measure": "NDCG", "scores": [1.0, 2.0, 3.0], "y": [0, 1, 2], "offsets": [0, 3]}
+        arguments = {
+            "measure": "NDCG",
+            "scores": [1.0, 2.0, 3.0],
+            "y": [0, 1, 2],
+            "offsets": [0, 3],
+        }
         with pytest.raises(DataError, match=message):
-            lambda_gradients(**given | change)
+            lambda_gradients(**arguments | change)
 
     def test_a_top_grade_that_is_none(self):
         with pytest.raises(UsageError, match="top_grade must be a finite number"):
@@ -340,9 +345,14 @@ class TestWhatIsRefused:
 
 def test_the_top_grade_is_the_largest_label():
     scores, y, offsets = [3.0, 2.0, 1.0], [0, 2, 1], [0, 3]
-    given = lambda_gradients("ERR", scores, y, offsets, top_grade=2)
-    assert np.array_equal(lambda_gradients("ERR", scores, y, offsets), given)
-    assert np.abs(lambda_gradients("ERR", scores, y, offsets, top_grade=4)[0] - given[0]).max() > 0
+    with_top_grade = lambda_gradients("ERR", scores, y, offsets, top_grade=2)
+    assert np.array_equal(lambda_gradients("ERR", scores, y, offsets), with_top_grade)
+    assert (
+        np.abs(
+            lambda_gradients("ERR", scores, y, offsets, top_grade=4)[0] - with_top_grade[0]
+        ).max()
+        > 0
+    )
 
 
 def test_a_source_in_the_measure_means_y():

@@ -116,10 +116,10 @@ def test_logistic_starts_from_a_finite_score_even_if_nothing_is_relevant():
 def test_a_query_weight_multiplies_a_document_weight(objective):
     of_query = np.array([2.0, 0.0, 0.5])
     both = objective.prepare(targets(query_weight=of_query, doc_weight=WEIGHT))
-    one = objective.prepare(targets(doc_weight=WEIGHT * np.repeat(of_query, [3, 1, 5])))
+    by_document = objective.prepare(targets(doc_weight=WEIGHT * np.repeat(of_query, [3, 1, 5])))
     scores = np.random.default_rng(2).normal(size=(len(both.start), 9))
-    assert both.start.tobytes() == one.start.tobytes()
-    assert computed(both, scores).tobytes() == computed(one, scores).tobytes()
+    assert both.start.tobytes() == by_document.start.tobytes()
+    assert computed(both, scores).tobytes() == computed(by_document, scores).tobytes()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
@@ -153,10 +153,10 @@ def test_extreme_scores(far):
 
 def test_another_source():
     labels = {None: Y, "clicks": np.array([1.0, np.nan, 0, 0, 0, 1, 0, 0, 0])}
-    given = Targets(labels, OFFSETS, 4.0)
-    assert SquaredError("clicks").prepare(given).start == 0.25
+    learned = Targets(labels, OFFSETS, 4.0)
+    assert SquaredError("clicks").prepare(learned).start == 0.25
     with pytest.raises(UsageError, match=r"Logistic: .*no label source 'dwell'; it has 'clicks'"):
-        Logistic("dwell").prepare(given)
+        Logistic("dwell").prepare(learned)
     with pytest.raises(UsageError, match="SquaredError: source must be a name"):
         SquaredError("a,b")
 

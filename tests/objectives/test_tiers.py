@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import rankinite as rk
 from rankinite.measures import parse_measure
-from rankinite.objectives.kernels.dispatch import blend_lambdas, new_scratch
-from rankinite.objectives.objective import Blended, GradientsOfSome, Targets
+from rankinite.objectives.kernels.dispatch import mixture_gradients, new_scratch
+from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.objectives.tiers import Tiered, tied_groups
-from tests.naive import tiers as naive_graded
+from tests.naive import tiers as naive_tiers
 from tests.objectives.cases import TOP, assert_equal, computed, expected, random_query, trained
 
 # Kernels' tests also run with the JIT off, where they must be small.
@@ -51,7 +51,7 @@ def some_objectives(text):
             weights=weights[number % len(weights)],
             train_depth=depth,
             pairs_of=pairs_of[number // 3 % 3],
-        ).adjusted(truncation=truncation, normalise=normalise)
+        ).with_options(truncation=truncation, normalise=normalise)
 
 
 @pytest.mark.kernel
@@ -61,17 +61,17 @@ def test_lambdas_are_those_of_real_swaps(text):
     for objective in some_objectives(text):
         for n in rng.integers(1, 14, size=max(1, SCALE // 10)):
             labels, scores = random_query(rng, n)
-            found = computed(objective, labels, scores, [n])
+            ours = computed(objective, labels, scores, [n])
             if sum(objective.weights) == 1.0 and len(objective.weights) == 1:
-                alone = naive_graded.tier(
+                alone = naive_tiers.tier(
                     trained(objective),
                     [list(labels[t.source]) for t in objective.measure.tiers],
                     list(scores), TOP, truncation=objective.truncation,
                     normalise=objective.normalise, pairs_of=objective.pairs_of,
                 )  # fmt: skip
-                assert_equal(found, alone)
+                assert_equal(ours, alone)
             else:
-                assert_equal(found, expected(objective, labels, scores))
+                assert_equal(ours, expected(objective, labels, scores))
 
 
 @pytest.mark.kernel
@@ -94,11 +94,11 @@ def test_lambdas_are_those_of_real_swaps(text):
 def test_lambdas_are_those_of_real_swaps_of_any_query(documents, text, number):
     *columns, scores = zip(*documents, strict=True)
     labels = {name: np.array(c) for name, c in zip((None, "clicks", "fresh"), columns, strict=True)}
-    objective = Tiered(parse_measure(text), weights=0.4, pairs_of="labelled").adjusted(
+    objective = Tiered(parse_measure(text), weights=0.4, pairs_of="labelled").with_options(
         truncation=OPTIONS[number][1], normalise=OPTIONS[number][0]
     )
-    found = computed(objective, labels, scores, [len(scores)])
-    np.testing.assert_allclose(found, expected(objective, labels, scores), rtol=1e-7, atol=1e-10)
+    ours = computed(objective, labels, scores, [len(scores)])
+    np.testing.assert_allclose(ours, expected(objective, labels, scores), rtol=1e-7, atol=1e-10)
 
 
 @pytest.mark.kernel
@@ -115,8 +115,8 @@ def test_larger_queries_far_apart_and_several_at_once():
     scores = np.concatenate([query[1] for query in queries])
     weight = np.array([1.0, 2.0, 0.5, 3.0, 0.0][: len(sizes)])
     for normalise in ("none", "deviation", "distance"):
-        objective = Tiered(TEXTS[0], weights=0.3).adjusted(truncation=None, normalise=normalise)
-        found = computed(objective, labels, scores, sizes, weight=weight)
+        objective = Tiered(TEXTS[0], weights=0.3).with_options(truncation=None, normalise=normalise)
+        ours = computed(objective, labels, scores, sizes, weight=weight)
         parts = [expected(objective, *query) for query in queries]
         rows = [
             list(
@@ -124,7 +124,7 @@ def test_larger_queries_far_apart_and_several_at_once():
             )
             for row in (0, 1)
         ]
-        assert_equal(found, rows)
+        assert_equal(ours, rows)
 
 
 @pytest.mark.kernel
@@ -183,7 +183,7 @@ def test_without_weight_a_tier_changes_no_bit(normalise):
     options = {"truncation": 5, "normalise": normalise}
     plain = computed(Lambdas("NDCG", **options), labels, scores, sizes)
     for text in ("NDCG@3 > CNDCG@3[clicks]", "NDCG@3 > NDCG[fresh] > CNDCG@3[clicks]"):
-        graded = Tiered(text, weights=0.0).adjusted(**options)
+        graded = Tiered(text, weights=0.0).with_options(**options)
         assert computed(graded, labels, scores, sizes).tobytes() == plain.tobytes()
 
 
@@ -208,8 +208,8 @@ def test_ties_of_scores_have_one_order_in_all_tiers():
     objective = Tiered("NDCG > CNDCG[clicks]", weights=0.3)
     orders = [expected(objective, labels, [2.0] * 4, list(p)) for p in permutations(range(4))]
     for seed in range(4):
-        found = computed(objective, labels, [2.0] * 4, [4], seed=seed)
-        assert any(np.allclose(found, order, rtol=1e-9) for order in orders)
+        ours = computed(objective, labels, [2.0] * 4, [4], seed=seed)
+        assert any(np.allclose(ours, order, rtol=1e-9) for order in orders)
 
 
 @pytest.mark.kernel
@@ -222,17 +222,17 @@ def test_a_blend_gives_the_bits_of_gradients(normalise):
     weight = rng.choice([0.5, 1.0, 3.0], size=len(sizes))
     targets = Targets(labels, offsets, TOP, query_weight=weight)
     for weights in (0.0, 0.3, 1.0):
-        objective = Tiered("NDCG > CNDCG[clicks]", weights=weights).adjusted(
+        objective = Tiered("NDCG > CNDCG[clicks]", weights=weights).with_options(
             truncation=None, normalise=normalise
         )
         prepared = objective.prepare(targets)
-        assert isinstance(prepared, Blended)
+        assert len(prepared.parts) > 1
         whole = np.full((2, 1, len(scores)), np.nan)
         prepared.gradients(scores[np.newaxis], 0, whole[0], whole[1])
         out, spare = np.full((2, len(scores)), np.nan), np.full((2, len(scores)), np.nan)
         scratch = new_scratch(max(sizes))
         for q in reversed(range(len(sizes))):
-            blend_lambdas(q, scores, prepared.blend(0), scratch, spare, out[0], out[1])
+            mixture_gradients(q, scores, prepared.mixture(0), scratch, spare, out[0], out[1])
         assert out.tobytes() == whole[:, 0].tobytes()
 
 
@@ -241,7 +241,6 @@ def test_only_some_queries():
     labels, scores = random_query(rng, 30)
     targets = Targets(labels, np.array([0, 10, 20, 30]), TOP)
     prepared = Tiered("NDCG > CNDCG[clicks]").prepare(targets)
-    assert isinstance(prepared, GradientsOfSome)
     whole, some = np.zeros((2, 2, 1, 30))
     prepared.gradients(scores[np.newaxis], 0, whole[0], whole[1])
     wanted = np.array([False, True, False])
@@ -256,10 +255,10 @@ def test_only_some_queries():
 def test_groups_are_numbered_by_query(values, n_queries):
     columns = [np.array(column, dtype=float) for column in zip(*values, strict=True)]
     cuts = sorted({0, len(values), *(len(values) * q // n_queries for q in range(n_queries))})
-    found = tied_groups(columns, np.array(cuts))
+    groups = tied_groups(columns, np.array(cuts))
     for begin, end in pairwise(cuts):
         keys = [tuple(str(value) for value in values[k]) for k in range(begin, end)]
-        ours = found[begin:end]
+        ours = groups[begin:end]
         assert set(ours) == set(range(len(set(keys))))
         assert all(
             (ours[a] == ours[b]) == (float(values[begin + a][0]) == float(values[begin + b][0])

@@ -10,7 +10,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
 from rankinite.measures import parse_measure
-from rankinite.objectives.choose import choose_objective
+from rankinite.objectives.parse import parse_objective
 from rankinite.objectives.tiers import Tiered
 from tests.objectives.cases import assert_equal, computed
 
@@ -30,16 +30,16 @@ class TestLambdaGradients:
 
     def test_of_an_iteration(self):
         changing = "Transition(NDCG, ERR, linear(start=0, eta=0.5))"
-        found = [
-            rk.lambda_gradients(changing, [2, 1, 0], self.labels[0], [0, 3], iteration=m)[0]
-            for m in (0, 1)
+        by_round = [
+            rk.lambda_gradients(changing, [2, 1, 0], self.labels[0], [0, 3], iteration=k)[0]
+            for k in (0, 1)
         ]
         parts = [
             rk.lambda_gradients(text, [2, 1, 0], self.labels[0], [0, 3])[0]
             for text in ("NDCG", "ERR")
         ]
-        assert_equal(found[0], (parts[0] + parts[1]) / 2)
-        assert (found[1] == parts[1]).all()
+        assert_equal(by_round[0], (parts[0] + parts[1]) / 2)
+        assert (by_round[1] == parts[1]).all()
 
     def test_what_is_refused(self):
         with pytest.raises(UsageError, match="no label source 'clicks'"):
@@ -63,16 +63,16 @@ class TestTexts:
         ],
     )
     def test_are_read_back(self, text):
-        chosen = choose_objective(text, truncation=30, normalise="deviation")
+        chosen = parse_objective(text, truncation=30, normalise="deviation")
         assert str(chosen) == text
         assert (chosen.truncation, chosen.normalise) == (30, "deviation")
 
     def test_tiers_alone_are_enough(self):
         options = {"truncation": 30, "normalise": "none"}
-        chosen = choose_objective("ndcg@3 > cndcg@3[clicks]", **options)
-        assert chosen == Tiered("NDCG@3 > CNDCG@3[clicks]").adjusted(**options)
-        assert choose_objective(parse_measure("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
-        assert choose_objective(Tiered("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
+        chosen = parse_objective("ndcg@3 > cndcg@3[clicks]", **options)
+        assert chosen == Tiered("NDCG@3 > CNDCG@3[clicks]").with_options(**options)
+        assert parse_objective(parse_measure("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
+        assert parse_objective(Tiered("NDCG@3 > CNDCG@3[clicks]"), **options) == chosen
 
     def test_arrays_of_weights(self):
         assert Tiered("NDCG > ERR[a]", weights=np.array([0.25])).weights == (0.25,)
@@ -90,7 +90,7 @@ class TestTexts:
                 "Tiered(NDCG@3)",
                 "Tiered: NDCG@3 is no measure with tiers; give two measures",
             ),
-            ("Tiered()", r"Tiered needs a measure; write Graded\(NDCG@3 > CNDCG@3\[clicks\]\)"),
+            ("Tiered()", r"Tiered needs a measure; write Tiered\(NDCG@3 > CNDCG@3\[clicks\]\)"),
             ("Tiered(NDCG > CNDCG[c], weights=1.5)", "weights must be .*at most 1; got 1.5"),
             ("Tiered(NDCG > CNDCG[c], weights=-1)", "weights must be .*at least 0.* got -1"),
             ("Tiered(NDCG > CNDCG[c], weights=much)", "weights must be .* got 'much'"),
@@ -102,13 +102,13 @@ class TestTexts:
             ("Tiered(P > CNDCG[c])", "P of a whole list is the same in any order; give it a depth"),
             ("Tiered(NDCG > CNDCG[c], pairs_of=some)", "pairs_of must be one of 'positive'"),
             ("Tiered(NDCG > CNDCG[c], train_depth=0)", "train_depth must be a whole number"),
-            ("Tiered(NDCG > CNDCG[c], depth=3)", "'depth=3' is not an option of Graded; expected"),
-            ("LocalCost(NDCG > CNDCG[c])", r"several tiers; give one measure.*use Graded\(NDCG"),
+            ("Tiered(NDCG > CNDCG[c], depth=3)", "'depth=3' is not an option of Tiered; expected"),
+            ("LocalCost(NDCG > CNDCG[c])", r"several tiers; give one measure.*use Tiered\(NDCG"),
         ],
     )
     def test_what_is_refused(self, text, message):
         with pytest.raises(UsageError, match=message):
-            choose_objective(text, truncation=None, normalise="none")
+            parse_objective(text, truncation=None, normalise="none")
 
 
 CLICKED = {None: np.array([1.0, 1.0]), "clicks": np.array([0.5, 1.0])}

@@ -1,4 +1,4 @@
-"""The sigmoid cost, and objectives that change by iteration: by hand and against naive twins."""
+"""The sigmoid cost, and objectives that change by round: by hand and against naive references."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from rankinite.core.errors import UsageError
 from rankinite.measures import parse_measures
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.constructions import LocalCost, SigmoidCost
-from rankinite.objectives.kernels.dispatch import blend_lambdas, new_scratch, plan_lambdas
-from rankinite.objectives.objective import Blended, Planned, Targets
+from rankinite.objectives.kernels.dispatch import mixture_gradients, new_scratch, query_gradients
+from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
+from rankinite.objectives.parse import parse_objective
 from rankinite.objectives.pointwise import SquaredError
 from rankinite.objectives.tiers import Tiered
 from rankinite.objectives.transition import (
@@ -28,8 +28,8 @@ from rankinite.objectives.transition import (
     Transition,
     fingerprint,
 )
-from tests.naive import pairwise as naive_lambdas
-from tests.naive import tiers as naive_graded
+from tests.naive import pairwise as naive_pairwise
+from tests.naive import tiers as naive_tiers
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 10 if numba.config.DISABLE_JIT else 100
@@ -40,13 +40,13 @@ MEASURES = parse_measures("NDCG, DCG(gain=linear), ERR, pFound, MAP(relevant=2),
 OPTIONS = list(product(("none", "deviation", "distance"), (None, 1, 4), (0.0, -1.5, 2.0)))
 
 
-def computed(objective, scores, labels, sizes, *, iteration=0, weight=None):
+def computed(objective, scores, labels, sizes, *, round_number=0, weight=None):
     """Return lambdas and weights, one row each."""
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     targets = Targets({None: np.asarray(labels, dtype=float)}, offsets, TOP, query_weight=weight)
     out = np.full((2, 1, len(scores)), np.nan)
     scores = np.asarray(scores, dtype=float)[np.newaxis]
-    objective.prepare(targets).gradients(scores, iteration, out[0], out[1])
+    objective.prepare(targets).gradients(scores, round_number, out[0], out[1])
     return out[:, 0]
 
 
@@ -62,7 +62,7 @@ def assert_equal(ours, theirs):
 
 def expected_sigmoid(objective, scores, labels):
     """Return what the naive twin gives for one query."""
-    return naive_graded.sigmoid_cost(
+    return naive_tiers.sigmoid_cost(
         objective.measure,
         list(scores),
         list(labels),
@@ -79,7 +79,7 @@ class TestSigmoidCost:
     def test_lambdas_are_those_of_real_swaps(self, measure):
         rng = np.random.default_rng(1)
         for (normalise, truncation, mu), depth in product(OPTIONS, (None, 3)):
-            objective = SigmoidCost(replace(measure, depth=depth), mu=mu).adjusted(
+            objective = SigmoidCost(replace(measure, depth=depth), mu=mu).with_options(
                 truncation=truncation, normalise=normalise
             )
             for n in rng.integers(1, 14, size=max(1, SCALE // 20)):
@@ -142,7 +142,7 @@ class TestSigmoidCost:
     def test_lambda_is_the_slope_of_the_cost(self):
         """Eq. 13, with ranks held: a numerical derivative of the sum over pairs."""
         scores, labels, mu = [0.3, -0.2, 0.9, 0.1], [2.0, 0.0, 1.0, 4.0], 0.4
-        pairs = list(naive_lambdas.pairs(MEASURES[0], labels, TOP, [2, 0, 3, 1]))
+        pairs = list(naive_pairwise.pairs(MEASURES[0], labels, TOP, [2, 0, 3, 1]))
 
         def cost(at):
             return sum(change / (1.0 + math.exp(at[i] - at[j] + mu)) for i, j, change in pairs)
@@ -159,10 +159,10 @@ class TestSigmoidCost:
         scores = -np.arange(50) * 0.01
         nearer = SigmoidCost("DCG@3")
         lam, _ = computed(nearer, scores, labels, [50])
-        push = [15.0 * naive_graded.slope(scores[k] - scores[0], 0.0) for k in (3, 49)]
+        push = [15.0 * naive_tiers.slope(scores[k] - scores[0], 0.0) for k in (3, 49)]
         push_all = [
             sum(
-                15.0 / math.log2(2 + r) * naive_graded.slope(scores[k] - scores[r], 0.0)
+                15.0 / math.log2(2 + r) * naive_tiers.slope(scores[k] - scores[r], 0.0)
                 for r in range(3)
             )
             for k in (3, 49)
@@ -176,13 +176,12 @@ class TestSigmoidCost:
         sizes = [20, 1, 2, 31]
         scores, labels = random_query(rng, sum(sizes))
         for normalise in ("none", "deviation", "distance"):
-            objective = SigmoidCost("ERR", mu=0.5).adjusted(truncation=3, normalise=normalise)
+            objective = SigmoidCost("ERR", mu=0.5).with_options(truncation=3, normalise=normalise)
             targets = Targets({None: labels}, np.concatenate([[0], np.cumsum(sizes)]), TOP)
             prepared = objective.prepare(targets)
-            assert isinstance(prepared, Planned)
             out = np.full((2, len(scores)), np.nan)
             for q in reversed(range(len(sizes))):
-                plan_lambdas(q, scores, prepared.plan, new_scratch(31), out[0], out[1])
+                query_gradients(q, scores, prepared.arrays, new_scratch(31), out[0], out[1])
             assert out.tobytes() == computed(objective, scores, labels, sizes).tobytes()
 
 
@@ -210,7 +209,7 @@ class TestSchedules:
         assert LinearGrowth(0.0, 0.0)(1000) == 0.0
         assert kind(1.0, 5.0)(3) == 1.0
         text = f"Transition(NDCG, SigmoidCost(NDCG), {kind(0.25, 100.0)})"
-        chosen = choose_objective(text, truncation=None, normalise="none")
+        chosen = parse_objective(text, truncation=None, normalise="none")
         assert str(chosen) == text
         assert chosen.schedule == kind(0.25, 100.0)
 
@@ -233,22 +232,20 @@ class TestTransition:
     def test_lambdas_are_weighted_sums(self, normalise):
         rng = np.random.default_rng(6)
         first, last = MEASURES[0], replace(MEASURES[0], depth=3)
-        objective = Transition(first, SigmoidCost(last, mu=0.2), LinearGrowth(0.1, 0.2)).adjusted(
-            truncation=6, normalise=normalise
-        )
-        own = normalise if normalise == "distance" else "none"
-        for iteration, n in product(range(5), (1, 2, 12)):
+        objective = Transition(
+            first, SigmoidCost(last, mu=0.2), LinearGrowth(0.1, 0.2)
+        ).with_options(truncation=6, normalise=normalise)
+        of_parts = normalise if normalise == "distance" else "none"
+        for round_number, n in product(range(5), (1, 2, 12)):
             scores, labels = random_query(rng, n)
-            options = {"truncation": 6, "normalise": own}
-            lambdas = naive_lambdas.lambdas(first, list(scores), list(labels), TOP, **options)
-            pushed = naive_graded.sigmoid_cost(
-                last, list(scores), list(labels), TOP, 0.2, **options
-            )
-            share = min(1.0, 0.1 + 0.2 * (iteration + 1))
-            theirs, _ = naive_graded.together(
+            options = {"truncation": 6, "normalise": of_parts}
+            lambdas = naive_pairwise.lambdas(first, list(scores), list(labels), TOP, **options)
+            pushed = naive_tiers.sigmoid_cost(last, list(scores), list(labels), TOP, 0.2, **options)
+            share = min(1.0, 0.1 + 0.2 * (round_number + 1))
+            theirs, _ = naive_tiers.together(
                 [lambdas, (pushed, [0.0] * n)], [1.0 - share, share], normalise
             )
-            lam, _ = computed(objective, scores, labels, [n], iteration=iteration)
+            lam, _ = computed(objective, scores, labels, [n], round_number=round_number)
             assert_equal(lam, theirs)
 
     @pytest.mark.kernel
@@ -261,14 +258,16 @@ class TestTransition:
         options = {"truncation": 5, "normalise": normalise}
         alone = {
             0.0: Lambdas("NDCG", **options),
-            1.0: SigmoidCost("NDCG@3").adjusted(**options),
+            1.0: SigmoidCost("NDCG@3").with_options(**options),
         }
         for share, objective in alone.items():
             for schedule in (share, LinearGrowth(share, 0.0), lambda _m, w=share: w):
-                changing = Transition("NDCG", "SigmoidCost(NDCG@3)", schedule).adjusted(**options)
-                found = computed(changing, scores, labels, sizes, iteration=7, weight=weight)
+                changing = Transition("NDCG", "SigmoidCost(NDCG@3)", schedule).with_options(
+                    **options
+                )
+                ours = computed(changing, scores, labels, sizes, round_number=7, weight=weight)
                 plain = computed(objective, scores, labels, sizes, weight=weight)
-                assert found.tobytes() == plain.tobytes()
+                assert ours.tobytes() == plain.tobytes()
 
     @pytest.mark.kernel
     def test_a_blend_gives_the_bits_of_gradients(self):
@@ -276,17 +275,16 @@ class TestTransition:
         sizes = [20, 1, 2, 31]
         scores, labels = random_query(rng, sum(sizes))
         targets = Targets({None: labels}, np.concatenate([[0], np.cumsum(sizes)]), TOP)
-        objective = Transition("NDCG", SigmoidCost("NDCG"), LinearGrowth(0.0, 0.5)).adjusted(
+        objective = Transition("NDCG", SigmoidCost("NDCG"), LinearGrowth(0.0, 0.5)).with_options(
             truncation=None, normalise="deviation"
         )
         prepared = objective.prepare(targets)
-        assert isinstance(prepared, Blended)
-        for iteration in (0, 1, 2):
-            whole = computed(objective, scores, labels, sizes, iteration=iteration)
+        for round_number in (0, 1, 2):
+            whole = computed(objective, scores, labels, sizes, round_number=round_number)
             out, spare = np.full((2, len(scores)), np.nan), np.full((2, len(scores)), np.nan)
             for q in range(len(sizes)):
-                blend = prepared.blend(iteration)
-                blend_lambdas(q, scores, blend, new_scratch(31), spare, out[0], out[1])
+                mixture = prepared.mixture(round_number)
+                mixture_gradients(q, scores, mixture, new_scratch(31), spare, out[0], out[1])
             assert out.tobytes() == whole.tobytes()
 
     @pytest.mark.parametrize("texts", [("LocalCost(NDCG)", "NDCG"), ("NDCG", "LocalCost(NDCG)")])
@@ -294,28 +292,32 @@ class TestTransition:
         rng = np.random.default_rng(3)
         scores, labels = random_query(rng, 12)
         for weight in (0.0, 0.001, 0.5, 0.999, 1.0):
-            objective = Transition(*texts, weight).adjusted(truncation=None, normalise="deviation")
+            objective = Transition(*texts, weight).with_options(
+                truncation=None, normalise="deviation"
+            )
             assert computed(objective, scores, labels, [12])[0].std() == pytest.approx(1.0)
         for normalise in ("none", "deviation"):
             part = Lambdas("NDCG", normalise=normalise)
-            found = Transition(part, "ERR", 0.5).adjusted(truncation=None, normalise="none")
+            with_option = Transition(part, "ERR", 0.5).with_options(
+                truncation=None, normalise="none"
+            )
             plain = Transition("NDCG", "ERR", 0.5)
             assert_equal(
-                computed(found, scores, labels, [12]), computed(plain, scores, labels, [12])
+                computed(with_option, scores, labels, [12]), computed(plain, scores, labels, [12])
             )
 
     @pytest.mark.parametrize("text", ["NDCG", "SigmoidCost(NDCG)", "Transition(NDCG, ERR, 0.5)"])
     def test_deviations_of_next_to_nothing_are_nothing(self, text):
         for far in (371.5, 400.0, 600.0, 720.0):
             for scores in ([0.0, far], [far, 0.0]):
-                objective = choose_objective(text, truncation=None, normalise="deviation")
-                found = computed(objective, scores, [1.0, 0.0], [2])
-                assert np.isfinite(found).all()
+                objective = parse_objective(text, truncation=None, normalise="deviation")
+                ours = computed(objective, scores, [1.0, 0.0], [2])
+                assert np.isfinite(ours).all()
 
     def test_iterations_count_from_1(self):
         asked = []
         objective = Transition("NDCG", "ERR", lambda m: asked.append(m) or 0.5)
-        computed(objective, [1.0, 2.0], [1.0, 0.0], [2], iteration=0)
+        computed(objective, [1.0, 2.0], [1.0, 0.0], [2], round_number=0)
         assert set(asked) == {1}
 
     def test_its_measure_is_the_first(self):
@@ -332,7 +334,7 @@ class TestTransition:
         ],
     )
     def test_texts_are_read_back(self, text):
-        chosen = choose_objective(text, truncation=30, normalise="deviation")
+        chosen = parse_objective(text, truncation=30, normalise="deviation")
         assert str(chosen) == text
         assert (chosen.truncation, chosen.normalise) == (30, "deviation")
 
@@ -364,7 +366,7 @@ class TestTransition:
     )
     def test_what_is_refused(self, text, message):
         with pytest.raises(UsageError, match=message):
-            choose_objective(text, truncation=None, normalise="none")
+            parse_objective(text, truncation=None, normalise="none")
 
     def test_parts_are_single_lambda_gradients(self):
         targets = Targets({None: np.array([1.0, 0.0])}, np.array([0, 2]), TOP)
@@ -380,18 +382,18 @@ class TestTransition:
 
     def test_a_function_is_known_by_its_weights(self):
         assert fingerprint(0.5) == fingerprint(LinearGrowth(0.1, 0.1)) == ()
-        one, same, other = (
+        weights, same, other = (
             fingerprint(schedule)[0]
             for schedule in (lambda m: m / 2000, lambda m: m / 2000.0, lambda m: 1 / m)
         )
-        assert np.array_equal(one, same)
-        assert not np.array_equal(one, other)
-        few = fingerprint([0.0, 0.1, 0.2].__getitem__)[0]  # which knows iterations 1 and 2 only
+        assert np.array_equal(weights, same)
+        assert not np.array_equal(weights, other)
+        few = fingerprint([0.0, 0.1, 0.2].__getitem__)[0]  # which knows rounds 1 and 2 only
         assert few[:2].tolist() == [0.1, 0.2]
         assert np.isnan(few[2:]).all()
 
     @pytest.mark.parametrize("bad", [1.5, -0.1, math.nan, "much"])
     def test_a_function_must_give_weights(self, bad):
         objective = Transition("NDCG", "ERR", lambda _m: bad)
-        with pytest.raises(UsageError, match="the schedule gives iteration 3 the weight"):
-            computed(objective, [1.0, 2.0], [1.0, 0.0], [2], iteration=2)
+        with pytest.raises(UsageError, match="the schedule gives round 3 the weight"):
+            computed(objective, [1.0, 2.0], [1.0, 0.0], [2], round_number=2)

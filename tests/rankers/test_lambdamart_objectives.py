@@ -192,5 +192,5 @@ class TestRefused:
         model = rk.LambdaRank(
             rk.objectives.Transition("NDCG", "ERR", lambda m: 0.4 * m), n_epochs=5
         )
-        with pytest.raises(rk.UsageError, match=r"the schedule gives iteration 3 the weight 1\.2"):
+        with pytest.raises(rk.UsageError, match=r"the schedule gives round 3 the weight 1\.2"):
             model.fit(TRAIN)

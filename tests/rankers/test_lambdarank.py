@@ -121,8 +121,8 @@ class Unplanned:
         class Gradients:
             start = inner.start
 
-            def gradients(self, scores, iteration, out_lambda, out_weight):
-                inner.gradients(scores, iteration, out_lambda, out_weight)
+            def gradients(self, scores, iteration, out_gradient, out_hessian):
+                inner.gradients(scores, iteration, out_gradient, out_hessian)
 
         return Gradients()
 

@@ -16,7 +16,7 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint
 from rankinite.core.types import Floats
 from rankinite.ensembles.ensemble import LinearEnsemble, MemberScores, read_numbers
-from rankinite.measures.line_search import Following, mixed
+from rankinite.measures.line_search import MeasureAlongLine, mixed
 from rankinite.measures.text import one_measure
 from rankinite.rankers.line_search import following_some
 from rankinite.rankers.ranker import Ranker
@@ -282,7 +282,7 @@ class BestMix(LinearEnsemble):
         )
 
 
-def _join(scores: MemberScores, tree: MixTree, measure: Following) -> tuple[MixNode, ...]:
+def _join(scores: MemberScores, tree: MixTree, measure: MeasureAlongLine) -> tuple[MixNode, ...]:
     """Mix the children of each inner node, from the leaves up."""
     node_scores = list(scores.scaled)
     nodes = []

@@ -14,8 +14,7 @@ from rankinite.core.params import Constraint, Whole
 from rankinite.core.types import Floats
 from rankinite.ensembles.ensemble import LinearEnsemble, MemberScores, read_numbers, weighted_sum
 from rankinite.ensembles.members import member_scorer
-from rankinite.evaluation.evaluate import mean_of_counted
-from rankinite.measures.scorer import Scorer
+from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import one_measure
 from rankinite.rankers.ranker import Ranker
 
@@ -120,7 +119,7 @@ class _Search:
         if total <= 0.0:
             return 0.0  # all documents tie: no measure is below 0
         shares = weights / total
-        values = self._scorer.measure(weighted_sum(self._scaled, shares), again=True)
+        values = self._scorer.per_query(weighted_sum(self._scaled, shares))
         value = mean_of_counted(values[0])
         if value > self.value:
             self.best, self.value = shares, value

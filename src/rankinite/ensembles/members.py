@@ -174,7 +174,7 @@ def member_scorer(owner: str, data: RankingData, measures: Sequence[Measure]) ->
     """
     scorer = Scorer(measures, data.all_labels, data.offsets, data.top_grade)
     # Which queries count does not depend on the scores.
-    values = scorer.measure(np.zeros(data.n_docs), again=True)
+    values = scorer.per_query(np.zeros(data.n_docs))
     for measure, row in zip(measures, values, strict=True):
         if np.isnan(row).all():
             raise DataError(

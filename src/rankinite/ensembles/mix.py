@@ -17,7 +17,7 @@ from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate_all
-from rankinite.measures.line_search import Along, Way
+from rankinite.measures.line_search import LineOptimum, ScoreLine
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, one_measure
 from rankinite.rankers.base import given_scores, is_model, model_scores
@@ -29,8 +29,8 @@ BOUNDS = (0.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Mix(Along):
-    """The best mix of two rankers; see `Along` for its other attributes.
+class Mix(LineOptimum):
+    """The best mix of two rankers; see `LineOptimum` for its other attributes.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Mix(Along):
         """
         first = given_scores("Mix", "a", a, np.size(a))
         second = given_scores("Mix", "b", b, len(first))
-        return Way(first, second, 0.0, 0.0, convex=self.form == CONVEX).scores(self.alpha)
+        return ScoreLine(first, second, 0.0, 0.0, convex=self.form == CONVEX).scores(self.alpha)
 
     def draw(self, path: str | Path, names: tuple[str, str] = ("a", "b")) -> None:
         """Draw the measure against alpha.

@@ -18,7 +18,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import split_queries
 from rankinite.ensembles.ensemble import Scaling, weighted_sum
 from rankinite.ensembles.members import fitted_members, member_scorer, scores_by_name
-from rankinite.evaluation.evaluate import mean_of_counted
+from rankinite.measures.scorer import mean_of_counted
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.rankers.ranker import Ranker
 from rankinite.stats.paired_tests import gain_and_p
@@ -238,7 +238,7 @@ class _SubsetMeans:
 
     def per_query(self, subset: Numbers) -> Floats:
         """Return the first measure of a subset for each query."""
-        first: Floats = self._scorer.measure(self._average(subset), again=True)[0]
+        first: Floats = self._scorer.per_query(self._average(subset))[0]
         return first
 
     def _average(self, subset: Numbers) -> Floats:
@@ -249,7 +249,7 @@ class _SubsetMeans:
         if subset in self.by_subset:
             return
         scores = self._average(subset) if average is None else average
-        values = self._scorer.measure(scores, again=True)
+        values = self._scorer.per_query(scores)
         self.by_subset[subset] = [mean_of_counted(row) for row in values]
         self.first_means[subset] = [
             float(values[0, part].mean()) if part.any() else 0.0 for part in self.parts

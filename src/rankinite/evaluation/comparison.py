@@ -18,9 +18,9 @@ from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
 from rankinite.core.format import counted, number_text, some_of
 from rankinite.core.types import Floats
-from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.evaluation.figures import draw_differences
 from rankinite.evaluation.tables import Cell, Table, csv_text, json_text, letters_for
+from rankinite.measures.scorer import mean_of_counted
 from rankinite.stats.bootstrap import Intervals
 from rankinite.stats.paired_tests import mean_differences
 

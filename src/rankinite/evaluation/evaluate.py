@@ -16,7 +16,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.samples import first_sample
 from rankinite.data.scores import check_scores
 from rankinite.measures.measure import Measure
-from rankinite.measures.scorer import Scorer
+from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import MeasureLike, one_measure, parse_measures
 
 log = logging.getLogger("rankinite")
@@ -105,11 +105,11 @@ def evaluate_all(
         if top_grade is not None and top_grade != data.top_grade:
             log.warning("%s: the top grade of the data set is %g", measure, data.top_grade)
     labels = data.all_labels
-    data_scorer = Scorer(chosen, labels, data.offsets, data.top_grade)
+    scorer = Scorer(chosen, labels, data.offsets, data.top_grade, reuse=len(rankings) > 1)
     dropped = _single_label(chosen, labels, data.offsets) if drop_single_label else None
     evaluations = []
     for scores in rankings:
-        values = data_scorer.measure(scores, again=len(rankings) > 1)
+        values = scorer.per_query(scores)
         if dropped is not None:
             values[dropped] = np.nan
         rows = zip(chosen, values, strict=True)
@@ -129,12 +129,6 @@ def _single_label(
         highest = np.maximum.reduceat(column, offsets[:-1])
         single[source] = highest == np.minimum.reduceat(column, offsets[:-1])
     return np.stack([single[measure.source] for measure in measures])
-
-
-def mean_of_counted(values: NDArray[np.float64]) -> float:
-    """Return the mean over the queries that count; NaN if none does."""
-    counted = values[~np.isnan(values)]
-    return float(counted.mean()) if len(counted) else float("nan")
 
 
 def scorer(measure: str | Measure = "NDCG@10") -> Any:

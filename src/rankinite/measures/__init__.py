@@ -1,4 +1,4 @@
-"""What a ranking is worth: measures as values, their text form, and their kernels."""
+"""Measures of rankings: values with a text form, exact under ties; `Scorer` computes them."""
 
 import lazy_loader
 

@@ -1,3 +1,5 @@
+from .custom import FunctionMeasure as FunctionMeasure
+from .custom import register as register
 from .measure import CNDCG as CNDCG
 from .measure import DCG as DCG
 from .measure import ERR as ERR
@@ -5,9 +7,11 @@ from .measure import MAP as MAP
 from .measure import MEASURES as MEASURES
 from .measure import MRR as MRR
 from .measure import NDCG as NDCG
+from .measure import Form as Form
 from .measure import Measure as Measure
 from .measure import P as P
 from .measure import PFound as PFound
+from .scorer import Scorer as Scorer
 from .text import parse_measure as parse_measure
 from .text import parse_measures as parse_measures
 from .tiers import TieredMeasure as TieredMeasure

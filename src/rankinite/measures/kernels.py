@@ -1,11 +1,13 @@
-"""The measures' kernels: exact expectations over all orders of tied documents.
+"""Kernels of measures: exact expectations over all orders of tied documents.
 
 Each one-query kernel gets the documents' values in ranked order and ``ends``: group g of tied
-documents stands at the positions ``ends[g - 1]`` to ``ends[g] - 1``. Within a group every order
+documents is at the positions ``ends[g - 1]`` to ``ends[g] - 1``. Within a group every order
 is equally likely (McSherry & Najork 2008).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +15,46 @@ from numpy.typing import NDArray
 from rankinite.core.jit import kernel, parallel_kernel, prange
 from rankinite.measures.measure import Form
 
+# The forms of measures as plain integers, which kernels compile to constants. All kernels of the
+# package, also those of objectives and of the line search, import these.
+CUMULATED = int(Form.CUMULATED)
+NORMALISED = int(Form.NORMALISED)
+CASCADE = int(Form.CASCADE)
+AVERAGE_PRECISION = int(Form.AVERAGE_PRECISION)
+RECIPROCAL_RANK = int(Form.RECIPROCAL_RANK)
+N_FORMS = len(Form)
+
 LARGEST = np.iinfo(np.int64).max
+# Sorting starts from runs of this length, which a sorting network puts in order.
 RUN = 4
+# Up to this many different values are selected one after the other instead of being sorted.
 FEW = 8
+# Queries are cut into this many blocks, each with scratch memory of its own: enough for any number
+# of threads to be busy, few enough that allocation costs nothing.
+N_BLOCKS = 64
+
+
+class MeasureTable(NamedTuple):
+    """Several measures as columns of numbers.
+
+    Attributes
+    ----------
+    forms, depths, empty
+        The form of each measure, its depth (0 for none), and its value of an empty query.
+    rows
+        The row of document values that each measure uses.
+    rank_weights
+        One row per measure, as long as the longest query.
+    normalised
+        For each row of document values, whether a measure needs them in the best order.
+    """
+
+    forms: NDArray[np.int64]
+    depths: NDArray[np.int64]
+    empty: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    rank_weights: NDArray[np.float64]
+    normalised: NDArray[np.bool_]
 
 
 @kernel
@@ -31,7 +70,7 @@ def padded_length(n: int) -> int:
 def sort_keys(keys: NDArray[np.int64], spare: NDArray[np.int64], n: int) -> None:
     """Sort n keys from small to large; n is a power of two, at least four.
 
-    Runs of four by a sorting network, then merged from both ends at once: two chains of
+    Runs of four are sorted by a network, then merged from both ends at once: two chains of
     comparisons that do not wait for each other.
     """
     for s in range(0, n, RUN):
@@ -74,19 +113,21 @@ def order_documents(
 ) -> None:
     """Write the order of documents from the largest score to the smallest; ties keep theirs.
 
-    ``bits`` are the scores seen as integers, without a negative zero; the scratch arrays have the
-    padded length.
+    ``bits`` are the scores viewed as integers, without a negative zero; the scratch arrays have
+    the padded length.
     """
     n = len(scores)
     length = padded_length(n)
     number = length - 1
     for i in range(n):
-        # Negative floats sort the wrong way round as integers; the complement makes it descending.
+        # As integers, negative floats sort in reverse; the complement sorts from large to small.
+        # The lowest bits make room for the document's number, which breaks ties.
         upwards = bits[i] ^ ((bits[i] >> 63) & LARGEST)
         keys[i] = (~upwards & ~number) | i
     for i in range(n, length):
         keys[i] = LARGEST
     sort_keys(keys, spare, length)
+    # Scores that differ only in the bits given up for the number are sorted by insertion.
     for k in range(n):
         item = keys[k] & number
         place = k
@@ -117,9 +158,9 @@ def sort_values(
     keys: NDArray[np.int64],
     spare: NDArray[np.int64],
 ) -> None:
-    """Sort values of at least 0, seen as integers, from large to small.
+    """Sort values of at least 0, viewed as integers, from large to small.
 
-    Grades give few different values: these are picked one after the other.
+    Grades give few different values: these are selected one after the other.
     """
     n = len(bits)
     placed = 0
@@ -145,13 +186,6 @@ def sort_values(
     sort_keys(keys, spare, length)
     for i in range(n):
         out_bits[i] = ~keys[i]
-
-
-CUMULATED = int(Form.CUMULATED)
-NORMALISED = int(Form.NORMALISED)
-CASCADE = int(Form.CASCADE)
-AVERAGE_PRECISION = int(Form.AVERAGE_PRECISION)
-RECIPROCAL_RANK = int(Form.RECIPROCAL_RANK)
 
 
 @kernel
@@ -198,8 +232,8 @@ def cascade(
 ) -> float:
     """Return the expected weight of the rank at which a user stops (Ensemble, Eq. 1).
 
-    ``survival[p]`` is the expected chance to go on past p documents of a group. Another document
-    with value R among n is, for p of the n + 1, one of these with chance p / (n + 1).
+    ``survival[p]`` is the expected chance to continue past p documents of a group. When one more
+    document joins n others, it is among the first p of the n + 1 with chance p / (n + 1).
     """
     total = 0.0
     alive = 1.0
@@ -218,9 +252,11 @@ def cascade(
         for p in range(1, reach + 1):
             survival[p] = 0.0
         for n in range(size):
-            going_on = 1.0 - values[start + n]
+            continues = 1.0 - values[start + n]
             for p in range(min(n + 1, reach), 0, -1):
-                survival[p] = ((n + 1 - p) * survival[p] + p * going_on * survival[p - 1]) / (n + 1)
+                survival[p] = ((n + 1 - p) * survival[p] + p * continues * survival[p - 1]) / (
+                    n + 1
+                )
         for p in range(reach):
             total += alive * (survival[p] - survival[p + 1]) * weights[start + p]
         alive *= survival[reach]
@@ -299,28 +335,23 @@ def measure_all(
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],
     values: NDArray[np.float64],
-    normalised: NDArray[np.bool_],
-    forms: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    depths: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    empty: NDArray[np.float64],
+    measures: MeasureTable,
     best_known: bool,
     best: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """Evaluate several measures on every query with one sort of its scores.
+    """Evaluate several measures on every query with a single sort of its scores.
 
-    ``values`` has one row for each way of valuing documents, ``columns[m]`` is the row of measure
-    m, ``normalised`` says which rows some measure needs in their best order; ``depths`` is 0 for
-    none. ``best`` has what normalised measures divide by, and is filled unless it is known. Scores
-    have no negative zero. Queries are cut into blocks that share scratch arrays.
+    ``values`` has rows of document values, which measures may share. ``best`` has the divisors of
+    normalised measures, and is filled unless it is known. Scores have no negative zero.
     """
+    forms, depths, empty = measures.forms, measures.depths, measures.empty
+    rows, weights, normalised = measures.rows, measures.rank_weights, measures.normalised
     score_bits = scores.view(np.int64)
     value_bits = values.view(np.int64)
     n_queries = len(offsets) - 1
     longest = weights.shape[1]
-    n_blocks = min(n_queries, 64)
+    n_blocks = min(n_queries, N_BLOCKS)
     for block in prange(n_blocks):
         keys = np.empty(padded_length(longest), np.int64)
         spare = np.empty(padded_length(longest), np.int64)
@@ -344,7 +375,7 @@ def measure_all(
                 if normalised[v] and has_value[v] and not best_known:
                     sort_values(value_bits[v, start:end], ideal_bits[v], keys, spare)
             for m in range(len(forms)):
-                v = columns[m]
+                v = rows[m]
                 if not has_value[v]:
                     out[m, q] = empty[m]
                     continue
@@ -356,8 +387,8 @@ def measure_all(
                 elif forms[m] == NORMALISED:
                     if not best_known:
                         best[m, q] = best_cumulated(ideal[v, :n], weights[m], depth)
-                    share = cumulated(documents, groups, weights[m], depth) / best[m, q]
-                    out[m, q] = min(share, 1.0)  # means of ties round
+                    ratio = cumulated(documents, groups, weights[m], depth) / best[m, q]
+                    out[m, q] = min(ratio, 1.0)  # means over ties may round to above 1
                 elif forms[m] == CASCADE:
                     chance = cascade(documents, groups, weights[m], depth, survival)
                     out[m, q] = min(chance, 1.0)

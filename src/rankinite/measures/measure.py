@@ -1,15 +1,18 @@
-"""Measures as values: what a ranking is worth.
+"""Measures of a ranking, as immutable values.
 
-A measure says what a document is worth (`Measure.document_values`), what a rank is worth
-(`Measure.rank_weights`), and by its `form` how the two combine. Lambda gradients ask the same
+A measure defines the value of a document (`Measure.document_values`), the weight of a rank
+(`Measure.rank_weights`), and by its `form` how the two combine. Lambda gradients use the same
 measure, so gain, discount and depth cannot drift apart. Its text, ``NAME(option=value)@depth
-[source]``, is what the command line takes, what a column is called and what a model file stores.
+[source]``, is what the command line takes, the name of a column and what a model file stores.
+
+A measure of one's own is a subclass, which either has a form, document values and discounts, and
+is then compiled like the others, or computes any function of ranked labels; see `Measure`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -28,41 +31,63 @@ DEEPEST = 999_999_999
 
 
 class Form(IntEnum):
-    """How the values of documents and the weights of ranks combine; the kernels' choice."""
+    """How the values of documents and the weights of ranks combine; selects the kernel."""
 
     CUMULATED = 0  # sum of value x weight
-    NORMALISED = 1  # the same over the best that any order gives
+    NORMALISED = 1  # the same, over that of the best order
     CASCADE = 2  # a user goes down the list and stops at a document with its value as chance
     AVERAGE_PRECISION = 3
     RECIPROCAL_RANK = 4
     PRECISION = 5
+    FUNCTION = 6  # any function of ranked labels, `Measure.ranked_value`; not compiled
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What a ranking is worth; an immutable value with a text.
+    """A measure of a ranking; an immutable value with a text.
+
+    A subclass with a ``form`` defines `document_values` and, unless all ranks count alike,
+    `discounts`: it is compiled, and exact where scores tie. A subclass without one defines
+    `ranked_value`; where scores tie, it gets the mean over a few orders of the tied documents.
 
     Parameters
     ----------
     depth
-        How many ranks count; all if None.
+        Number of ranks that count; all if None.
     source
         The label source; the data set's labels if None.
     empty
-        What a query without a relevant document counts: 0, 1, or ``"skip"`` to leave it out.
+        Value of a query without a relevant document: 0, 1, or ``"skip"`` to leave it out. Measures
+        without a form return NaN for queries to leave out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class SquareDCG(Measure):
+    ...     form = Form.CUMULATED
+    ...     def document_values(self, labels, top_grade):
+    ...         return labels**2
+    ...     def discounts(self, ranks):
+    ...         return 1 / ranks
+    >>> str(SquareDCG(depth=5)), SquareDCG(depth=2).rank_weights(3)
+    ('SquareDCG@5', array([1. , 0.5, 0. ]))
     """
 
     depth: int | None = None
     source: str | None = None
     empty: int | str = "skip"
 
-    name: ClassVar[str]
-    form: ClassVar[Form]
+    name: ClassVar[str] = "Measure"
+    form: ClassVar[Form] = Form.FUNCTION
     constraints: ClassVar[dict[str, Constraint]] = {
         "depth": Either(Whole(1, DEEPEST), OneOf([None])),
         "source": Either(SourceName(), OneOf([None])),
         "empty": OneOf([0, 1, "skip"]),
     }
+
+    def __init_subclass__(cls) -> None:
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__
 
     def __post_init__(self) -> None:
         for option, constraint in self.constraints.items():
@@ -83,37 +108,45 @@ class Measure:
 
     @classmethod
     def option_names(cls) -> list[str]:
-        """Return the options that may stand in parentheses."""
+        """Return the options that may be given in parentheses."""
         names = [item.name.rstrip("_") for item in fields(cls)]
         return [name for name in names if name not in ("depth", "source")]
 
     def check_labels(self, labels: Floats, top_grade: float) -> None:
-        """Refuse labels that the measure cannot use; NaN is no label and passes."""
+        """Raise `DataError` for labels that the measure cannot use; NaN means no label."""
         limit, reason = self._largest_label(top_grade)
         if np.fmax.reduce(labels) > limit:
             doc = int((labels > limit).argmax())
             raise DataError(f"{self}: document {doc} has the label {labels[doc]:g}, {reason}")
 
     def _largest_label(self, top_grade: float) -> tuple[float, str]:
-        """Return the largest label that can be used, and what to say of a larger one."""
+        """Return the largest label that can be used, and the error message for larger ones."""
         return np.inf, ""
 
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
-        """Return what each document is worth; 0 for one that is not relevant."""
-        raise NotImplementedError(f"{self.name} gives no values")  # an abstract method
+        """Return the value of each document, at least 0; 0 for one that is not relevant."""
+        raise NotImplementedError(f"{self.name}: a measure with a form defines document_values")
+
+    def ranked_value(self, labels: Floats) -> float:
+        """Return the value of a query from its labels in ranked order, down to the depth.
+
+        NaN leaves the query out. Only for measures without a form.
+        """
+        raise NotImplementedError(f"{self.name}: a measure without a form defines ranked_value")
 
     def values_key(self, top_grade: float) -> Hashable:
-        """Return what the values depend on: measures with equal keys share them."""
-        raise NotImplementedError(f"{self.name} gives no key")  # an abstract method
+        """Return a key of the document values: measures with equal keys share them."""
+        return replace(self, depth=None), top_grade
 
     def rank_weights(self, n: int) -> Floats:
-        """Return what ranks 1 to n are worth; 0 beyond the depth."""
-        weights = self._weights(np.arange(1, n + 1, dtype=np.float64))
+        """Return the weights of ranks 1 to n; 0 beyond the depth."""
+        weights = self.discounts(np.arange(1, n + 1, dtype=np.float64))
         if self.depth is not None:
             weights[self.depth :] = 0.0
         return weights
 
-    def _weights(self, ranks: Floats) -> Floats:
+    def discounts(self, ranks: Floats) -> Floats:
+        """Return the weights of ranks, whatever the depth; all 1 by default."""
         return np.ones_like(ranks)
 
 
@@ -149,10 +182,11 @@ class DCG(Measure):
         )
 
     def values_key(self, top_grade: float) -> Hashable:
-        """Return what the gains depend on."""
+        """Return a key of the gains."""
         return "gain", self.gain, self.source
 
-    def _weights(self, ranks: Floats) -> Floats:
+    def discounts(self, ranks: Floats) -> Floats:
+        """Return 1 / log2(1 + rank)."""
         return np.asarray(1.0 / np.log2(1.0 + ranks))
 
 
@@ -173,7 +207,7 @@ class CNDCG(Measure):
     Parameters
     ----------
     top_grade
-        What a click rate of 1 is worth in grades; the data set's top grade if None.
+        The grade that a click rate of 1 counts as; the data set's top grade if None.
     """
 
     top_grade: float | None = None
@@ -187,19 +221,20 @@ class CNDCG(Measure):
 
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
         """Return the gain of each document's click rate."""
-        return _exponential_gain(labels * _given(self.top_grade, top_grade))
+        return _exponential_gain(labels * _top_grade(self.top_grade, top_grade))
 
     def _largest_label(self, top_grade: float) -> tuple[float, str]:
-        top = _given(self.top_grade, top_grade)
+        top = _top_grade(self.top_grade, top_grade)
         if top > LARGEST_EXPONENT:
             return 0.0, f"and a top grade of {top:g} is too large for a gain of 2^(top grade)"
         return 1.0, "and click rates lie in [0, 1]; name their source, as in CNDCG@3[clicks]"
 
     def values_key(self, top_grade: float) -> Hashable:
-        """Return what the gains depend on."""
-        return "click gain", _given(self.top_grade, top_grade), self.source
+        """Return a key of the gains."""
+        return "click gain", _top_grade(self.top_grade, top_grade), self.source
 
-    def _weights(self, ranks: Floats) -> Floats:
+    def discounts(self, ranks: Floats) -> Floats:
+        """Return 1 / log2(1 + rank)."""
         return np.asarray(1.0 / np.log2(1.0 + ranks))
 
 
@@ -210,7 +245,7 @@ class ERR(Measure):
     Parameters
     ----------
     top_grade
-        The largest grade there can be; the data set's if None.
+        The top grade; that of the data set if None.
     """
 
     top_grade: float | None = None
@@ -222,27 +257,28 @@ class ERR(Measure):
 
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
         """Return the chance that each document satisfies."""
-        top = _given(self.top_grade, top_grade)
+        top = _top_grade(self.top_grade, top_grade)
         return np.asarray(np.exp2(labels - top) - np.exp2(-top))
 
     def _largest_label(self, top_grade: float) -> tuple[float, str]:
-        top = _given(self.top_grade, top_grade)
+        top = _top_grade(self.top_grade, top_grade)
         return top, (
             f"above the top grade {top:g}; give the data set a larger top_grade "
             f"(--top-grade), or the measure: {self.name}(top_grade=4)"
         )
 
     def values_key(self, top_grade: float) -> Hashable:
-        """Return what the chances depend on."""
-        return "chance", _given(self.top_grade, top_grade), self.source
+        """Return a key of the chances."""
+        return "chance", _top_grade(self.top_grade, top_grade), self.source
 
-    def _weights(self, ranks: Floats) -> Floats:
+    def discounts(self, ranks: Floats) -> Floats:
+        """Return 1 / rank."""
         return np.asarray(1.0 / ranks)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PFound(ERR):
-    """The chance that a user finds what satisfies, if at each rank some give up.
+    """The chance that a user finds a satisfying document, if at each rank some give up.
 
     Parameters
     ----------
@@ -258,13 +294,14 @@ class PFound(ERR):
         "break_": Real(0, 1, high_open=True),
     }
 
-    def _weights(self, ranks: Floats) -> Floats:
+    def discounts(self, ranks: Floats) -> Floats:
+        """Return the chance not to have given up before each rank."""
         return np.asarray((1.0 - self.break_) ** (ranks - 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Binary(Measure):
-    """A measure that knows relevant documents and others only.
+    """A measure of relevant documents, without grades.
 
     Parameters
     ----------
@@ -284,7 +321,7 @@ class _Binary(Measure):
         return (labels >= self.relevant).astype(np.float64)
 
     def values_key(self, top_grade: float) -> Hashable:
-        """Return what makes a document relevant."""
+        """Return a key of which documents are relevant."""
         return "relevant", float(self.relevant), self.source
 
 
@@ -323,8 +360,8 @@ def _exponential_gain(labels: Floats) -> Floats:
     return np.asarray(np.exp2(labels) - 1.0)
 
 
-def _given(own: float | None, of_data: float) -> float:
-    return float(of_data if own is None else own)
+def _top_grade(of_measure: float | None, of_data: float) -> float:
+    return float(of_data if of_measure is None else of_measure)
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Label sources: the data set's own labels, and others by name."""
+"""Measuring score vectors on one data set."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
-from rankinite.core.types import Floats
+from rankinite.core.types import Floats, Integers
 from rankinite.measures import kernels
+from rankinite.measures.custom import function_values
 from rankinite.measures.measure import Form, Measure
 
 
@@ -20,9 +20,9 @@ def source_of(owner: str, source: str | None, labels: Mapping[str | None, Floats
     Parameters
     ----------
     owner
-        Who asks, for the message if there is no such source.
+        Start of the error message if there is no such source.
     source
-        Its name; None for the data set's own labels.
+        The name of the source; None for the data set's own labels.
     labels
         All labels, by source.
     """
@@ -36,13 +36,12 @@ def source_of(owner: str, source: str | None, labels: Mapping[str | None, Floats
     return labels[source]
 
 
-# So many documents' values stay in the cache; and a call of a kernel cannot be interrupted.
-DOCS_A_CALL = 1 << 17
-NORMALISED = Form.NORMALISED
+# Values of this many documents stay in the cache; and a call of a kernel cannot be interrupted.
+DOCS_PER_CALL = 1 << 17
 
 
 class Scorer:
-    """Measures of one data set; what does not depend on scores is computed once.
+    """Measures score vectors on one data set; what depends on labels only is computed once.
 
     Parameters
     ----------
@@ -54,15 +53,20 @@ class Scorer:
     offsets
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     top_grade
-        The largest grade there can be, for measures that do not name their own.
+        The top grade, for measures that do not have their own.
+    reuse
+        Whether to keep the documents' values for further score vectors. False saves memory where
+        there is only one.
     """
 
     def __init__(
         self,
         measures: Sequence[Measure],
         labels: Mapping[str | None, Floats],
-        offsets: NDArray[np.int64],
+        offsets: Integers,
         top_grade: float,
+        *,
+        reuse: bool = True,
     ) -> None:
         for measure in measures:
             measure.check_labels(source_of(str(measure), measure.source, labels), top_grade)
@@ -70,77 +74,121 @@ class Scorer:
         self._labels = labels
         self._offsets = offsets
         self._top_grade = top_grade
-        self._valuing, columns = _ways_of_valuing(measures, top_grade)
-        normalised = np.zeros(len(self._valuing), np.bool_)
-        normalised[[c for m, c in zip(measures, columns, strict=True) if m.form == NORMALISED]] = 1
-        longest = int(np.diff(offsets).max())
-        self._fixed = (
-            normalised,
-            np.array([int(measure.form) for measure in measures]),
-            columns,
-            np.array([measure.depth or 0 for measure in measures]),
-            np.stack([measure.rank_weights(longest) for measure in measures]),
-            np.array([_number(measure.empty) for measure in measures]),
-        )
+        self._reuse = reuse
+        compiled = [measure for measure in measures if measure.form != Form.FUNCTION]
+        self._is_compiled = np.array([measure.form != Form.FUNCTION for measure in measures])
+        self._with_values, rows = _different_values(compiled, top_grade)
+        self._table = measure_table(compiled, rows, longest=int(np.diff(offsets).max()))
         self._calls = _calls(offsets)
         self._kept: list[tuple[Floats, Floats]] = []
 
-    def measure(self, scores: Floats, *, again: bool = False) -> Floats:
+    def per_query(self, scores: Floats) -> Floats:
         """Return the value of every measure (rows) for every query (columns).
 
-        Every value is the exact expectation over random orders of documents with equal scores. A
-        query that a measure skips has NaN.
+        Values are exact expectations over random orders of documents with equal scores, except
+        those of measures without a form (see `Measure`). A query that is left out has NaN.
 
         Parameters
         ----------
         scores
-            One finite score a document.
-        again
-            Keep the documents' values, for other scores to come.
+            One finite score per document.
         """
-        out = np.empty((len(self.measures), len(self._offsets) - 1))
+        values = np.empty((len(self.measures), len(self._offsets) - 1))
+        if self._is_compiled.any():
+            values[self._is_compiled] = self._compiled_values(scores)
+        for row, measure in enumerate(self.measures):
+            if self._is_compiled[row]:
+                continue
+            labels = _known_labels(measure, self._labels, slice(None))
+            values[row] = function_values(measure, scores, labels, self._offsets)
+        return values
+
+    def mean(self, scores: Floats) -> dict[str, float]:
+        """Return the mean of every measure over the queries that count, by its text."""
+        rows = zip(self.measures, self.per_query(scores), strict=True)
+        return {str(measure): mean_of_counted(values) for measure, values in rows}
+
+    def _compiled_values(self, scores: Floats) -> Floats:
+        n_measures = len(self._table.forms)
+        out = np.empty((n_measures, len(self._offsets) - 1))
         for number, (first, last) in enumerate(self._calls):
             docs = slice(self._offsets[first], self._offsets[last])
             known = number < len(self._kept)
-            values, best = self._kept[number] if known else self._worth(docs, last - first)
-            part = np.empty((len(self.measures), last - first))
-            # -0.0 becomes 0.0, with which it ties.
+            values, best = (
+                self._kept[number] if known else self._document_values(docs, last - first)
+            )
+            part = np.empty((n_measures, last - first))
             kernels.measure_all(
-                scores[docs] + 0.0,
+                scores[docs] + 0.0,  # -0.0 becomes 0.0, with which it ties
                 self._offsets[first : last + 1] - docs.start,
                 values,
-                *self._fixed,
+                self._table,
                 known,
                 best,
                 part,
             )
             out[:, first:last] = part
-            if again and not known:
+            if self._reuse and not known:
                 self._kept.append((values, best))
         return out
 
-    def _worth(self, docs: slice, n_queries: int) -> tuple[Floats, Floats]:
-        """Return the values of documents, and room for what each query has at its best."""
-        values = np.empty((len(self._valuing), docs.stop - docs.start))
-        for row, measure in enumerate(self._valuing):
-            labels = _without_gaps(measure, self._labels, docs)
+    def _document_values(self, docs: slice, n_queries: int) -> tuple[Floats, Floats]:
+        """Return the values of documents, and an array for the best value of each query."""
+        values = np.empty((len(self._with_values), docs.stop - docs.start))
+        for row, measure in enumerate(self._with_values):
+            labels = _known_labels(measure, self._labels, docs)
             values[row] = measure.document_values(labels, self._top_grade)
-        return values, np.zeros((len(self.measures), n_queries))
+        return values, np.zeros((len(self._table.forms), n_queries))
 
 
-def _ways_of_valuing(
+def mean_of_counted(values: Floats) -> float:
+    """Return the mean over the queries that count, which are not NaN; NaN if none does."""
+    counted = values[~np.isnan(values)]
+    return float(counted.mean()) if len(counted) else float("nan")
+
+
+def measure_table(
+    measures: Sequence[Measure], rows: Integers, longest: int
+) -> kernels.MeasureTable:
+    """Return measures as kernels take them.
+
+    Parameters
+    ----------
+    measures
+        Measures with a form.
+    rows
+        The row of document values that each of them uses.
+    longest
+        The number of documents of the longest query.
+    """
+    n_rows = int(rows.max()) + 1 if len(rows) else 0
+    normalised = np.zeros(n_rows, np.bool_)
+    for measure, row in zip(measures, rows, strict=True):
+        normalised[row] |= measure.form == Form.NORMALISED
+    weights = [measure.rank_weights(longest) for measure in measures]
+    return kernels.MeasureTable(
+        forms=np.array([int(measure.form) for measure in measures], np.int64),
+        depths=np.array([measure.depth or 0 for measure in measures], np.int64),
+        empty=np.array([_number(measure.empty) for measure in measures], np.float64),
+        rows=rows,
+        rank_weights=np.array(weights).reshape(len(measures), longest),
+        normalised=normalised,
+    )
+
+
+def _different_values(
     measures: Sequence[Measure], top_grade: float
-) -> tuple[list[Measure], NDArray[np.int64]]:
-    """Return measures that value documents in different ways, and the like of each measure."""
+) -> tuple[list[Measure], Integers]:
+    """Return measures whose document values differ, and which of them each measure shares."""
     first: dict[Hashable, Measure] = {}
     keys = [measure.values_key(top_grade) for measure in measures]
     for key, measure in zip(keys, measures, strict=True):
         first.setdefault(key, measure)
     row = {key: k for k, key in enumerate(first)}
-    return list(first.values()), np.array([row[key] for key in keys])
+    return list(first.values()), np.array([row[key] for key in keys], np.int64)
 
 
-def _without_gaps(measure: Measure, labels: Mapping[str | None, Floats], docs: slice) -> Floats:
+def _known_labels(measure: Measure, labels: Mapping[str | None, Floats], docs: slice) -> Floats:
     part = source_of(str(measure), measure.source, labels)[docs]
     return np.nan_to_num(part, nan=0.0) if np.isnan(part).any() else part
 
@@ -149,11 +197,11 @@ def _number(empty: int | str) -> float:
     return float("nan") if empty == "skip" else float(empty)
 
 
-def _calls(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
+def _calls(offsets: Integers) -> list[tuple[int, int]]:
     """Cut the queries into ranges of a bounded number of documents."""
     n_queries = len(offsets) - 1
     cuts = [0]
     while cuts[-1] < n_queries:
-        reach = int(np.searchsorted(offsets, offsets[cuts[-1]] + DOCS_A_CALL, side="right")) - 1
-        cuts.append(min(max(reach, cuts[-1] + 1), n_queries))
+        end = int(np.searchsorted(offsets, offsets[cuts[-1]] + DOCS_PER_CALL, side="right")) - 1
+        cuts.append(min(max(end, cuts[-1] + 1), n_queries))
     return list(pairwise(cuts))

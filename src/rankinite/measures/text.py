@@ -1,24 +1,25 @@
 """From text to measures: ``NAME(option=value)@depth[source]``, tiers joined by `` > ``.
 
-Behind a tier may stand its tolerance: ``NDCG@3 ~0.002 > CNDCG@3[clicks]``.
+A tier may be followed by its tolerance: ``NDCG@3 ~0.002 > CNDCG@3[clicks]``. Functions of ranked
+labels are measures wherever texts are; see `rankinite.measures.custom`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Real
+from rankinite.measures.custom import FUNCTIONS, FunctionMeasure, RankedFunction
 from rankinite.measures.measure import DEEPEST, MEASURES, Measure
 from rankinite.measures.tiers import DEFAULT_TOLERANCE, TieredMeasure, tiers_of
 
 ALIASES = {"AP": "MAP", "RR": "MRR"}
-KNOWN = {name.lower(): name for name in MEASURES} | {a.lower(): n for a, n in ALIASES.items()}
 PATTERN = re.compile(
-    r"(?P<name>[A-Za-z]+)"
+    r"(?P<name>[A-Za-z_]+)"
     r"(?:\((?P<options>[^()]*)\))?"
     r"(?:@(?P<depth>[^\[\]@()]*))?"
     r"(?:\[(?P<source>[^\[\]]*)\])?"
@@ -28,7 +29,12 @@ TILDE = re.compile(r"~(?![^\[]*\])")
 FORM = "NAME(option=value)@depth[source], as in NDCG@10 or MAP(relevant=2)"
 TIERS = "NDCG@3 ~0.002 > CNDCG@3[clicks]"
 
-MeasureLike = str | Measure | TieredMeasure
+YOURS = (
+    "a measure of your own is given as the class or function itself, or registered with "
+    "measures.register (a model file keeps its name only)"
+)
+
+MeasureLike = str | Measure | TieredMeasure | RankedFunction
 
 
 def parse_measure(text: str) -> Measure | TieredMeasure:
@@ -39,7 +45,7 @@ def parse_measure(text: str) -> Measure | TieredMeasure:
     text
         Such as ``NDCG@10``, ``ERR``, ``MAP(relevant=2)`` or ``NDCG@3 > CNDCG@3[clicks]``; upper
         and lower case are the same in names, and AP and RR are MAP and MRR. A number behind ``~``
-        is the tolerance of the tier before it, 0.001 if there is none.
+        is the tolerance of the tier before it, 0.001 by default.
 
     Examples
     --------
@@ -60,15 +66,15 @@ def parse_measure(text: str) -> Measure | TieredMeasure:
         )
     if len(tiers) == 1:
         return tiers[0]
-    return TieredMeasure(tiers, [_tolerance(one, text) for one in tolerances[:-1]])
+    return TieredMeasure(tiers, [_tolerance(tolerance, text) for tolerance in tolerances[:-1]])
 
 
 def parse_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     """Return the measures of a text, a value or several of both; tiers become their measures.
 
-    A text may hold several measures, separated by commas. None comes twice.
+    A text may hold several measures, separated by commas. Each is returned once.
     """
-    return list(dict.fromkeys(tier for value in _given(measures) for tier in tiers_of(value)))
+    return list(dict.fromkeys(tier for value in _listed(measures) for tier in tiers_of(value)))
 
 
 def deciding_measure(measures: MeasureLike | Iterable[MeasureLike]) -> Measure | TieredMeasure:
@@ -79,32 +85,54 @@ def deciding_measure(measures: MeasureLike | Iterable[MeasureLike]) -> Measure |
     >>> str(deciding_measure("NDCG@3 > CNDCG@3[clicks], ERR"))
     'NDCG@3 > CNDCG@3[clicks]'
     """
-    return _given(measures)[0]
+    return _listed(measures)[0]
 
 
-def one_measure(owner: str, given: MeasureLike | Iterable[MeasureLike]) -> Measure:
-    """Return the one measure that was given, as a text or a value."""
-    found = parse_measures(given)
-    if len(found) != 1:
-        raise UsageError(f"{owner}: {given!r} are {len(found)} measures; give one")
-    return found[0]
+def one_measure(owner: str, measure: MeasureLike | Iterable[MeasureLike]) -> Measure:
+    """Return the only measure of a text, a value or a list."""
+    measures = parse_measures(measure)
+    if len(measures) != 1:
+        raise UsageError(f"{owner}: {measure!r} are {len(measures)} measures; give one")
+    return measures[0]
 
 
-def _given(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | TieredMeasure]:
+def measure_value(measure: Any) -> Measure | TieredMeasure:
+    """Return a measure that is given as a text, a value, a class or a function."""
+    if isinstance(measure, str):
+        return parse_measure(measure)
+    if isinstance(measure, (Measure, TieredMeasure)):
+        return measure
+    if isinstance(measure, type) and issubclass(measure, Measure):
+        return measure()
+    if isinstance(measure, Callable) and not isinstance(measure, type):  # type: ignore[arg-type]
+        return FunctionMeasure(measure)
+    raise UsageError(f"{measure!r} is not a measure; expected {FORM}")
+
+
+def is_measure_name(name: str) -> bool:
+    """Tell whether there is a measure of this name, in upper or lower case."""
+    return name.lower() in _names()
+
+
+def _names() -> dict[str, str]:
+    """Return the names of all measures, as they are registered now, by their lower case."""
+    names = {name.lower(): name for name in (*MEASURES, *FUNCTIONS)}
+    return names | {alias.lower(): name for alias, name in ALIASES.items()}
+
+
+def _listed(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | TieredMeasure]:
     several = isinstance(measures, Iterable) and not isinstance(measures, str)
-    given: Any = measures if several else [measures]
-    found = [value for item in given for value in _values(item)]
-    if not found:
+    items: Any = measures if several else [measures]
+    values = [value for item in items for value in _values(item)]
+    if not values:
         raise UsageError(f"no measure is given; expected {FORM}")
-    return found
+    return values
 
 
 def _values(item: MeasureLike) -> list[Measure | TieredMeasure]:
     if isinstance(item, str):
         return [parse_measure(text) for text in re.split(r",(?![^(]*\))", item)]
-    if isinstance(item, (Measure, TieredMeasure)):
-        return [item]
-    raise UsageError(f"{item!r} is not a measure; expected {FORM}")
+    return [measure_value(item)]
 
 
 def _parse_one(text: str, whole: str) -> Measure:
@@ -115,13 +143,16 @@ def _parse_one(text: str, whole: str) -> Measure:
         )
     if match is None:
         raise UsageError(f"{whole!r} is not a measure; expected {FORM}")
-    name = KNOWN.get(match["name"].lower())
+    name = _names().get(match["name"].lower())
     if name is None:
+        known = ", ".join((*MEASURES, *FUNCTIONS))
         raise UsageError(
-            f"{whole!r}: there is no measure {match['name']!r}; known are {', '.join(MEASURES)}"
+            f"{whole!r}: there is no measure {match['name']!r}; known are {known}; {YOURS}"
         )
-    kind = MEASURES[name]
-    arguments: dict[str, object] = dict(_options(kind, match["options"], whole))
+    kind = MEASURES.get(name, FunctionMeasure)
+    arguments: dict[str, object] = dict(_options(kind, name, match["options"], whole))
+    if name in FUNCTIONS:
+        arguments["function"] = FUNCTIONS[name]
     if match["depth"] is not None:
         arguments["depth"] = _depth(match["depth"].strip(), whole)
     if match["source"] is not None:
@@ -154,20 +185,22 @@ def _depth(text: str, whole: str) -> int:
     return int(text)
 
 
-def _options(kind: type[Measure], text: str | None, whole: str) -> Iterable[tuple[str, object]]:
+def _options(
+    kind: type[Measure], name: str, text: str | None, whole: str
+) -> Iterable[tuple[str, object]]:
     if text is None or not text.strip():
         return
-    names = {item.name.rstrip("_"): item.name for item in fields(kind)}
+    fields_by_option = {item.name.rstrip("_"): item.name for item in fields(kind)}
     seen = set()
     for part in text.split(","):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not value or option not in kind.option_names() or option in seen:
             raise UsageError(
-                f"{whole!r}: {part.strip()!r} is not an option of {kind.name}; expected "
+                f"{whole!r}: {part.strip()!r} is not an option of {name}; expected "
                 f"option=value, each once, with {', '.join(kind.option_names())}"
             )
         seen.add(option)
-        yield names[option], _option_value(value)
+        yield fields_by_option[option], _option_value(value)
 
 
 def _option_value(text: str) -> int | float | str:

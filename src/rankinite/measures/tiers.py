@@ -13,7 +13,7 @@ from rankinite.core.format import plain_number
 from rankinite.core.params import Real, check
 from rankinite.measures.measure import Measure
 
-# How much of a tier may be lost for a gain in those below it, unless someone says.
+# How much of a tier may be lost for a gain in those below it, by default.
 DEFAULT_TOLERANCE = 0.001
 
 
@@ -22,8 +22,8 @@ class TieredMeasure:
     """Measures in order of importance, ordered lexicographically (Objectives, Sec. 1).
 
     A tier decides where values differ by more than its tolerance, for means over queries are
-    hardly ever equal; else the next one does, and the last by any difference. The text joins the
-    tiers with `` > ``, each with its tolerance behind it unless that is 0.001.
+    hardly ever equal; otherwise the next tier does, and the last by any difference. The text joins
+    the tiers with `` > ``, each followed by its tolerance unless that is 0.001.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ class TieredMeasure:
     def __init__(
         self, tiers: Iterable[Measure], tolerance: float | Iterable[float] = DEFAULT_TOLERANCE
     ) -> None:
-        found = tuple(tiers) if isinstance(tiers, Iterable) else ()
-        if len(found) < 2 or not all(isinstance(tier, Measure) for tier in found):
+        measures = tuple(tiers) if isinstance(tiers, Iterable) else ()
+        if len(measures) < 2 or not all(isinstance(tier, Measure) for tier in measures):
             raise UsageError(
                 "TieredMeasure: give two measures or more, the most important first; parse_measure "
                 "reads a text"
             )
-        if len(set(found)) < len(found):
-            texts = " > ".join(str(tier) for tier in found)
-            twice = next(tier for tier in found if found.count(tier) > 1)
+        if len(set(measures)) < len(measures):
+            texts = " > ".join(str(tier) for tier in measures)
+            twice = next(tier for tier in measures if measures.count(tier) > 1)
             raise UsageError(f"{texts}: the tier {twice} is there twice; give each tier once")
-        object.__setattr__(self, "tiers", found)
-        object.__setattr__(self, "tolerances", _tolerances(tolerance, len(found) - 1))
+        object.__setattr__(self, "tiers", measures)
+        object.__setattr__(self, "tolerances", _tolerances(tolerance, len(measures) - 1))
 
     def __repr__(self) -> str:
         return f"TieredMeasure({self.tiers!r}, tolerance={self.tolerances!r})"
@@ -72,13 +72,13 @@ class TieredMeasure:
         ]
         return " > ".join([*texts, str(self.tiers[-1])])
 
-    def compare(self, one: Sequence[float], other: Sequence[float]) -> int:
+    def compare(self, first: Sequence[float], second: Sequence[float]) -> int:
         """Return 1 if the first is better, -1 if the second is, and 0 if no tier decides.
 
         Parameters
         ----------
-        one, other
-            One value a tier.
+        first, second
+            One value per tier.
 
         Examples
         --------
@@ -89,26 +89,27 @@ class TieredMeasure:
         >>> graded.compare([0.75, 0.5, 0.3], [0.8, 0.495, 0.3])
         0
         """
-        pairs = zip(self._checked(one), self._checked(other), strict=True)
-        for (mine, others), tolerance in zip(pairs, (*self.tolerances, 0.0), strict=True):
-            if others < mine - tolerance:
+        pairs = zip(self._checked(first), self._checked(second), strict=True)
+        for (a, b), tolerance in zip(pairs, (*self.tolerances, 0.0), strict=True):
+            if b < a - tolerance:
                 return 1
-            if mine < others - tolerance:
+            if a < b - tolerance:
                 return -1
         return 0
 
     def best(self, values: Iterable[Sequence[float]]) -> int:
-        """Return which of several is best, counted from 0; the first of equals.
+        """Return the index of the best candidate; the first of equals.
 
-        Those within the tolerance of the largest first value are left, of these those within the
-        tolerance of the largest second value, and so on. The order of the several does not matter,
-        as it would to a winner of comparisons: with tolerances `compare` is not transitive, and
-        each of three may be worse than the one before it, the first worse than the last.
+        Candidates within the tolerance of the largest first value remain, of these the ones within
+        the tolerance of the largest second value, and so on. The order of candidates does not
+        matter, as it would for a winner of comparisons: with tolerances `compare` is not
+        transitive, and each of three may be worse than the one before it, the first worse than the
+        last.
 
         Parameters
         ----------
         values
-            For each of the several, one value a tier.
+            For each candidate, one value per tier.
 
         Examples
         --------
@@ -123,39 +124,39 @@ class TieredMeasure:
         rows = [self._checked(row) for row in values]
         if not rows:
             raise UsageError("TieredMeasure.best: there is nothing to choose from; give values")
-        left = list(range(len(rows)))
+        remaining = list(range(len(rows)))
         for tier, tolerance in enumerate((*self.tolerances, 0.0)):
-            least = max(rows[k][tier] for k in left) - tolerance
-            left = [k for k in left if rows[k][tier] >= least]
-        return left[0]
+            least = max(rows[k][tier] for k in remaining) - tolerance
+            remaining = [k for k in remaining if rows[k][tier] >= least]
+        return remaining[0]
 
     def _checked(self, values: Sequence[float]) -> tuple[float, ...]:
         try:
-            found = tuple(float(value) for value in values)
+            numbers = tuple(float(value) for value in values)
         except (TypeError, ValueError):
-            found = ()
-        if len(found) != len(self.tiers) or any(np.isnan(value) for value in found):
+            numbers = ()
+        if len(numbers) != len(self.tiers) or any(np.isnan(number) for number in numbers):
             raise UsageError(
                 f"{self}: expected {len(self.tiers)} numbers, the value of each tier; got "
                 f"{values!r}"
             )
-        return found
+        return numbers
 
 
 def tiers_of(measure: Measure | TieredMeasure) -> tuple[Measure, ...]:
-    """Return the tiers of a measure, which itself is one if it is not graded."""
+    """Return the tiers of a measure; a measure without tiers is its only tier."""
     return measure.tiers if isinstance(measure, TieredMeasure) else (measure,)
 
 
-def _tolerances(given: float | Iterable[float], n: int) -> tuple[float, ...]:
-    """Check the tolerance of n tiers, or one for each."""
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    found: list[Any] = list(given) if several else [given] * n  # type: ignore[arg-type]
-    if len(found) != n:
+def _tolerances(tolerance: float | Iterable[float], n: int) -> tuple[float, ...]:
+    """Check one tolerance for all of n tiers, or one for each."""
+    several = isinstance(tolerance, Iterable) and not isinstance(tolerance, str)
+    tolerances: list[Any] = list(tolerance) if several else [tolerance] * n  # type: ignore[arg-type]
+    if len(tolerances) != n:
         raise UsageError(
-            f"TieredMeasure: {len(found)} tolerances are given for {n + 1} tiers; give one number, "
-            "or one for each tier but the last"
+            f"TieredMeasure: {len(tolerances)} tolerances are given for {n + 1} tiers; give one "
+            "number, or one for each tier but the last"
         )
-    for tolerance in found:
-        check("TieredMeasure", "tolerance", tolerance, Real(0))
-    return tuple(float(tolerance) for tolerance in found)
+    for value in tolerances:
+        check("TieredMeasure", "tolerance", value, Real(0))
+    return tuple(float(value) for value in tolerances)

@@ -19,8 +19,13 @@ from rankinite.nets.kernels.training import (
     train_queries,
 )
 from rankinite.nets.net import Net, workspace_at
-from rankinite.objectives.kernels.arrays import NO_NUMBERS, NO_PLACES, Plan, alone
-from rankinite.objectives.objective import Blended, Gradients, GradientsOfSome, Planned
+from rankinite.objectives.kernels.arrays import (
+    NO_NUMBERS,
+    NO_PLACES,
+    ObjectiveArrays,
+    single_mixture,
+)
+from rankinite.objectives.objective import Gradients
 
 # A call of a kernel cannot be interrupted; this many documents take about half a second.
 DOCS_PER_CALL = 1 << 17
@@ -97,13 +102,10 @@ class EpochRunner:
         self._layers = net.layers
         self._inputs = net.inputs_of(X, rows)
         self._gradients = gradients
-        self._is_planned = isinstance(gradients, (Planned, Blended))
-        self._blend = alone(
-            gradients.plan if isinstance(gradients, Planned) else _precomputed(offsets)
-        )
-        blended = np.zeros((2, n_docs if isinstance(gradients, Blended) else 0))
+        self._mixture = self._precomputed = single_mixture(_precomputed(offsets))
+        spare = np.zeros((2, n_docs if len(gradients.parts) > 1 else 0))
         scores, lambdas, hessians = np.zeros((3, n_docs))
-        self._documents = Documents(frozen(start), scores, lambdas, hessians, blended)
+        self._documents = Documents(frozen(start), scores, lambdas, hessians, spare)
         self._sizes = np.diff(offsets)
         self._offsets = offsets
         self._queries_per_step = min(queries_per_step or n_queries, n_queries)
@@ -148,13 +150,13 @@ class EpochRunner:
             Share of the weights that a step removes, times the learning rate.
         """
         adam = adam.copy()
-        if isinstance(self._gradients, Blended):
-            self._blend = self._gradients.blend(epoch)
+        mixture = self._gradients.mixture(epoch)
+        self._mixture = self._precomputed if mixture is None else mixture
         optimiser = self._optimiser(adam, learning_rate, weight_decay)
         gradients = np.zeros((len(self._workspaces.activations), len(weights)), np.float32)
         with ThreadPoolExecutor(n_threads()) as workers:
             for queries in self._calls(order):
-                if not self._is_planned:
+                if self._mixture is self._precomputed:
                     self._precompute_lambdas(queries, epoch, weights)
                 if optimiser.steps_per_query:
                     self._train(queries, 0, weights, optimiser, gradients[0])
@@ -188,7 +190,7 @@ class EpochRunner:
         gradient: Floats32,
     ) -> None:
         train_queries(
-            queries, self._inputs, self._layers, weights, self._blend, self._documents,
+            queries, self._inputs, self._layers, weights, self._mixture, self._documents,
             workspace_at(self._workspaces, block), optimiser, gradient,
         )  # fmt: skip
 
@@ -223,7 +225,7 @@ class EpochRunner:
     def _calls(self, order: Integers) -> list[Integers]:
         """Divide an order into calls of the kernel: a batch, or many queries of a step each."""
         n_queries = self._queries_per_step
-        if n_queries == 1 and self._is_planned:
+        if n_queries == 1 and self._mixture is not self._precomputed:
             n_queries = max(1, int(DOCS_PER_CALL / max(self._sizes.mean(), 1.0)))
         return [order[begin : begin + n_queries] for begin in range(0, len(order), n_queries)]
 
@@ -240,18 +242,15 @@ class EpochRunner:
         scores, lambdas, hessians = (
             array[np.newaxis] for array in (documents.scores, documents.lambdas, documents.hessians)
         )
-        if isinstance(self._gradients, GradientsOfSome):
-            chosen = np.zeros(len(self._sizes), np.bool_)
-            chosen[queries] = True
-            self._gradients.gradients_of(chosen, scores, epoch, lambdas, hessians)
-        else:
-            self._gradients.gradients(scores, epoch, lambdas, hessians)
+        chosen = np.zeros(len(self._sizes), np.bool_)
+        chosen[queries] = True
+        self._gradients.gradients_of(chosen, scores, epoch, lambdas, hessians)
 
 
-def _precomputed(offsets: Integers) -> Plan:
-    """Return the plan of lambdas that are computed before the kernel is called."""
+def _precomputed(offsets: Integers) -> ObjectiveArrays:
+    """Return the arrays of an objective whose gradients are computed before the kernel runs."""
     none, places = frozen(NO_NUMBERS), frozen(NO_PLACES)
-    return Plan(
+    return ObjectiveArrays(
         PRECOMPUTED, 0, 0, 0, 0.0, frozen(np.ascontiguousarray(offsets)), none, places, none, none,
         places, none, none,
     )  # fmt: skip

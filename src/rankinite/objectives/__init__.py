@@ -1,4 +1,4 @@
-"""Where documents should move: lambda gradients and pointwise losses, behind one protocol."""
+"""Objectives: lambda gradients, pointwise losses and one's own, behind the `Objective` protocol."""
 
 import lazy_loader
 

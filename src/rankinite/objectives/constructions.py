@@ -1,13 +1,13 @@
 """Other constructions of a lambda gradient from a measure (Optimality, Sec. 7).
 
 The paper tried several; `Lambdas`, its ``RankNetWeightPairs``, was the best for every measure, and
-these four are its rivals. M is the measure. The unnormalised measure is M without its divisor: DCG
-for NDCG, the sum of precisions for MAP, the number of relevant documents for P, M itself for
-others.
+the first four here are its competitors. M is the measure. The unnormalised measure is M without its
+divisor: DCG for NDCG, the sum of precisions for MAP, the number of relevant documents for P, M
+itself for others.
 
-A document without a label keeps its rank, where it is worth nothing, but takes no part: documents
-are neighbours if no document with a label stands between them, and a document that moves from rank
-to rank passes over those without one, which stay where they are.
+A document without a label keeps its rank, where its value is 0, but has no gradient: documents are
+neighbours if no document with a label is between them, and a document that moves from rank to rank
+passes over those without a label, which stay where they are.
 """
 
 from __future__ import annotations
@@ -16,46 +16,56 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.format import plain_number
 from rankinite.core.params import Real, check
-from rankinite.core.types import Floats
+from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.measure import DEEPEST, Form, Measure
-from rankinite.measures.tiers import TieredMeasure
-from rankinite.objectives.kernels import arrays as plan
-from rankinite.objectives.kernels import constructions as construction_kernels
+from rankinite.measures.text import MeasureLike
+from rankinite.objectives.kernels import constructions as kernels
 from rankinite.objectives.kernels import swaps
-from rankinite.objectives.kernels.arrays import SIGMOID_COST
+from rankinite.objectives.kernels.arrays import (
+    DISCRETE_BOUNDED,
+    LOCAL_COST,
+    LOCAL_GRADIENT,
+    NO_PLACES,
+    SIGMOID_COST,
+    SPRING_SMOOTH,
+)
 from rankinite.objectives.objective import Targets, read_only
 from rankinite.objectives.pairwise import (
     NORMALISE,
-    Adjustable,
     PairGradients,
+    WithRankerOptions,
+    compiled_measure,
     longest_query,
-    one_measure,
     scales_of,
     values_of,
 )
+from rankinite.objectives.registry import NamedObjective, named
 
-USUAL_MARGIN = 1.0
+DEFAULT_MARGIN = 1.0
 
 
 class ConstructedGradients(PairGradients):
-    """The lambdas of one data set by another construction."""
+    """Gradients of one data set by another construction."""
 
     def gradients_of(
         self,
-        queries: NDArray[np.bool_],
+        queries: Mask,
         scores: Floats,
-        iteration: int,
-        out_lambda: Floats,
-        out_weight: Floats,
+        round: int,
+        out_gradient: Floats,
+        out_hessian: Floats,
     ) -> None:
-        """Write lambda and weight of the documents of some queries."""
-        given = read_only(scores[0])
-        construction_kernels.all_constructed(
-            given, self.blocks, self.plan, queries, out_lambda[0], out_weight[0]
+        """Write gradients of the documents of some queries, or of all if the mask is empty."""
+        kernels.all_construction_gradients(
+            read_only(scores[0]),
+            self.blocks,
+            self.arrays,
+            queries,
+            out_gradient[0],
+            out_hessian[0],
         )
 
 
@@ -68,29 +78,29 @@ def constructed(
     truncation: int | None = None,
     normalise: str = "none",
     margin: float = 0.0,
-    groups: NDArray[np.int64] = plan.NO_PLACES,
+    groups: Integers = NO_PLACES,
 ) -> ConstructedGradients:
-    """Return the lambdas of a measure by a construction.
+    """Return the gradients of a measure by a construction.
 
     Parameters
     ----------
     measure, targets
-        What a swap is judged by, and the data set.
+        The measure that swaps change, and the data set.
     kind, margin, groups
-        As in `Plan`; groups in the order of documents.
+        As in `ObjectiveArrays`; groups in the order of documents.
     values
-        What documents are worth, if it is not what the measure says of their labels.
+        The values of documents; those of the measure if None.
     truncation, normalise
         As in `Lambdas`.
     """
-    worth = values_of(measure, targets) if values is None else values
+    doc_values = values_of(measure, targets) if values is None else values
     return ConstructedGradients(
         targets,
-        worth,
+        doc_values,
         measure.rank_weights(longest_query(targets.offsets)),
-        scales_of(measure, worth, targets.offsets),
+        scales_of(measure, doc_values, targets.offsets),
         form=int(measure.form),
-        reach=min(truncation or DEEPEST, measure.depth or DEEPEST),
+        n_top=min(truncation or DEEPEST, measure.depth or DEEPEST),
         normalise=NORMALISE[normalise],
         kind=kind,
         margin=margin,
@@ -98,40 +108,41 @@ def constructed(
     )
 
 
-@dataclass(frozen=True)
-class _Construction:
-    """A way to make lambdas of a measure; its text is ``NAME(measure)``."""
+@dataclass(frozen=True, init=False)
+class _Construction(NamedObjective):
+    """A construction of a lambda gradient from a measure; its text is ``NAME(measure)``."""
 
     measure: Measure
 
     kind: ClassVar[int]
+    margin: ClassVar[float] = 0.0
 
-    def __init__(self, measure: str | Measure | TieredMeasure) -> None:
-        object.__setattr__(self, "measure", one_measure(type(self).__name__, measure))
+    def __init__(self, measure: MeasureLike) -> None:
+        object.__setattr__(self, "measure", compiled_measure(type(self).__name__, measure))
 
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.measure})"
 
     def prepare(self, targets: Targets) -> ConstructedGradients:
         """Check the labels and compute what stays the same while scores change."""
-        margin = float(getattr(self, "margin", 0.0))
-        return constructed(self.measure, targets, self.kind, margin=margin)
+        return constructed(self.measure, targets, self.kind, margin=float(self.margin))
 
 
+@named
 class SpringSmooth(_Construction):
-    """Lambdas in which no pair counts less than if the unnormalised measure changed by 1.
+    """Lambdas in which every pair counts at least as if the unnormalised measure changed by 1.
 
-    As in `Lambdas`, documents i and j of which i is worth more push each other by
+    As in `Lambdas`, documents i and j of which i has the larger value get gradients of
     change / (1 + exp(s_i - s_j)); but change is max(1, |unnormalised change of a swap|), and then
-    divided by the query's normaliser. So every pair counts, and those below the depth, too.
+    divided by the query's normaliser. So every pair counts, also those below the depth.
 
     A swap changes ERR, pFound, MRR and P, unnormalised, by 1 at most: for these this is RankNet
-    among documents of different worth, for P over its depth.
+    among documents of different value, for P over its depth.
 
     Parameters
     ----------
     measure
-        What a swap is judged by, as a text or a value.
+        The measure that swaps change, as a text or a value.
 
     Examples
     --------
@@ -139,7 +150,7 @@ class SpringSmooth(_Construction):
     'SpringSmooth(NDCG@10)'
     """
 
-    kind = plan.SPRING_SMOOTH
+    kind = SPRING_SMOOTH
 
     def prepare(self, targets: Targets) -> ConstructedGradients:
         """Check the labels and compute what stays the same while scores change."""
@@ -153,18 +164,19 @@ class SpringSmooth(_Construction):
             np.ones(longest) if at_most_1 else measure.rank_weights(longest),
             scales_of(measure, values, targets.offsets),
             form=swaps.EVERY_PAIR if at_most_1 else int(measure.form),
-            reach=DEEPEST,
+            n_top=DEEPEST,
             kind=self.kind,
         )
 
 
+@named
 class LocalCost(_Construction):
-    """Lambdas of neighbours only: documents at adjacent ranks push each other as in `Lambdas`.
+    """Lambdas of neighbours only: of the pairs of `Lambdas`, those at adjacent ranks count.
 
     Parameters
     ----------
     measure
-        What a swap is judged by, as a text or a value.
+        The measure that swaps change, as a text or a value.
 
     Examples
     --------
@@ -172,10 +184,11 @@ class LocalCost(_Construction):
     'LocalCost(MAP)'
     """
 
-    kind = plan.LOCAL_COST
+    kind = LOCAL_COST
 
 
-@dataclass(frozen=True)
+@named
+@dataclass(frozen=True, init=False)
 class LocalGradient(_Construction):
     """The slope of the measure by a document's score, estimated from its neighbours.
 
@@ -184,18 +197,18 @@ class LocalGradient(_Construction):
         (M with k and k - 1 swapped - M) / (s_(k-1) - s_k + margin)
         (M - M with k and k + 1 swapped) / (s_k - s_(k+1) + margin)
 
-    Lambda is their mean, or the one that there is at the first and the last rank. The weight is 1:
-    a Newton step is a mean. A query's lambdas need not sum to 0.
+    The gradient is their mean, or the only one at the first and the last rank. The hessian is 1:
+    a Newton step is a mean. A query's gradients need not sum to 0.
 
     Parameters
     ----------
     measure
-        What a swap is judged by, as a text or a value.
+        The measure that swaps change, as a text or a value.
     margin
         Added to differences of scores, which may be 0; above 0. With 1, an estimate is half as
         large at a difference of 1 as at a tie, much as 1 / (1 + exp(difference)) in `Lambdas`,
         which falls from 0.5 to 0.27; and it is never larger than the change of the measure. With
-        less, documents of nearly equal scores decide alone.
+        less, documents of nearly equal scores dominate.
 
     Examples
     --------
@@ -203,37 +216,37 @@ class LocalGradient(_Construction):
     ('LocalGradient(NDCG@10)', 'LocalGradient(NDCG@10, margin=0.5)')
     """
 
-    margin: float = USUAL_MARGIN
+    margin: float = DEFAULT_MARGIN  # type: ignore[misc]
 
-    kind = plan.LOCAL_GRADIENT
+    kind = LOCAL_GRADIENT
+    text_options = ("margin",)
 
-    def __init__(
-        self, measure: str | Measure | TieredMeasure, *, margin: float = USUAL_MARGIN
-    ) -> None:
+    def __init__(self, measure: MeasureLike, *, margin: float = DEFAULT_MARGIN) -> None:
         super().__init__(measure)
         check("LocalGradient", "margin", margin, Real(0, low_open=True))
         object.__setattr__(self, "margin", float(margin))
 
     def __str__(self) -> str:
-        if self.margin == USUAL_MARGIN:
+        if self.margin == DEFAULT_MARGIN:
             return super().__str__()
         return f"LocalGradient({self.measure}, margin={plain_number(self.margin)})"
 
 
+@named
 class DiscreteBounded(_Construction):
-    """What the measure would change if a document moved to its ideal rank, at most 1.
+    """The change of the measure if a document moved to its ideal rank, at most 1.
 
-    The ideal order is by worth from high to low; documents of equal worth keep their present
-    order. A document is taken out and put in at its ideal rank, and those between move by one.
-    Lambda is min(1, |change of the unnormalised measure|) with a plus if the document moves up and
-    a minus if down, even where, the others being as they are, the move itself would not pay. It is
-    0 for a document at its ideal rank. The weight is 1: a Newton step is a mean. A query's lambdas
-    need not sum to 0.
+    The ideal order is by value from high to low; documents of equal value keep their present order.
+    A document is removed and inserted at its ideal rank, and those between move by one rank. The
+    gradient is min(1, |change of the unnormalised measure|), positive if the document moves up and
+    negative if down, even where the move itself, with all others unchanged, lowers the measure. It
+    is 0 for a document at its ideal rank. The hessian is 1: a Newton step is a mean. A query's
+    gradients need not sum to 0.
 
     Parameters
     ----------
     measure
-        What a move is judged by, as a text or a value.
+        The measure that moves change, as a text or a value.
 
     Examples
     --------
@@ -241,39 +254,35 @@ class DiscreteBounded(_Construction):
     'DiscreteBounded(ERR@5)'
     """
 
-    kind = plan.DISCRETE_BOUNDED
-
-
-CONSTRUCTIONS: dict[str, type[_Construction]] = {
-    kind.__name__: kind for kind in (SpringSmooth, LocalCost, LocalGradient, DiscreteBounded)
-}
+    kind = DISCRETE_BOUNDED
 
 
 # exp(mu) and its square are far from overflow.
 LARGEST_MU = 100.0
 
 
-@dataclass(frozen=True, repr=False)
-class SigmoidCost(Adjustable):
+@named
+@dataclass(frozen=True, repr=False, init=False)
+class SigmoidCost(WithRankerOptions):
     """The lambda gradient of a measure with a sigmoid as the cost of a pair (Objectives, Sec. 5.2).
 
     A pair whose better document i has the score s_i and the other s_j costs
-    1 / (1 + exp(s_i - s_j + mu)). So they push each other by |change of the measure if they were
-    swapped| times x / (1 + x)^2, with x = exp(s_i - s_j + mu): most, a quarter of the change, where
-    s_i - s_j = -mu, and less and less the further apart they are, in the right order (which is
-    well as it is) and in the wrong one (which is given up).
+    1 / (1 + exp(s_i - s_j + mu)). So the gradient of a pair is |change of the measure if they were
+    swapped| times x / (1 + x)^2, with x = exp(s_i - s_j + mu): it is largest, a quarter of the
+    change, where s_i - s_j = -mu, and falls the further apart they are, in the right order (which
+    needs no change) and in the wrong one (which is given up).
 
     With a depth, as in ``SigmoidCost("NDCG@3")``, only pairs with a document above it count.
 
-    The cost is not convex, so that there is no Newton step: trees that follow it need
-    ``step="gradient"``. Weights are 0.
+    The cost is not convex, so that there is no Newton step: trees need ``step="gradient"``.
+    Hessians are 0.
 
     Parameters
     ----------
     measure
-        What a swap is judged by, as a text or a value. Its depth is that of the lambdas.
+        The measure that swaps change, as a text or a value. Its depth is that of the lambdas.
     mu
-        How far, in scores, a pair in the wrong order is from where it is pushed most.
+        By how much the score of the better document is lower where the gradient is largest.
 
     Examples
     --------
@@ -284,13 +293,14 @@ class SigmoidCost(Adjustable):
     measure: Measure
     mu: float
 
-    no_newton: ClassVar[str] = (
+    no_newton: ClassVar[str] = (  # type: ignore[misc]
         "the sigmoid cost has a second derivative of both signs, and a Newton step divides by it"
     )
+    text_options = ("mu",)
 
-    def __init__(self, measure: str | Measure | TieredMeasure, *, mu: float = 0.0) -> None:
+    def __init__(self, measure: MeasureLike, *, mu: float = 0.0) -> None:
         check("SigmoidCost", "mu", mu, Real(-LARGEST_MU, LARGEST_MU))
-        object.__setattr__(self, "measure", one_measure("SigmoidCost", measure))
+        object.__setattr__(self, "measure", compiled_measure("SigmoidCost", measure))
         object.__setattr__(self, "mu", float(mu))
 
     def __str__(self) -> str:

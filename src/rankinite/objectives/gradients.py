@@ -1,4 +1,4 @@
-"""Lambda gradients of given scores, for whoever trains a model of their own."""
+"""Lambda gradients of any scores, for training models outside of the library."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankinite.core.errors import DataError
 from rankinite.core.params import Real, check
-from rankinite.core.types import Floats
-from rankinite.measures.measure import Measure
-from rankinite.measures.tiers import TieredMeasure
-from rankinite.objectives.choose import choose_objective
+from rankinite.core.types import Floats, Integers
+from rankinite.measures.text import MeasureLike
 from rankinite.objectives.objective import Objective, Targets
 from rankinite.objectives.pairwise import Lambdas
+from rankinite.objectives.parse import parse_objective
 
 
 def lambda_gradients(
-    measure: str | Measure | TieredMeasure | Objective,
+    measure: MeasureLike | Objective,
     scores: ArrayLike,
     y: ArrayLike | Mapping[str | None, ArrayLike],
     offsets: ArrayLike,
@@ -32,59 +31,59 @@ def lambda_gradients(
     iteration: int = 0,
     seed: int = 0,
 ) -> tuple[Floats, Floats]:
-    """Return where each document should move to improve a measure, and how sure that is.
+    """Return the gradient of each document that improves a measure, and its hessian.
 
     Documents with equal scores are ranked in an order drawn from the seed.
 
     Parameters
     ----------
     measure
-        Such as ``"NDCG@10"`` or ``"ERR"``; or whatever else rankers follow, such as
+        A measure such as ``"NDCG@10"`` or ``"ERR"``; or whatever else rankers take, such as
         ``"NDCG@3 > CNDCG@3[clicks]"`` or an objective.
     scores
-        One finite score a document.
+        One finite score per document.
     y
-        One label a document, at least 0; NaN for a document without one. Several label sources
-        are given by name, those without a name under None; if only one is given, it is used
+        One label per document, at least 0; NaN for a document without one. Several label sources
+        are given by name, the data set's own under None; if there is only one, it is used
         whatever source a measure names.
     offsets
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     top_grade
-        The largest grade there can be; the largest label if None, of those under None if there
-        are several sources.
+        The top grade; the largest label if None, of those under None if there are several
+        sources.
     query_weight
-        One weight a query; all 1 if None.
+        One weight per query; all 1 if None.
     truncation, normalise, gain_only
         As in `Lambdas`.
     iteration
-        How many steps were taken before, for objectives that change.
+        Number of rounds before, for objectives that change.
     seed
         For the order of documents with equal scores.
 
     Returns
     -------
-    lam : array
-        One lambda a document; positive pushes it up.
-    weight : array
-        How fast lambda falls when the document's score rises; at least 0.
+    gradient : array
+        One number per document; positive pushes it up.
+    hessian : array
+        How fast the gradient falls when the document's score rises; at least 0.
 
     Examples
     --------
-    The better document stands at rank 2. A swap is worth 1 - 1 / log2(3) = 0.369, and the
+    The better document is at rank 2. A swap changes NDCG by 1 - 1 / log2(3) = 0.369, and the
     scores differ by log(3), so that 1 / (1 + exp(s_i - s_j)) is 3 / 4.
 
     >>> import numpy as np
-    >>> lam, weight = lambda_gradients("NDCG", np.log([1, 3]), [1, 0], [0, 2])
-    >>> lam.round(3)
+    >>> gradient, hessian = lambda_gradients("NDCG", np.log([1, 3]), [1, 0], [0, 2])
+    >>> gradient.round(3)
     array([ 0.277, -0.277])
-    >>> weight.round(3)
+    >>> hessian.round(3)
     array([0.069, 0.069])
     """
     options: dict[str, Any] = {"truncation": truncation, "normalise": normalise}
-    followed: Any = measure
-    if gain_only:
-        followed = Lambdas(followed, **options, gain_only=True)
-    objective = choose_objective(followed, **options)
+    gain: Any = measure
+    objective = parse_objective(
+        Lambdas(gain, **options, gain_only=True) if gain_only else measure, **options
+    )
     cuts = _offsets(offsets)
     labels = _sources(y, objective, int(cuts[-1]))
     targets = Targets(
@@ -94,9 +93,9 @@ def lambda_gradients(
         query_weight=_weights(query_weight, len(cuts) - 1),
         seed=seed,
     )
-    given = _scores(scores, targets.n_docs)
+    column = _scores(scores, targets.n_docs)
     out = np.empty((2, 1, targets.n_docs))
-    objective.prepare(targets).gradients(given[np.newaxis], iteration, out[0], out[1])
+    objective.prepare(targets).gradients(column[np.newaxis], iteration, out[0], out[1])
     return out[0, 0], out[1, 0]
 
 
@@ -112,19 +111,18 @@ def _sources(
             name: _labels("y" if name is None else f"y[{name!r}]", y[name], n_docs)
             for name in names
         }
-    source = getattr(getattr(objective, "measure", objective), "source", None)
-    return {source: _labels("y", y, n_docs)}
+    return {objective.source: _labels("y", y, n_docs)}
 
 
-def _offsets(offsets: ArrayLike) -> NDArray[np.int64]:
-    given = _column("offsets", offsets, None, "queries + 1")
-    whole = np.isfinite(given).all() and (np.floor(given) == given).all()
-    if len(given) < 2 or not whole or given[0] != 0.0 or np.diff(given).min() <= 0.0:
+def _offsets(offsets: ArrayLike) -> Integers:
+    cuts = _column("offsets", offsets, None, "queries + 1")
+    whole = np.isfinite(cuts).all() and (np.floor(cuts) == cuts).all()
+    if len(cuts) < 2 or not whole or cuts[0] != 0.0 or np.diff(cuts).min() <= 0.0:
         raise DataError(
             "offsets: expected whole numbers that start at 0, rise from query to query and end "
             "at the number of documents"
         )
-    return given.astype(np.int64)
+    return cuts.astype(np.int64)
 
 
 def _labels(name: str, y: ArrayLike, n_docs: int) -> Floats:
@@ -142,11 +140,11 @@ def _labels(name: str, y: ArrayLike, n_docs: int) -> Floats:
 
 
 def _scores(scores: ArrayLike, n_docs: int) -> Floats:
-    given = _column("scores", scores, n_docs, "documents, the last of the offsets")
-    if not np.isfinite(given).all():
-        doc = int(np.isfinite(given).argmin())
-        raise DataError(f"scores: document {doc} has {given[doc]}; expected a finite number")
-    return given
+    column = _column("scores", scores, n_docs, "documents, the last of the offsets")
+    if not np.isfinite(column).all():
+        doc = int(np.isfinite(column).argmin())
+        raise DataError(f"scores: document {doc} has {column[doc]}; expected a finite number")
+    return column
 
 
 def _weights(query_weight: ArrayLike | None, n_queries: int) -> Floats | None:

@@ -1,24 +1,38 @@
-"""What every ranker follows: an objective is prepared with labels, then gives gradients.
+"""The Objective protocol: an objective is prepared with labels, then gives gradients.
 
-Rankers see nothing else. An objective is an immutable value; what it makes of a data set, its
-`Gradients`, holds whatever can be computed once.
+Rankers know objectives by these two classes only, and objectives know no ranker. An `Objective` is
+an immutable value; its `prepare` makes `Gradients` of a data set, which hold whatever can be
+computed once. Both have defaults for all that is optional, so that an objective of one's own needs
+two methods: `Objective.prepare` and `Gradients.gradients`.
+
+Conventions: gradients are those of what is to be maximised, so that a positive gradient pushes a
+document up; hessians are second derivatives of the cost, at least 0. Scores, gradients and hessians
+have one row per output (most objectives have one) and one column per document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.jit import frozen
-from rankinite.core.types import Floats
+from rankinite.core.types import Floats, Integers, Mask
+from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import source_of
-from rankinite.objectives.kernels.arrays import Blend, Plan
+from rankinite.measures.tiers import TieredMeasure, tiers_of
+from rankinite.objectives.kernels.arrays import ObjectiveMixture
 
+if TYPE_CHECKING:
+    from rankinite.objectives.pairwise import PairGradients
+
+# A mask that selects all queries.
 EVERY_QUERY = np.zeros(0, np.bool_)
+# The scores to start from, of objectives with a single output that start from 0.
+FROM_ZERO = frozen(np.zeros(1))
 
 
 @dataclass(frozen=True)
@@ -33,15 +47,15 @@ class Targets:
     offsets
         Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     top_grade
-        The largest grade there can be.
+        The largest label that the data set can have.
     query_weight, doc_weight
-        One weight a query, one a document; all 1 if None.
+        One weight per query, one per document; all 1 if None.
     seed
         For the order of documents with equal scores.
     """
 
     labels: Mapping[str | None, Floats]
-    offsets: NDArray[np.int64]
+    offsets: Integers
     top_grade: float
     query_weight: Floats | None = None
     doc_weight: Floats | None = None
@@ -49,83 +63,131 @@ class Targets:
 
     @property
     def n_docs(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return int(self.offsets[-1])
 
 
-class Gradients(Protocol):
-    """Where the documents of one data set should move.
+class Gradients:
+    """The gradients of an objective on one data set.
+
+    Only `gradients` is required.
 
     Attributes
     ----------
     start
-        The scores to begin with, one for each output; most objectives have one output.
+        The scores to start from, one per output; by default 0 for a single output.
+    no_newton
+        Why there is no Newton step; empty if there is one.
     """
 
-    start: Floats
+    start: Floats = FROM_ZERO
+    no_newton: str = ""
 
     def gradients(
-        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
-        """Write lambda and weight of every document at these scores.
+        """Write gradient and hessian of every document at these scores.
 
         Parameters
         ----------
         scores
-            One row for each output, one column for each document.
-        iteration
-            How many steps were taken before this one.
-        out_lambda
-            Positive pushes a document up; the shape is that of the scores.
-        out_weight
-            How fast lambda falls when the document's score rises; at least 0.
+            One row per output, one column per document.
+        round
+            Number of rounds before this one.
+        out_gradient
+            Positive pushes a document up; it has the shape of the scores.
+        out_hessian
+            How fast the gradient falls when the document's score rises; at least 0.
         """
-
-
-@runtime_checkable
-class GradientsOfSome(Gradients, Protocol):
-    """Gradients that cost less when only some queries' are needed."""
+        raise NotImplementedError(f"{type(self).__name__} does not define gradients")
 
     def gradients_of(
         self,
-        queries: NDArray[np.bool_],
+        queries: Mask,
         scores: Floats,
-        iteration: int,
-        out_lambda: Floats,
-        out_weight: Floats,
+        round: int,
+        out_gradient: Floats,
+        out_hessian: Floats,
     ) -> None:
-        """Do what `gradients` does for the documents of some queries, or of all if empty.
+        """Write gradients of the documents of some queries, or of all if the mask is empty.
 
-        What is written for other documents has no meaning.
+        What is written for other documents has no meaning. Override it where some queries cost
+        less than all: nets need it for every step.
         """
+        self.gradients(scores, round, out_gradient, out_hessian)
+
+    def mixture(self, round: int) -> ObjectiveMixture | None:
+        """Return arrays from which a net's kernel computes the gradients of a query itself.
+
+        They must give the same bits as `gradients`. None, the default, means that there are none,
+        and that `gradients_of` is called for every step.
+        """
+        return None
+
+    @property
+    def parts(self) -> Sequence[Gradients]:
+        """The gradients of which these are a weighted sum; by default these alone."""
+        return (self,)
+
+    @property
+    def pairs(self) -> PairGradients | None:
+        """These gradients, if they are sums over pairs of documents; otherwise None."""
+        return None
+
+    @property
+    def checkpoint_arrays(self) -> Sequence[NDArray[Any]]:
+        """What gradients depend on that neither data nor parameters of the ranker tell.
+
+        A checkpoint can be resumed only if these are the same.
+        """
+        return ()
 
 
-@runtime_checkable
-class Planned(Gradients, Protocol):
-    """Gradients of one output that a kernel can also be given, for a query at a time.
+class Objective:
+    """What a ranker is to improve.
+
+    Only `prepare` is required. The text of an objective, which a model file stores, is its ``str``,
+    or the name of its class if it does not define one.
 
     Attributes
     ----------
-    plan
-        What `plan_kernels.plan_lambdas` follows; it gives the same bits as `gradients`.
+    measure
+        The measure that is improved, by which validation sets are measured by default; None if
+        there is none.
+    no_newton
+        Why there is no Newton step; empty if there is one.
     """
 
-    plan: Plan
-
-
-@runtime_checkable
-class Blended(Gradients, Protocol):
-    """Gradients of one output that follow several plans, in shares that change by iteration."""
-
-    def blend(self, iteration: int) -> Blend:
-        """Return what `plan_kernels.blend_lambdas` follows in an iteration."""
-
-
-class Objective(Protocol):
-    """What should be improved."""
+    measure: Measure | TieredMeasure | None = None
+    no_newton: str = ""
 
     def prepare(self, targets: Targets) -> Gradients:
         """Check the labels and compute what stays the same while scores change."""
+        raise NotImplementedError(f"{type(self).__name__} does not define prepare")
+
+    def with_options(self, *, truncation: int | None, normalise: str) -> Self:
+        """Return the objective with the options of a ranker; see `Lambdas`.
+
+        By default they are ignored.
+        """
+        return self
+
+    @property
+    def source(self) -> str | None:
+        """The label source of the first measure; None for the data set's own labels."""
+        return None if self.measure is None else tiers_of(self.measure)[0].source
+
+    def compared(self, gradients: Gradients, targets: Targets) -> Mapping[str, PairGradients]:
+        """Return by name what diagnostics compare with the first of the gradients' parts.
+
+        Parameters
+        ----------
+        gradients
+            What `prepare` returned.
+        targets
+            What it was prepared with.
+        """
+        return {}
 
 
 def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
@@ -134,9 +196,9 @@ def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
     Parameters
     ----------
     owner
-        Who asks, for the message if there is no such source.
+        Start of the error message if there is no such source.
     source
-        Its name; None for the data set's own labels.
+        The name of the source; None for the data set's own labels.
     targets
         What is to be learned.
     """
@@ -144,7 +206,7 @@ def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
 
 
 def doc_weights(targets: Targets) -> Floats:
-    """Return one weight a document: its own times its query's."""
+    """Return one weight per document: that of the document times that of its query."""
     weight = np.ones(targets.n_docs) if targets.doc_weight is None else targets.doc_weight
     if targets.query_weight is None:
         return weight
@@ -152,5 +214,5 @@ def doc_weights(targets: Targets) -> Floats:
 
 
 def read_only(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return a contiguous view that cannot be written: kernels compile for one kind of array."""
+    """Return a contiguous read-only view: kernels are compiled for one kind of array."""
     return frozen(np.ascontiguousarray(array, dtype=dtype))

@@ -1,8 +1,8 @@
-"""Lambda gradients: pairs of documents push each other, as hard as a swap would matter.
+"""Lambda gradients: sums over pairs of documents, weighted by how much a swap would matter.
 
 For a pair whose document i has the higher label, lambda_ij = |change of the measure if i and j
-were swapped| / (1 + exp(s_i - s_j)) is added to i and taken from j, and |change| rho (1 - rho)
-is added to the weights of both (LambdaSMART, Sec. 3).
+were swapped| / (1 + exp(s_i - s_j)) is added to the gradient of i and subtracted from that of j,
+and |change| rho (1 - rho) is added to the hessians of both (LambdaSMART, Sec. 3).
 """
 
 from __future__ import annotations
@@ -12,50 +12,62 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Constraint, Either, OneOf, SourceName, Whole, check
 from rankinite.core.random import generator
-from rankinite.core.types import Floats
+from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures import kernels as measure_kernels
-from rankinite.measures.measure import DEEPEST, Form, Measure
-from rankinite.measures.text import parse_measure
+from rankinite.measures.measure import DEEPEST, MEASURES, Form, Measure
+from rankinite.measures.scorer import measure_table
+from rankinite.measures.text import MeasureLike, measure_value
 from rankinite.measures.tiers import TieredMeasure
+from rankinite.objectives.custom import SwapGradients
 from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.kernels import swaps
-from rankinite.objectives.kernels.arrays import NO_NUMBERS, NO_PLACES, PAIRS, Plan
+from rankinite.objectives.kernels.arrays import (
+    NO_NUMBERS,
+    NO_PLACES,
+    PAIRS,
+    ObjectiveArrays,
+    ObjectiveMixture,
+    single_mixture,
+)
 from rankinite.objectives.kernels.diagnostics import count_pairs
 from rankinite.objectives.objective import EVERY_QUERY, Gradients, Targets, labels_of, read_only
+from rankinite.objectives.registry import Call, NamedObjective, named
 
 NORMALISE = {
-    "none": kernels.AS_IT_IS,
+    "none": kernels.NOT_NORMALISED,
     "deviation": kernels.BY_DEVIATION,
     "distance": kernels.BY_DISTANCE,
 }
 TRUNCATION: Constraint = Either(Whole(1, DEEPEST), OneOf([None]))
-# Few enough that scratch arrays cost nothing, many enough for any number of threads.
+# Few enough that allocating scratch memory costs nothing, many enough for any number of threads.
 MOST_BLOCKS = 128
-# What ranking a document costs, counted in pairs.
-PAIRS_A_DOCUMENT = 24
+# The time to rank a document, in units of the time of a pair; measured.
+PAIRS_PER_DOCUMENT = 24
 
 
-@dataclass(frozen=True)
-class Lambdas:
+@named
+@dataclass(frozen=True, init=False)
+class Lambdas(NamedObjective):
     """The lambda gradient of a measure.
 
     Parameters
     ----------
     measure
-        What a swap is judged by, as a text or a value. Its depth is that of the lambdas.
+        The measure that swaps change, as a text, a value or a function of ranked labels. Its depth
+        is that of the lambdas.
     truncation
-        Only pairs count that have a document among the first so many ranks; all if None.
+        Only pairs count that have a document among the first ``truncation`` ranks; all if None.
     normalise
-        ``"none"`` as in the papers. ``"deviation"``: a query's lambdas, and with them its
-        weights, are divided by the lambdas' standard deviation (Objectives, Sec. 5.3).
-        ``"distance"``: each pair's change is divided by 0.01 + |s_i - s_j| (unless all scores
-        of the query are equal), then a query's lambdas and weights are multiplied by
-        log2(1 + S) / S, where S sums the sizes of the pairs' lambdas over both documents.
+        ``"none"`` as in the papers. ``"deviation"``: a query's gradients and hessians are divided
+        by the standard deviation of its gradients (Objectives, Sec. 5.3). ``"distance"``: each
+        pair's change is divided by 0.01 + |s_i - s_j| (unless all scores of the query are equal),
+        then a query's gradients and hessians are multiplied by log2(1 + S) / S, where S sums the
+        sizes of the pairs' lambdas over both documents.
     gain_only
         For MRR: only swaps count that raise the measure (Optimality, Eq. 11).
 
@@ -72,7 +84,7 @@ class Lambdas:
 
     def __init__(
         self,
-        measure: str | Measure | TieredMeasure,
+        measure: MeasureLike,
         *,
         truncation: int | None = None,
         normalise: str = "none",
@@ -80,20 +92,37 @@ class Lambdas:
     ) -> None:
         check_options("Lambdas", truncation, normalise)
         check("Lambdas", "gain_only", gain_only, OneOf([False, True]))
-        one = one_measure("Lambdas", measure)
-        if gain_only and one.form != Form.RECIPROCAL_RANK:
-            raise UsageError(f"Lambdas: gain_only is for MRR, and the measure is {one}; leave it")
+        single = single_measure("Lambdas", measure)
+        if gain_only and single.form != Form.RECIPROCAL_RANK:
+            raise UsageError(
+                f"Lambdas: gain_only is for MRR, and the measure is {single}; leave it"
+            )
         for name, value in (
-            ("measure", one),
+            ("measure", single),
             ("truncation", truncation),
             ("normalise", normalise),
             ("gain_only", gain_only),
         ):
             object.__setattr__(self, name, value)
 
-    def prepare(self, targets: Targets) -> PairGradients:
+    @classmethod
+    def from_call(cls, call: Call, *, truncation: int | None, normalise: str) -> Lambdas:
+        """Return the objective of a text, with the options of a ranker."""
+        measure = call.measure(call.name)
+        call.options(call.name, 1, ())  # it has none
+        return cls(measure, truncation=truncation, normalise=normalise)
+
+    def prepare(self, targets: Targets) -> Gradients:
         """Check the labels and compute what stays the same while scores change."""
-        measure = self.measure
+        if self.measure.form == Form.FUNCTION:
+            refuse_doc_weights(targets)
+            shuffle = shuffled(targets.offsets, targets.seed)
+            return SwapGradients(self.measure, targets, shuffle, self.truncation, self.normalise)
+        return self.pair_gradients(targets)
+
+    def pair_gradients(self, targets: Targets) -> PairGradients:
+        """Return the gradients of a measure with a form."""
+        measure = compiled_measure("Lambdas", self.measure)
         values = values_of(measure, targets)
         return PairGradients(
             targets,
@@ -101,14 +130,15 @@ class Lambdas:
             measure.rank_weights(longest_query(targets.offsets)),
             scales_of(measure, values, targets.offsets),
             form=swaps.RECIPROCAL_GAIN if self.gain_only else int(measure.form),
-            reach=min(self.truncation or DEEPEST, measure.depth or DEEPEST),
+            n_top=min(self.truncation or DEEPEST, measure.depth or DEEPEST),
             normalise=NORMALISE[self.normalise],
         )
 
 
+@named
 @dataclass(frozen=True)
-class RankNet:
-    """The cost of RankNet: every pair counts the same, wherever it stands.
+class RankNet(NamedObjective):
+    """The cost of RankNet: every pair counts the same, whatever its ranks.
 
     Parameters
     ----------
@@ -126,6 +156,12 @@ class RankNet:
         check_options("RankNet", self.truncation, self.normalise)
         check("RankNet", "source", self.source, Either(SourceName(), OneOf([None])))
 
+    @classmethod
+    def from_call(cls, call: Call, *, truncation: int | None, normalise: str) -> RankNet:
+        """Return the objective of a text, with the options of a ranker."""
+        call.options("RankNet", 0, ())  # it has none
+        return cls(truncation=truncation, normalise=normalise)
+
     def prepare(self, targets: Targets) -> PairGradients:
         """Compute what stays the same while scores change."""
         labels = labels_of("RankNet", self.source, targets)
@@ -135,14 +171,14 @@ class RankNet:
             np.ones(longest_query(targets.offsets)),
             np.ones(len(targets.offsets) - 1),
             form=swaps.EVERY_PAIR,
-            reach=self.truncation or DEEPEST,
+            n_top=self.truncation or DEEPEST,
             normalise=NORMALISE[self.normalise],
         )
 
 
 @dataclass(frozen=True, repr=False)
-class Adjustable:
-    """An objective whose truncation and normalisation are those of the ranker that follows it."""
+class WithRankerOptions(NamedObjective):
+    """An objective whose truncation and normalisation are those of the ranker that uses it."""
 
     truncation: int | None = field(default=None, init=False)
     normalise: str = field(default="none", init=False)
@@ -150,8 +186,8 @@ class Adjustable:
     def __repr__(self) -> str:
         return str(self)
 
-    def adjusted(self, *, truncation: int | None, normalise: str) -> Self:
-        """Return the objective with these; see `Lambdas`."""
+    def with_options(self, *, truncation: int | None, normalise: str) -> Self:
+        """Return the objective with the options of a ranker; see `Lambdas`."""
         check_options(type(self).__name__, truncation, normalise)
         new = copy(self)
         object.__setattr__(new, "truncation", truncation)
@@ -159,13 +195,13 @@ class Adjustable:
         return new
 
 
-class PairGradients:
-    """The lambdas of one data set; what does not depend on scores is computed here, once.
+class PairGradients(Gradients):
+    """Lambda gradients of one data set; what does not depend on scores is computed here, once.
 
     Attributes
     ----------
-    plan
-        All that stays the same, for kernels.
+    arrays
+        The objective on this data set, for kernels.
     blocks
         Block b has the queries ``blocks[b]`` to ``blocks[b + 1] - 1``; about equal work each.
     """
@@ -178,26 +214,21 @@ class PairGradients:
         scales: Floats,
         *,
         form: int,
-        reach: int,
-        normalise: int = kernels.AS_IT_IS,
+        n_top: int,
+        normalise: int = kernels.NOT_NORMALISED,
         kind: int = PAIRS,
         margin: float = 0.0,
-        groups: NDArray[np.int64] = NO_PLACES,
+        groups: Integers = NO_PLACES,
     ) -> None:
-        if targets.doc_weight is not None:
-            raise UsageError(
-                "lambda gradients: pairs of documents have no document weights; "
-                "give query_weight, one weight a query"
-            )
+        refuse_doc_weights(targets)
         offsets = targets.offsets
-        shuffle = _shuffled(offsets, targets.seed)
+        shuffle = shuffled(offsets, targets.seed)
         weight = targets.query_weight
-        self.start = np.zeros(1)
-        self.blocks = read_only(_blocks(offsets, reach), np.int64)
-        self.plan = Plan(
+        self.blocks = read_only(_blocks(offsets, n_top), np.int64)
+        self.arrays = ObjectiveArrays(
             kind=kind,
             form=form,
-            reach=reach,
+            n_top=n_top,
             normalise=normalise,
             margin=margin,
             offsets=read_only(offsets, np.int64),
@@ -210,74 +241,117 @@ class PairGradients:
             doc_weight=read_only(NO_NUMBERS),
         )
 
+    @property
+    def pairs(self) -> PairGradients:
+        """These gradients, which are sums over pairs of documents."""
+        return self
+
+    def mixture(self, round: int) -> ObjectiveMixture:
+        """Return arrays from which a net's kernel computes the gradients of a query."""
+        return single_mixture(self.arrays)
+
     def scaled(self, normalise: int, *, weighted: bool = True) -> Self:
-        """Return the same lambdas, scaled in another way, and without queries' weights if asked."""
+        """Return the same gradients, scaled otherwise, and without query weights if asked."""
         new = copy(self)
-        new.plan = self.plan._replace(normalise=normalise)
+        new.arrays = self.arrays._replace(normalise=normalise)
         if not weighted:
-            ones = read_only(np.ones(len(self.plan.query_weight)))
-            new.plan = new.plan._replace(query_weight=ones)
+            ones = read_only(np.ones(len(self.arrays.query_weight)))
+            new.arrays = new.arrays._replace(query_weight=ones)
         return new
 
     def gradients(
-        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
-        """Write lambda and weight of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, iteration, out_lambda, out_weight)
+        """Write gradient and hessian of every document at these scores."""
+        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
 
     def gradients_of(
         self,
-        queries: NDArray[np.bool_],
+        queries: Mask,
         scores: Floats,
-        iteration: int,
-        out_lambda: Floats,
-        out_weight: Floats,
+        round: int,
+        out_gradient: Floats,
+        out_hessian: Floats,
     ) -> None:
-        """Write lambda and weight of the documents of some queries."""
-        given = read_only(scores[0])
-        kernels.all_lambdas(given, self.blocks, self.plan, queries, out_lambda[0], out_weight[0])
+        """Write gradients of the documents of some queries, or of all if the mask is empty."""
+        kernels.all_pairwise_gradients(
+            read_only(scores[0]),
+            self.blocks,
+            self.arrays,
+            queries,
+            out_gradient[0],
+            out_hessian[0],
+        )
+
+
+def refuse_doc_weights(targets: Targets) -> None:
+    """Raise `UsageError` if there are document weights, which pairs cannot use."""
+    if targets.doc_weight is not None:
+        raise UsageError(
+            "lambda gradients: pairs of documents have no document weights; "
+            "give query_weight, one weight a query"
+        )
 
 
 def check_options(owner: str, truncation: int | None, normalise: str) -> None:
-    """Refuse a truncation or a way to normalise that there is not."""
+    """Raise `UsageError` for a bad truncation or normalisation."""
     check(owner, "truncation", truncation, TRUNCATION)
     check(owner, "normalise", normalise, OneOf(list(NORMALISE)))
 
 
-def one_measure(owner: str, measure: str | Measure | TieredMeasure) -> Measure:
-    """Return the one measure that is meant.
+def single_measure(owner: str, measure: MeasureLike) -> Measure:
+    """Return a measure that has no tiers.
 
     Parameters
     ----------
     owner
-        Who asks, for the message if it is none.
+        Start of the error message.
+    measure
+        A measure as a text, a value, a class or a function of ranked labels.
     """
-    value = parse_measure(measure) if isinstance(measure, str) else measure
+    try:
+        value = measure_value(measure)
+    except UsageError:
+        if isinstance(measure, str):
+            raise
+        raise UsageError(
+            f"{owner}: {measure!r} is not a measure; give one, such as 'NDCG@10'"
+        ) from None
     if isinstance(value, TieredMeasure):
         raise UsageError(
             f"{owner}: {value} has several tiers; give one measure, such as {value.tiers[0]}, or "
             f"use Tiered({value}), whose lambdas are those of all tiers"
         )
-    if not isinstance(value, Measure):
-        raise UsageError(f"{owner}: {value!r} is not a measure; give one, such as 'NDCG@10'")
+    return value
+
+
+def compiled_measure(owner: str, measure: MeasureLike) -> Measure:
+    """Return a measure that has a form and no tiers; see `single_measure`."""
+    value = single_measure(owner, measure)
+    if value.form == Form.FUNCTION:
+        raise UsageError(
+            f"{owner}: {value} is a function of ranked labels, of which there are only the usual "
+            f"lambda gradients; give it without {owner}, or give one of the measures "
+            f"{', '.join(MEASURES)}"
+        )
     return value
 
 
 def values_of(measure: Measure, targets: Targets) -> Floats:
-    """Check the labels and return what each document is worth; NaN without a label."""
+    """Check the labels and return the value of each document; NaN without a label."""
     labels = labels_of(str(measure), measure.source, targets)
     measure.check_labels(labels, targets.top_grade)
     values = np.asarray(measure.document_values(labels, targets.top_grade))
     return np.where(np.isnan(labels), np.nan, values)
 
 
-def longest_query(offsets: NDArray[np.int64]) -> int:
-    """Return how many documents the longest query has."""
+def longest_query(offsets: Integers) -> int:
+    """Return the number of documents of the longest query."""
     return int(np.diff(offsets).max())
 
 
-def scales_of(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Return what each query's sums are multiplied by; 0 where no document is worth anything."""
+def scales_of(measure: Measure, values: Floats, offsets: Integers) -> Floats:
+    """Return the factor of each query's sums; 0 where no document has a value."""
     n_queries = len(offsets) - 1
     if measure.form == Form.NORMALISED:
         return _reciprocals(_best(measure, np.nan_to_num(values), offsets))
@@ -293,19 +367,15 @@ def _reciprocals(numbers: Floats) -> Floats:
     return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0.0)
 
 
-def _best(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Floats:
+def _best(measure: Measure, values: Floats, offsets: Integers) -> Floats:
     """Return the largest sum that any order of each query's documents gives."""
     best = np.zeros((1, len(offsets) - 1))
+    table = measure_table([measure], np.zeros(1, np.int64), longest_query(offsets))
     measure_kernels.measure_all(
         values + 0.0,
-        offsets.copy(),  # one that can be written, as evaluation gives: no second compilation
+        offsets.copy(),  # a writeable array, as in evaluation, saves a second compilation
         values[np.newaxis],
-        np.ones(1, np.bool_),
-        np.array([int(Form.NORMALISED)]),
-        np.zeros(1, np.int64),
-        np.array([measure.depth or 0]),
-        measure.rank_weights(longest_query(offsets))[np.newaxis],
-        np.zeros(1),
+        table,
         False,
         best,
         np.empty_like(best),
@@ -313,10 +383,8 @@ def _best(measure: Measure, values: Floats, offsets: NDArray[np.int64]) -> Float
     return np.asarray(best[0])
 
 
-def _has_pairs(
-    values: Floats, offsets: NDArray[np.int64], groups: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Tell which queries have documents of different values, in one group; NaN is none."""
+def _has_pairs(values: Floats, offsets: Integers, groups: Integers) -> Mask:
+    """Tell which queries have documents of one group with different values; NaN is no value."""
     if len(groups) == 0:
         return _differ(values, offsets[:-1])
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -331,46 +399,46 @@ def _has_pairs(
     return has
 
 
-def _differ(values: Floats, begins: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which stretches have different values; NaN is none."""
+def _differ(values: Floats, begins: Integers) -> Mask:
+    """Tell which ranges have different values; NaN is no value."""
     largest = np.fmax.reduceat(values, begins)
     return np.asarray(largest > np.fmin.reduceat(values, begins))
 
 
-def _shuffled(offsets: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Return the documents of each query in an order drawn at random: that of ties."""
+def shuffled(offsets: Integers, seed: int) -> Integers:
+    """Return the documents of each query in random order, in which ties are ranked."""
     sizes = np.diff(offsets)
     draws = generator(seed, "ties").random(int(offsets[-1]))
     return np.lexsort((draws, np.repeat(np.arange(len(sizes)), sizes)))
 
 
-def _blocks(offsets: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
+def _blocks(offsets: Integers, n_top: int) -> Integers:
     """Cut the queries into blocks of about equal work; the cuts depend on the data only."""
     sizes = np.diff(offsets).astype(np.float64)
-    rows = np.minimum(sizes, reach)
-    work = np.cumsum(rows * (sizes - rows / 2) + PAIRS_A_DOCUMENT * sizes)
+    rows = np.minimum(sizes, n_top)
+    work = np.cumsum(rows * (sizes - rows / 2) + PAIRS_PER_DOCUMENT * sizes)
     n_blocks = min(len(sizes), MOST_BLOCKS)
-    shares = np.arange(1, n_blocks) / n_blocks * work[-1]
-    return np.concatenate([[0], np.searchsorted(work, shares), [len(sizes)]])
+    cuts = np.arange(1, n_blocks) / n_blocks * work[-1]
+    return np.concatenate([[0], np.searchsorted(work, cuts), [len(sizes)]])
 
 
 def effective_pairs(gradients: Gradients, scores: ArrayLike) -> int:
     """Return how many pairs of documents have a lambda that is not 0, in all queries together.
 
-    These are the pairs whose documents differ in worth and whose swap changes the measure, one of
+    These are the pairs whose documents differ in value and whose swap changes the measure, one of
     them being above the truncation. A query of weight 0 has none.
 
     Parameters
     ----------
     gradients
-        What `Lambdas` or `RankNet` made of a data set.
+        Gradients prepared by `Lambdas` or `RankNet`.
     scores
-        One finite score a document.
+        One finite score per document.
 
     Examples
     --------
-    Of three documents the second is the relevant one. It can change places with two others; the
-    precision among the first two only changes if it goes to rank 3.
+    Of three documents the second is relevant. It can swap with two others; the precision among the
+    first two changes only if it moves to rank 3.
 
     >>> from rankinite.objectives.pairwise import Lambdas
     >>> from rankinite.objectives.objective import Targets
@@ -381,23 +449,24 @@ def effective_pairs(gradients: Gradients, scores: ArrayLike) -> int:
     ... ]
     [2, 1]
     """
-    if not isinstance(gradients, PairGradients) or gradients.plan.kind != PAIRS:
+    pairs = gradients.pairs
+    if pairs is None or pairs.arrays.kind != PAIRS:
         raise UsageError(
-            f"effective_pairs: {type(gradients).__name__} are not made of all pairs; "
-            "give what Lambdas or RankNet made of a data set"
+            f"effective_pairs: {type(gradients).__name__} are not sums over all pairs; "
+            "give gradients prepared by Lambdas or RankNet"
         )
-    given = read_only(scores)
-    n_docs = int(gradients.plan.offsets[-1])
-    if given.shape != (n_docs,):
+    column = read_only(scores)
+    n_docs = int(pairs.arrays.offsets[-1])
+    if column.shape != (n_docs,):
         raise DataError(
-            f"effective_pairs: the scores have the shape {given.shape}; expected ({n_docs},), "
-            "one a document"
+            f"effective_pairs: the scores have the shape {column.shape}; expected ({n_docs},), "
+            "one per document"
         )
-    if not np.isfinite(given).all():
-        doc = int(np.isfinite(given).argmin())
+    if not np.isfinite(column).all():
+        doc = int(np.isfinite(column).argmin())
         raise DataError(
-            f"effective_pairs: document {doc} has the score {given[doc]}; expected a finite number"
+            f"effective_pairs: document {doc} has the score {column[doc]}; expected a finite number"
         )
-    counts = np.empty(len(gradients.blocks) - 1, np.int64)
-    count_pairs(given, gradients.blocks, gradients.plan, counts)
+    counts = np.empty(len(pairs.blocks) - 1, np.int64)
+    count_pairs(column, pairs.blocks, pairs.arrays, counts)
     return int(counts.sum())

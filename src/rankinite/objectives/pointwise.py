@@ -1,7 +1,7 @@
 """Losses of one document at a time: MART's squared error and logistic loss, McRank's classes.
 
-Lambda is minus the derivative of the loss by the score, weight its second derivative. A document
-without a label has neither.
+The gradient is minus the derivative of the loss by the score, the hessian its second derivative.
+Both are 0 for a document without a label.
 """
 
 from __future__ import annotations
@@ -9,26 +9,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError
 from rankinite.core.params import Either, OneOf, SourceName, check
-from rankinite.core.types import Floats
+from rankinite.core.types import Floats, Integers
 from rankinite.measures.measure import ERR
-from rankinite.objectives.kernels import arrays as plans
 from rankinite.objectives.kernels import pointwise as kernels
-from rankinite.objectives.kernels.arrays import Plan
-from rankinite.objectives.objective import Targets, doc_weights, labels_of, read_only
+from rankinite.objectives.kernels.arrays import (
+    CENTRED_SQUARED_ERROR,
+    LOGISTIC,
+    NO_NUMBERS,
+    NO_PLACES,
+    SQUARED_ERROR,
+    ObjectiveArrays,
+    ObjectiveMixture,
+    single_mixture,
+)
+from rankinite.objectives.objective import (
+    Gradients,
+    Objective,
+    Targets,
+    doc_weights,
+    labels_of,
+    read_only,
+)
 
-# Every class counts as if so many more documents had been seen: none starts at minus infinity.
+# Added to the number of documents of every class, so that none starts at minus infinity.
 SMOOTHING = 1.0
 MOST_CLASSES = 100
-# Log odds of a mean of 0 or 1 would be infinite.
+# Means are clipped to this distance from 0 and 1, where log odds would be infinite.
 LEAST_CHANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class _Pointwise:
+class _Pointwise(Objective):
     """A loss of one document at a time.
 
     Parameters
@@ -74,31 +88,41 @@ class SquaredError(_Pointwise):
     """
 
     def prepare(self, targets: Targets) -> SquaredErrorGradients:
-        """Find the mean label."""
+        """Compute the mean label."""
         labels, weights = self._labels_and_weights(targets)
         return SquaredErrorGradients(labels, weights, targets.offsets)
 
 
-class SquaredErrorGradients:
+class _PointwiseGradients(Gradients):
+    """Gradients of a loss of one output that kernels can compute for a single query."""
+
+    arrays: ObjectiveArrays
+
+    def mixture(self, round: int) -> ObjectiveMixture:
+        """Return arrays from which a net's kernel computes the gradients of a query."""
+        return single_mixture(self.arrays)
+
+
+class SquaredErrorGradients(_PointwiseGradients):
     """The residuals of one data set."""
 
-    def __init__(self, labels: Floats, weights: Floats, offsets: NDArray[np.int64]) -> None:
+    def __init__(self, labels: Floats, weights: Floats, offsets: Integers) -> None:
         self.start = np.array([_mean(labels, weights)])
-        self.plan = _plan(plans.SQUARED_ERROR, labels, weights, offsets)
+        self.arrays = _arrays(SQUARED_ERROR, labels, weights, offsets)
 
     def gradients(
-        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
         """Write the weighted residual and the weight of every document."""
-        weights = self.plan.doc_weight
-        np.subtract(self.plan.values, scores[0], out=out_lambda[0])
-        np.multiply(out_lambda[0], weights, out=out_lambda[0])
-        np.copyto(out_weight[0], weights)
+        weights = self.arrays.doc_weight
+        np.subtract(self.arrays.values, scores[0], out=out_gradient[0])
+        np.multiply(out_gradient[0], weights, out=out_gradient[0])
+        np.copyto(out_hessian[0], weights)
 
 
 @dataclass(frozen=True)
 class CentredSquaredError(_Pointwise):
-    """Squared error that forgives each query a constant: only differences within it count.
+    """Squared error up to a constant per query: only differences within a query count.
 
     Parameters
     ----------
@@ -107,24 +131,27 @@ class CentredSquaredError(_Pointwise):
     """
 
     def prepare(self, targets: Targets) -> CentredGradients:
-        """Keep labels, weights and queries."""
+        """Check the labels."""
         return CentredGradients(*self._labels_and_weights(targets), targets.offsets)
 
 
-class CentredGradients:
+class CentredGradients(_PointwiseGradients):
     """The residuals of one data set, less the mean residual of each query."""
 
-    def __init__(self, labels: Floats, weights: Floats, offsets: NDArray[np.int64]) -> None:
-        self.start = np.zeros(1)
-        self.plan = _plan(plans.CENTRED_SQUARED_ERROR, labels, weights, offsets)
+    def __init__(self, labels: Floats, weights: Floats, offsets: Integers) -> None:
+        self.arrays = _arrays(CENTRED_SQUARED_ERROR, labels, weights, offsets)
 
     def gradients(
-        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
         """Write the weighted centred residual and the weight of every document."""
-        plan, given = self.plan, read_only(scores[0])
         kernels.centred(
-            given, plan.values, plan.doc_weight, plan.offsets, out_lambda[0], out_weight[0]
+            read_only(scores[0]),
+            self.arrays.values,
+            self.arrays.doc_weight,
+            self.arrays.offsets,
+            out_gradient[0],
+            out_hessian[0],
         )
 
 
@@ -139,7 +166,7 @@ class Logistic(_Pointwise):
     """
 
     def prepare(self, targets: Targets) -> LogisticGradients:
-        """Turn labels into chances and find the log odds of their mean."""
+        """Turn labels into chances and compute the log odds of their mean."""
         labels, weights = self._labels_and_weights(targets)
         measure = ERR(source=self.source)
         measure.check_labels(labels, targets.top_grade)
@@ -147,27 +174,32 @@ class Logistic(_Pointwise):
         return LogisticGradients(chances, weights, targets.offsets)
 
 
-class LogisticGradients:
-    """Differences of wanted and predicted chances for one data set."""
+class LogisticGradients(_PointwiseGradients):
+    """Differences of target and predicted chances for one data set."""
 
-    def __init__(self, chances: Floats, weights: Floats, offsets: NDArray[np.int64]) -> None:
+    def __init__(self, chances: Floats, weights: Floats, offsets: Integers) -> None:
         mean = min(max(_mean(chances, weights), LEAST_CHANCE), 1.0 - LEAST_CHANCE)
         self.start = np.array([np.log(mean / (1.0 - mean))])
-        self.plan = _plan(plans.LOGISTIC, chances, weights, offsets)
+        self.arrays = _arrays(LOGISTIC, chances, weights, offsets)
 
     def gradients(
-        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
         """Write the weighted difference of chances, and p (1 - p)."""
-        plan, given = self.plan, read_only(scores[0])
-        kernels.logistic(given, plan.values, plan.doc_weight, out_lambda[0], out_weight[0])
+        kernels.logistic(
+            read_only(scores[0]),
+            self.arrays.values,
+            self.arrays.doc_weight,
+            out_gradient[0],
+            out_hessian[0],
+        )
 
 
 @dataclass(frozen=True)
 class MultiClass(_Pointwise):
     """Cross-entropy over the grades 0 to top_grade as classes, one output each: McRank.
 
-    Lambdas are multiplied by (K - 1) / K for K classes, so that a Newton step is the one of
+    Gradients are multiplied by (K - 1) / K for K classes, so that a Newton step is that of
     Friedman's multi-class boosting.
 
     Parameters
@@ -177,7 +209,7 @@ class MultiClass(_Pointwise):
     """
 
     def prepare(self, targets: Targets) -> MultiClassGradients:
-        """Check that labels are classes and find how often each occurs."""
+        """Check that labels are classes and count them."""
         labels, weights = self._labels_and_weights(targets)
         n_classes = _number_of_classes(targets.top_grade)
         whole = np.floor(labels) == labels
@@ -196,27 +228,29 @@ class MultiClass(_Pointwise):
         return MultiClassGradients(labels.astype(np.int64), weights, n_classes)
 
 
-class MultiClassGradients:
-    """Differences of wanted and predicted chances of each class for one data set."""
+class MultiClassGradients(Gradients):
+    """Differences of target and predicted chances of each class for one data set."""
 
-    def __init__(self, classes: NDArray[np.int64], weights: Floats, n_classes: int) -> None:
+    def __init__(self, classes: Integers, weights: Floats, n_classes: int) -> None:
         counts = np.bincount(classes, weights / weights.max(), minlength=n_classes) + SMOOTHING
         self.start = np.log(counts / counts.sum())
-        self._fixed = read_only(classes, np.int64), read_only(weights)
+        self._classes, self._weights = read_only(classes, np.int64), read_only(weights)
 
     def gradients(
-        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
         """Write the weighted differences of chances, and p (1 - p), of every class."""
-        kernels.multi_class(read_only(scores), *self._fixed, out_lambda, out_weight)
+        kernels.multi_class(
+            read_only(scores), self._classes, self._weights, out_gradient, out_hessian
+        )
 
 
-def _plan(kind: int, values: Floats, weights: Floats, offsets: NDArray[np.int64]) -> Plan:
-    nothing, no_places = read_only(plans.NO_NUMBERS), read_only(plans.NO_PLACES, np.int64)
-    return Plan(
+def _arrays(kind: int, values: Floats, weights: Floats, offsets: Integers) -> ObjectiveArrays:
+    nothing, no_places = read_only(NO_NUMBERS), read_only(NO_PLACES, np.int64)
+    return ObjectiveArrays(
         kind=kind,
         form=0,
-        reach=0,
+        n_top=0,
         normalise=0,
         margin=0.0,
         offsets=read_only(offsets, np.int64),

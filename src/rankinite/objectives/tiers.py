@@ -1,4 +1,4 @@
-"""Several lambda gradients at once: a weighted sum, with weights that may change by iteration."""
+"""Weighted sums of lambda gradients, with weights that may change by round, and tiers."""
 
 from __future__ import annotations
 
@@ -8,149 +8,147 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
 from rankinite.core.params import Either, OneOf, Real, Whole, check
-from rankinite.core.types import Floats, Integers
+from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives.constructions import ConstructedGradients, constructed
 from rankinite.objectives.kernels import pairwise as kernels
-from rankinite.objectives.kernels.arrays import TIED_PAIRS, Blend, alone
-from rankinite.objectives.kernels.dispatch import add_shares
-from rankinite.objectives.objective import EVERY_QUERY, Targets, labels_of, read_only
+from rankinite.objectives.kernels.arrays import TIED_PAIRS, ObjectiveMixture, single_mixture
+from rankinite.objectives.kernels.dispatch import SumOptions, add_mixture
+from rankinite.objectives.objective import EVERY_QUERY, Gradients, Targets, labels_of, read_only
 from rankinite.objectives.pairwise import (
     NORMALISE,
-    Adjustable,
     Lambdas,
     PairGradients,
+    WithRankerOptions,
+    compiled_measure,
     values_of,
 )
+from rankinite.objectives.registry import named
 
-Shares = Callable[[int], Sequence[float]]
+MixtureWeights = Callable[[int], Sequence[float]]
+
+log = logging.getLogger("rankinite")
 
 
-class CombinedGradients:
-    """The weighted sum of the lambdas, and of the weights, of several parts.
+class MixtureGradients(Gradients):
+    """The weighted sum of the gradients, and of the hessians, of several parts.
 
-    Where a part has the share 1 it is followed alone, and gives the bits that it would give by
-    itself. The sum of several is divided by its standard deviation in each query if that is how
-    lambdas are normalised (Objectives, Sec. 5.3); by distance each part is normalised by itself.
+    Where a part has the weight 1 it counts alone, and gives the same bits as by itself. The sum of
+    several is divided by its standard deviation in each query if gradients are normalised by
+    deviation (Objectives, Sec. 5.3); by distance each part is normalised by itself.
 
     Parameters
     ----------
     parts
         Two or more of the same data set; how they are normalised does not matter.
-    shares
-        From the iteration to what each part is multiplied by; they sum to 1.
+    mixture_weights
+        From the round to the weight of each part; they sum to 1.
     normalise
-        How lambdas are normalised, as in `Lambdas`.
-    fixed
-        Gives what the shares depend on, if it has no text by which it is told from others.
-
-    Attributes
-    ----------
-    parts
-        Each part as it is alone.
-    start
-        The score to begin with.
+        How gradients are normalised, as in `Lambdas`.
+    checkpoint_arrays
+        Gives what the weights depend on, if no parameter of the ranker tells.
     """
 
     def __init__(
         self,
         parts: Sequence[PairGradients],
-        shares: Shares,
+        mixture_weights: MixtureWeights,
         normalise: str,
-        fixed: Callable[[], Sequence[Floats]] = tuple,
+        checkpoint_arrays: Callable[[], Sequence[Floats]] = tuple,
     ) -> None:
         self._normalise = NORMALISE[normalise]
-        self.parts = tuple(part.scaled(self._normalise) for part in parts)
-        self.start = np.zeros(1)
-        self._fixed = fixed
-        self._shares = shares
+        self._alone = tuple(part.scaled(self._normalise) for part in parts)
+        self._checkpoint_arrays = checkpoint_arrays
+        self._mixture_weights = mixture_weights
         by_distance = self._normalise == kernels.BY_DISTANCE
-        own = kernels.BY_DISTANCE if by_distance else kernels.AS_IT_IS
-        self._parts = tuple(part.scaled(own, weighted=False) for part in parts)
-        self._room = np.zeros((2, len(parts), 0))
+        of_parts = kernels.BY_DISTANCE if by_distance else kernels.NOT_NORMALISED
+        # Query weights multiply the sum, and so must not multiply the parts.
+        self._in_sum = tuple(part.scaled(of_parts, weighted=False) for part in parts)
+        self._scratch = np.zeros((2, len(parts), 0))
 
     @property
-    def fixed(self) -> Sequence[Floats]:
-        """What a checkpoint is to know of the shares."""
-        return self._fixed()
+    def parts(self) -> Sequence[PairGradients]:
+        """Each part as it is alone."""
+        return self._alone
 
-    def blend(self, iteration: int) -> Blend:
-        """Return what a kernel follows in an iteration."""
-        shares = np.array(self._shares(iteration), np.float64)
-        whole = np.flatnonzero(shares == 1.0)
-        if len(whole):
-            return alone(self.parts[whole[0]].plan)
-        plans = tuple(part.plan for part in self._parts)
-        return Blend(plans, read_only(shares), self._normalise, self.parts[0].plan.query_weight)
+    @property
+    def checkpoint_arrays(self) -> Sequence[Floats]:
+        """What the weights depend on."""
+        return self._checkpoint_arrays()
+
+    def mixture(self, round: int) -> ObjectiveMixture:
+        """Return arrays from which a net's kernel computes the gradients of a query."""
+        weights = np.array(self._mixture_weights(round), np.float64)
+        alone = np.flatnonzero(weights == 1.0)
+        if len(alone):
+            return single_mixture(self._alone[alone[0]].arrays)
+        arrays = tuple(part.arrays for part in self._in_sum)
+        query_weight = self._alone[0].arrays.query_weight
+        return ObjectiveMixture(arrays, read_only(weights), self._normalise, query_weight)
 
     def gradients(
-        self, scores: Floats, iteration: int, out_lambda: Floats, out_weight: Floats
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
-        """Write lambda and weight of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, iteration, out_lambda, out_weight)
+        """Write gradient and hessian of every document at these scores."""
+        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
 
     def gradients_of(
         self,
-        queries: NDArray[np.bool_],
+        queries: Mask,
         scores: Floats,
-        iteration: int,
-        out_lambda: Floats,
-        out_weight: Floats,
+        round: int,
+        out_gradient: Floats,
+        out_hessian: Floats,
     ) -> None:
-        """Write lambda and weight of the documents of some queries."""
-        shares = np.array(self._shares(iteration), np.float64)
-        whole = np.flatnonzero(shares == 1.0)
-        if len(whole):
-            part = self.parts[whole[0]]
-            part.gradients_of(queries, scores, iteration, out_lambda, out_weight)
+        """Write gradients of the documents of some queries, or of all if the mask is empty."""
+        weights = np.array(self._mixture_weights(round), np.float64)
+        alone = np.flatnonzero(weights == 1.0)
+        if len(alone):
+            part = self._alone[alone[0]]
+            part.gradients_of(queries, scores, round, out_gradient, out_hessian)
             return
-        if self._room.shape[-1] != scores.shape[1]:
-            self._room = np.zeros((2, len(self.parts), scores.shape[1]))
-        lambdas, weights = self._room
-        for p in np.flatnonzero(shares):
+        if self._scratch.shape[-1] != scores.shape[1]:
+            self._scratch = np.zeros((2, len(self._in_sum), scores.shape[1]))
+        gradients, hessians = self._scratch
+        for p in np.flatnonzero(weights):
             row = slice(p, p + 1)
-            self._parts[p].gradients_of(queries, scores, iteration, lambdas[row], weights[row])
-        first = self.parts[0]
-        add_shares(
-            first.plan.offsets,
+            self._in_sum[p].gradients_of(queries, scores, round, gradients[row], hessians[row])
+        first = self._alone[0]
+        options = SumOptions(
+            first.arrays.offsets,
             first.blocks,
-            queries,
-            read_only(shares),
+            read_only(weights),
             self._normalise,
-            first.plan.query_weight,
-            lambdas,
-            weights,
-            out_lambda[0],
-            out_weight[0],
+            first.arrays.query_weight,
         )
-
-
-log = logging.getLogger("rankinite")
+        add_mixture(queries, options, gradients, hessians, out_gradient[0], out_hessian[0])
 
 
 DEFAULT_WEIGHT = 0.3
-SHARE = Real(0, 1)
+WEIGHT = Real(0, 1)
 POSITIVE, LABELLED, ALL = "positive", "labelled", "all"
 # Weights that were meant to sum to 1 may miss it by rounding.
 ROUNDING = 1e-9
+# Diagnostics compare a tier also with the lambdas of all its pairs, tied above or not.
+ALL_PAIRS = ", all pairs"
 
 
-@dataclass(frozen=True, repr=False)
-class Tiered(Adjustable):
-    """The lambda gradients of a graded measure (Objectives, Sec. 4.2).
+@named
+@dataclass(frozen=True, repr=False, init=False)
+class Tiered(WithRankerOptions):
+    """The lambda gradients of a measure with tiers (Objectives, Sec. 4.2).
 
-    The first tier has the lambdas that it would have alone. In each tier below, two documents push
-    each other if they are tied in all tiers above, where they are worth the same: as hard as
-    swapping them would change the tier's own measure, at the ranks that they have among all
-    documents. With one weight w the lambdas are (1 - w) those of the first tier + w those of the
-    second, and the Newton weights likewise.
+    The first tier has the same lambdas as alone. In each tier below, pairs count whose documents
+    are tied in all tiers above, where they have the same value: by how much swapping them would
+    change the tier's own measure, at the ranks that they have among all documents. With one weight
+    w the gradients are (1 - w) those of the first tier + w those of the second, and the hessians
+    likewise.
 
     A document without a label in a source makes no pairs there, but does in the other tiers: two
     documents that both lack a label in a tier above are tied in it, and a document with one and a
@@ -166,14 +164,14 @@ class Tiered(Adjustable):
         govern both.
     weights
         The weight of the second tier, or one for every tier but the first, which has the rest up to
-        1. With 0 nothing is changed by a tier, with 1 it is followed alone. One number for several
-        tiers is shared out among them.
+        1. With 0 a tier changes nothing, with 1 it counts alone. A single number for several tiers
+        is divided among them.
     train_depth
         The depth of the lambdas of all tiers; None is the whole list.
     pairs_of
-        Which documents make pairs in the tiers below the first: ``"positive"`` ones, which are
-        worth something there, for no click may mean that nobody saw the document; all
-        ``"labelled"`` ones; or ``"all"``, where no label counts as 0. Others keep their ranks.
+        Which documents make pairs in the tiers below the first: ``"positive"`` ones, which have a
+        value there, for no click may mean that nobody saw the document; all ``"labelled"`` ones; or
+        ``"all"``, where no label counts as 0. Others keep their ranks.
 
     Examples
     --------
@@ -186,6 +184,9 @@ class Tiered(Adjustable):
     train_depth: int | None
     pairs_of: str
 
+    text_options = ("weights", "train_depth", "pairs_of")
+    text_example = "NDCG@3 > CNDCG@3[clicks]"
+
     def __init__(
         self,
         measure: str | TieredMeasure,
@@ -194,9 +195,10 @@ class Tiered(Adjustable):
         train_depth: int | None = None,
         pairs_of: str = POSITIVE,
     ) -> None:
-        tiers = _graded(measure)
+        tiers = _with_tiers(measure)
         check("Tiered", "train_depth", train_depth, Either(Whole(1, DEEPEST), OneOf([None])))
         for tier in tiers.tiers:
+            compiled_measure("Tiered", tier)
             if tier.form == Form.PRECISION and tier.depth is None and train_depth is None:
                 raise UsageError(
                     f"Tiered: {tier} of a whole list is the same in any order; give it a depth, "
@@ -212,30 +214,47 @@ class Tiered(Adjustable):
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        options = [] if self.weights == _weights(DEFAULT_WEIGHT, self.measure) else [self._shown()]
+        options = (
+            [] if self.weights == _weights(DEFAULT_WEIGHT, self.measure) else [self._weights_text()]
+        )
         options += [] if self.train_depth is None else [f"train_depth={self.train_depth}"]
         options += [] if self.pairs_of == POSITIVE else [f"pairs_of={self.pairs_of}"]
         return f"Tiered({', '.join([str(self.measure), *options])})"
 
-    def _shown(self) -> str:
+    def _weights_text(self) -> str:
         numbers = [plain_number(weight) for weight in self.weights]
         return f"weights={numbers[0] if len(numbers) == 1 else '(' + ', '.join(numbers) + ')'}"
 
-    def prepare(self, targets: Targets) -> CombinedGradients:
+    def prepare(self, targets: Targets) -> MixtureGradients:
         """Check the labels of all tiers and compute what stays the same while scores change."""
         for tier in self.measure.tiers:
-            labels_of(str(tier), tier.source, targets)  # told of by its own name
+            labels_of(str(tier), tier.source, targets)  # the message names the tier as it was given
         tiers = [self._trained(tier) for tier in self.measure.tiers]
         first = Lambdas(tiers[0], truncation=self.truncation, normalise=self.normalise)
-        parts = [first.prepare(targets)]
+        parts = [first.pair_gradients(targets)]
         above = [values_of(tiers[0], targets)]
         for tier, text, weight in zip(tiers[1:], self.measure.tiers[1:], self.weights, strict=True):
             parts.append(self._lower_tier(tier, above, targets))
             above.append(values_of(tier, targets))
-            if weight > 0.0 and not parts[-1].plan.scales.any():
+            if weight > 0.0 and not parts[-1].arrays.scales.any():
                 self._warn(text)
-        shares = (max(0.0, 1.0 - sum(self.weights)), *self.weights)
-        return CombinedGradients(parts, lambda _iteration: shares, self.normalise)
+        mixture_weights = (max(0.0, 1.0 - sum(self.weights)), *self.weights)
+        return MixtureGradients(parts, lambda _round: mixture_weights, self.normalise)
+
+    def compared(self, gradients: Gradients, targets: Targets) -> dict[str, PairGradients]:
+        """Return by name the gradients of the tiers below the first, and those of all pairs."""
+        tiers = self.measure.tiers[1:]
+        lower = [part.pairs for part in gradients.parts[1:]]
+        by_tier = {str(t): p for t, p in zip(tiers, lower, strict=True) if p is not None}
+        return by_tier | {f"{t}{ALL_PAIRS}": self._all_pairs(t, targets) for t in tiers}
+
+    def _all_pairs(self, tier: Measure, targets: Targets) -> PairGradients:
+        """Return the gradients of all pairs of a tier, tied above or not; no label counts as 0."""
+        labels = np.nan_to_num(labels_of(str(tier), tier.source, targets))
+        deep = replace(tier, depth=self.train_depth)
+        lambdas = Lambdas(deep, truncation=self.truncation, normalise=self.normalise)
+        known = replace(targets, labels={**targets.labels, tier.source: labels})
+        return lambdas.pair_gradients(known)
 
     def _trained(self, tier: Measure) -> Measure:
         """Return a tier at the depth of its lambdas."""
@@ -244,7 +263,7 @@ class Tiered(Adjustable):
         return replace(tier, depth=self.train_depth)
 
     def _warn(self, tier: Measure) -> None:
-        """Tell of a tier without pairs."""
+        """Warn of a tier without pairs."""
         log.warning(
             "%s has nothing to teach: no two %s documents of a query are tied in the tiers above "
             "and differ in it%s",
@@ -256,7 +275,7 @@ class Tiered(Adjustable):
     def _lower_tier(
         self, tier: Measure, above: Sequence[Floats], targets: Targets
     ) -> ConstructedGradients:
-        """Return the lambdas of pairs that are tied in the tiers above."""
+        """Return the gradients of pairs that are tied in the tiers above."""
         values = values_of(tier, targets)
         if self.pairs_of == ALL:
             values = np.nan_to_num(values)
@@ -279,9 +298,9 @@ def tied_groups(values: Sequence[Floats], offsets: Integers) -> Integers:
     Parameters
     ----------
     values
-        What documents are worth in one tier or several; NaN is as good as any value.
+        The values of documents in one tier or several; NaN is equal to NaN.
     offsets
-        The queries.
+        Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
 
     Examples
     --------
@@ -302,7 +321,7 @@ def tied_groups(values: Sequence[Floats], offsets: Integers) -> Integers:
     return groups
 
 
-def _graded(measure: str | TieredMeasure) -> TieredMeasure:
+def _with_tiers(measure: str | TieredMeasure) -> TieredMeasure:
     value: Any = parse_measure(measure) if isinstance(measure, str) else measure
     if not isinstance(value, TieredMeasure):
         raise UsageError(
@@ -313,22 +332,22 @@ def _graded(measure: str | TieredMeasure) -> TieredMeasure:
 
 
 def _weights(weights: float | Sequence[float], measure: TieredMeasure) -> tuple[float, ...]:
-    """Check the weights of the tiers below the first, and share out a single one."""
+    """Check the weights of the tiers below the first, and divide a single one among them."""
     n_lower = len(measure.tiers) - 1
-    given: Any = weights.tolist() if isinstance(weights, np.ndarray) else weights
-    if not isinstance(given, (list, tuple)):
-        check("Tiered", "weights", given, SHARE)
-        return (float(given) / n_lower,) * n_lower
-    for weight in given:
-        check("Tiered", "weights", weight, SHARE)
-    if len(given) != n_lower:
+    values: Any = weights.tolist() if isinstance(weights, np.ndarray) else weights
+    if not isinstance(values, (list, tuple)):
+        check("Tiered", "weights", values, WEIGHT)
+        return (float(values) / n_lower,) * n_lower
+    for weight in values:
+        check("Tiered", "weights", weight, WEIGHT)
+    if len(values) != n_lower:
         raise UsageError(
-            f"Tiered: there are {len(given)} weights, {tuple(given)!r}, and {n_lower} tiers below "
-            f"the first in {measure}; give one for each of them"
+            f"Tiered: there are {len(values)} weights, {tuple(values)!r}, and {n_lower} tiers "
+            f"below the first in {measure}; give one for each of them"
         )
-    if sum(given) > 1.0 + ROUNDING:
+    if sum(values) > 1.0 + ROUNDING:
         raise UsageError(
-            f"Tiered: the weights {tuple(given)!r} sum to {sum(given):g}; expected 1 at most, for "
-            "the first tier has the rest"
+            f"Tiered: the weights {tuple(values)!r} sum to {sum(values):g}; expected 1 at most, "
+            "for the first tier has the rest"
         )
-    return tuple(float(weight) for weight in given)
+    return tuple(float(weight) for weight in values)

@@ -18,7 +18,7 @@ from rankinite.evaluation.summary import Summary
 from rankinite.evaluation.tables import Table
 from rankinite.measures.measure import CNDCG, NDCG
 from rankinite.measures.tiers import TieredMeasure
-from rankinite.objectives.tiers import Tiered
+from rankinite.objectives.tiers import ALL_PAIRS, Tiered
 from rankinite.papers.setting import (
     DEPTHS,
     LEVEL,
@@ -30,7 +30,7 @@ from rankinite.papers.setting import (
     gains,
     points,
 )
-from rankinite.rankers.diagnostic_curves import AGREEMENT, ALL_PAIRS
+from rankinite.rankers.diagnostic_curves import AGREEMENT
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
 

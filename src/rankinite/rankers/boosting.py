@@ -19,7 +19,7 @@ from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.objectives.objective import EVERY_QUERY, Gradients, GradientsOfSome
+from rankinite.objectives.objective import EVERY_QUERY, Gradients
 from rankinite.rankers.early_stopping import BestRound, History, Round, ValidationSet
 from rankinite.rankers.line_search import LineSearch
 from rankinite.trees.binning import EVERY_ROW, BinnedData
@@ -259,10 +259,7 @@ class TreeLearner:
     def _compute_gradients(self, queries: Mask, number: int) -> None:
         """Compute the gradients of these queries at least."""
         scores, lambdas, hessians = self.scores, self._lambdas, self._hessians
-        if isinstance(self.gradients, GradientsOfSome):
-            self.gradients.gradients_of(queries, scores, number, lambdas, hessians)
-        else:
-            self.gradients.gradients(scores, number, lambdas, hessians)
+        self.gradients.gradients_of(queries, scores, number, lambdas, hessians)
 
     def _grow(self, number: int, output: int, queries: Mask) -> Tree:
         lambdas, hessians = self._lambdas[output], self._hessians[output]

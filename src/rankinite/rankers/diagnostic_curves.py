@@ -22,8 +22,6 @@ from rankinite.objectives.objective import (
     read_only,
 )
 from rankinite.objectives.pairwise import Lambdas, PairGradients, RankNet
-from rankinite.objectives.tiers import CombinedGradients, Tiered
-from rankinite.objectives.transition import Transition
 from rankinite.rankers.early_stopping import ValidationSet
 
 # The parts of the names of curves.
@@ -32,7 +30,6 @@ SHARE = "lambda share of"
 TOP = "top {} share of"
 CHANGES = "rank changes in"
 ON_TRAINING_SET = "of the training set"
-ALL_PAIRS = ", all pairs"
 WHOLE_LIST = "the whole list"
 NO_LABEL = "no label"
 
@@ -73,11 +70,7 @@ class TrainingState:
     @property
     def source(self) -> str | None:
         """The label source of the first measure."""
-        objective = self.objective
-        first = objective.begins_with if isinstance(objective, Transition) else objective
-        measure = getattr(first, "measure", first)
-        source: str | None = getattr(getattr(measure, "tiers", [measure])[0], "source", None)
-        return source
+        return self.objective.source
 
     @property
     def labels(self) -> Floats:
@@ -87,9 +80,7 @@ class TrainingState:
     @property
     def first_pairs(self) -> PairGradients | None:
         """The lambdas of the first tier or objective; None if it is not made of pairs."""
-        gradients = self.gradients
-        first = gradients.parts[0] if isinstance(gradients, CombinedGradients) else gradients
-        return first if isinstance(first, PairGradients) else None
+        return self.gradients.parts[0].pairs
 
 
 class Snapshot(NamedTuple):
@@ -128,12 +119,12 @@ class Ranks:
     def __init__(self, targets: Targets) -> None:
         # Only the order of ties is used, which is the same for all objectives.
         prepared = RankNet().prepare(replace(targets, doc_weight=None))
-        self._plan, self._blocks = prepared.plan, prepared.blocks
+        self._arrays, self._blocks = prepared.arrays, prepared.blocks
 
     def order(self, scores: Floats) -> Integers:
         """Return the documents of each query from the first rank to the last."""
         out = np.empty(len(scores), np.int64)
-        rank_all(read_only(scores), self._blocks, self._plan, out)
+        rank_all(read_only(scores), self._blocks, self._arrays, out)
         return out
 
 
@@ -199,7 +190,7 @@ class GradeShares:
     def __init__(self, gradients: PairGradients, grades: Grades) -> None:
         self.names = [f"{SHARE} {name}" for name in grades.names]
         self._gradients = gradients
-        self._grades = read_only(grades.numbers[gradients.plan.shuffle], np.int64)
+        self._grades = read_only(grades.numbers[gradients.arrays.shuffle], np.int64)
         self._highly = grades.highly
 
     def values(self, snapshot: Snapshot) -> list[float]:
@@ -208,7 +199,9 @@ class GradeShares:
         # One row per block of queries, so that threads do not write into the same row.
         sums = np.empty((len(gradients.blocks) - 1, len(self.names) + 1))
         scores = read_only(snapshot.scores[0])
-        add_grade_shares(scores, gradients.blocks, self._grades, self._highly, gradients.plan, sums)
+        add_grade_shares(
+            scores, gradients.blocks, self._grades, self._highly, gradients.arrays, sums
+        )
         *shares, n_docs = sums.sum(axis=0).tolist()
         return [share / n_docs if n_docs else np.nan for share in shares]
 
@@ -326,7 +319,7 @@ def curves_of(state: TrainingState, top: int, highly_relevant: float | None) -> 
     rank_weights = RankWeights(targets.offsets, state.has_weight, top)
     groups: list[CurveGroup] = []
     if first is not None:
-        others = _compared(state)
+        others = state.objective.compared(state.gradients, targets)
         groups += [Agreement(first, others, state.docs)] if others else []
         groups.append(GradeShares(_made_of_pairs(first, state), grades))
     groups += [TopGrades(grades, rank_weights), RankChanges(rank_weights)]
@@ -334,37 +327,9 @@ def curves_of(state: TrainingState, top: int, highly_relevant: float | None) -> 
     return DiagnosticCurves(groups, Ranks(targets))
 
 
-def _compared(state: TrainingState) -> dict[str, PairGradients]:
-    """Return the lambdas that are compared with those of the first part, by name."""
-    objective, combined = state.objective, state.gradients
-    if not isinstance(combined, CombinedGradients):
-        return {}
-    others = dict(zip(_names_below(objective, combined), combined.parts[1:], strict=True))
-    if isinstance(objective, Tiered):
-        for tier in objective.measure.tiers[1:]:
-            others[f"{tier}{ALL_PAIRS}"] = _all_pairs(objective, tier, state.targets)
-    return others
-
-
-def _names_below(objective: Objective, combined: CombinedGradients) -> list[str]:
-    if isinstance(objective, Tiered):
-        return [str(tier) for tier in objective.measure.tiers[1:]]
-    if isinstance(objective, Transition):
-        return [str(objective.last)]
-    return [f"part {k}" for k in range(2, len(combined.parts) + 1)]
-
-
-def _all_pairs(objective: Tiered, tier: Any, targets: Targets) -> PairGradients:
-    """Return the lambdas of all pairs of a tier, tied above or not; no label counts as 0."""
-    labels = np.nan_to_num(labels_of(str(tier), tier.source, targets))
-    deep = replace(tier, depth=objective.train_depth)
-    lambdas = Lambdas(deep, truncation=objective.truncation, normalise=objective.normalise)
-    return lambdas.prepare(replace(targets, labels={**targets.labels, tier.source: labels}))
-
-
 def _made_of_pairs(first: PairGradients, state: TrainingState) -> PairGradients:
     """Return lambdas of all pairs: those of training, or those of the same measure."""
-    if first.plan.kind in (PAIRS, SIGMOID_COST):
+    if first.arrays.kind in (PAIRS, SIGMOID_COST):
         return first
     objective: Any = state.objective
-    return Lambdas(objective.measure).prepare(state.targets)
+    return Lambdas(objective.measure).pair_gradients(state.targets)

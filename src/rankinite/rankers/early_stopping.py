@@ -20,7 +20,6 @@ import numpy as np
 from rankinite.core.errors import ModelFileError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer
 from rankinite.measures.tiers import TieredMeasure, tiers_of
@@ -74,11 +73,7 @@ class ValidationSet:
 
     def measure(self, scores: Floats) -> dict[str, float]:
         """Return the means of the measures over the queries that count."""
-        values = self._scorer.measure(scores, again=True)
-        return {
-            str(measure): mean_of_counted(row)
-            for measure, row in zip(self.measures, values, strict=True)
-        }
+        return self._scorer.mean(scores)
 
 
 @dataclass

@@ -14,8 +14,8 @@ from rankinite.core.params import Bounds, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
 from rankinite.measures.text import one_measure, parse_measures
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
+from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import TreeLearner, alphas_of, alphas_to_arrays
 from rankinite.rankers.inputs import training_data
@@ -50,25 +50,30 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
 
     def objective(self) -> Objective:
         """Return the objective that training follows."""
-        return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
+        return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
     def check_objective(self) -> Objective:
         """Return the objective; refuse one without a Newton step where that is wanted."""
         objective = super().check_objective()
-        reason = getattr(objective, "no_newton", "")
+        self._refuse_newton(objective.no_newton)
+        return objective
+
+    def _refuse_newton(self, reason: str) -> None:
+        """Refuse Newton steps if there is a reason why the objective has none."""
         for name, other in (("step", "gradient"), ("criterion", "mse")):
             if reason and getattr(self, name) == "newton":
                 raise UsageError(
                     f"{self._name}: {name} is 'newton', and {reason}; use {name}={other!r} "
                     f"(--{name} {other})"
                 )
-        return objective
 
     def _growth(self) -> GrowthOptions:
         growth = super()._growth()
         return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
 
     def _line_search(self, inputs: TrainingInputs) -> LineSearch | None:
+        # Whether a function has hessians is known only once it was called.
+        self._refuse_newton(inputs.gradients.no_newton)
         if self.step != LINE_SEARCH:
             return None
         if self.line_search_on == "train":

@@ -16,15 +16,14 @@ from rankinite.core.random import generator
 from rankinite.core.types import Floats
 from rankinite.data.checks import require_data_set
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import mean_of_counted
 from rankinite.measures.measure import Measure
-from rankinite.measures.scorer import Scorer
+from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import parse_measures
 from rankinite.nets.epochs import EpochRunner
 from rankinite.nets.net import Net, Standardiser
 from rankinite.nets.perturbation import PerturbedScores
-from rankinite.objectives.choose import choose_objective
 from rankinite.objectives.objective import Objective
+from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.base import Base
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
@@ -139,7 +138,7 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
 
     def objective(self) -> Objective:
         """Return the objective that training follows."""
-        return choose_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
+        return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
     def _most_epochs(self) -> int:
         return EPOCHS[self.optimiser] if self.n_epochs is None else int(self.n_epochs)
@@ -362,4 +361,4 @@ class AlongNet:
         # Weights that were moved too far give no finite scores, and so no value.
         if not np.isfinite(scores).all():
             return np.nan
-        return mean_of_counted(self._scorer.measure(scores, again=True)[0])
+        return mean_of_counted(self._scorer.per_query(scores)[0])

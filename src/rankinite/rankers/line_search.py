@@ -12,22 +12,24 @@ from rankinite.core.errors import DataError
 from rankinite.core.progress import ProgressBar
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.measures.line_search import Following
+from rankinite.measures.line_search import MeasureAlongLine
 from rankinite.measures.measure import Measure
 from rankinite.trees.forest import Forest
 
 
-def following(measure: Measure, data: RankingData, query_weight: Floats | None = None) -> Following:
+def following(
+    measure: Measure, data: RankingData, query_weight: Floats | None = None
+) -> MeasureAlongLine:
     """Return a measure of a data set as a function along lines of scores."""
-    return Following(measure, data.all_labels, data.offsets, data.top_grade, query_weight)
+    return MeasureAlongLine(measure, data.all_labels, data.offsets, data.top_grade, query_weight)
 
 
 def following_some(
     owner: str, measure: Measure, data: RankingData, query_weight: Floats | None = None
-) -> Following:
+) -> MeasureAlongLine:
     """Return the same, or refuse data in which no query counts."""
     along = following(measure, data, query_weight)
-    if np.isnan(along.measure(np.zeros(data.n_docs))):
+    if np.isnan(along.mean(np.zeros(data.n_docs))):
         raise DataError(
             f"{owner}: no query of the data counts for {measure}: none has a relevant document; "
             "give others, or another measure"
@@ -50,7 +52,7 @@ class LineSearch:
     """
 
     on: str | None
-    measure: Following
+    measure: MeasureAlongLine
     bounds: Sequence[float]
 
     def alpha(self, scores: Floats, direction: Floats) -> float:
@@ -79,7 +81,7 @@ class Backfitting:
         The least and the largest weight, where 1 is the present one.
     """
 
-    measure: Following
+    measure: MeasureAlongLine
     X: NDArray[np.float32]
     rows: NDArray[np.int64] | None
     before: Floats
@@ -93,7 +95,7 @@ class Backfitting:
         """
         low, high = self.bounds
         scores = self._scores(forest)
-        before = value = self.measure.measure(scores)
+        before = value = self.measure.mean(scores)
         trees = list(forest.trees)
         nothing = np.zeros(1)
         for number, tree in enumerate(forest.trees):
@@ -107,7 +109,7 @@ class Backfitting:
                 scores = rest + best.alpha * tree_scores
                 value = best.value
         new = replace(forest, trees=tuple(trees))
-        after = self.measure.measure(self._scores(new))
+        after = self.measure.mean(self._scores(new))
         return (new, before, after) if after > before else (forest, before, before)
 
     def _scores(self, forest: Forest) -> Floats:

@@ -61,6 +61,8 @@ def plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if callable(value) and hasattr(value, "__name__"):  # an objective or measure as a function
+        return str(value.__name__)
     # The text of an object without a __str__ of its own is its address, another one every time.
     text = str(value)
     return type(value).__name__ if text == object.__repr__(value) else text

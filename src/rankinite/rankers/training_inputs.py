@@ -83,7 +83,7 @@ class TrainingInputs:
                 self.scores,
                 *(valid.start for valid in self.valid.values()),
                 *learner.inputs,
-                *getattr(self.gradients, "fixed", ()),
+                *self.gradients.checkpoint_arrays,
             ],
         )
 
@@ -95,7 +95,7 @@ def validation_measure(objective: Objective, valid_measure: Any) -> Any:
 
 def training_measure(objective: Objective) -> MeasureLike:
     """Return the measure that an objective improves; a usual one if it has none."""
-    measure: MeasureLike = getattr(objective, "measure", DEFAULT_MEASURE)
+    measure: MeasureLike = objective.measure or DEFAULT_MEASURE
     return measure
 
 

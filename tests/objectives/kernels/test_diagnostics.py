@@ -36,7 +36,7 @@ OBJECTIVES = [
     *(Lambdas(m, truncation=t, normalise=n) for m in MEASURES for t, n in OPTIONS),
     *(RankNet(truncation=t, normalise=n) for t, n in OPTIONS),
     *(
-        SigmoidCost(m, mu=mu).adjusted(truncation=t, normalise=n)
+        SigmoidCost(m, mu=mu).with_options(truncation=t, normalise=n)
         for m, mu in (("NDCG", 0.0), ("ERR@5", 0.7))
         for t, n in OPTIONS
     ),
@@ -58,7 +58,7 @@ def targets_of(labels, sizes, **options):
 
 def ties_of(targets):
     """Return the order in which ties of every query are ranked, counted in the query."""
-    shuffle = RankNet().prepare(targets).plan.shuffle
+    shuffle = RankNet().prepare(targets).arrays.shuffle
     parts = np.split(shuffle, targets.offsets[1:-1])
     return [(part - first).tolist() for part, first in zip(parts, targets.offsets, strict=False)]
 
@@ -69,23 +69,23 @@ def shares_of(objective, scores, targets, highly):
     grades = Grades(labels, None, highly)
     grades.numbers = grades.numbers[: targets.n_docs]
     look = GradeShares(objective.prepare(targets), grades)
-    given = np.array(scores, float)
+    column = np.array(scores, float)
     nobody = np.zeros(0, np.int64)
-    return look.values(Snapshot(given[np.newaxis], given, nobody, nobody))
+    return look.values(Snapshot(column[np.newaxis], column, nobody, nobody))
 
 
 def naive_shares(objective, queries, targets, highly):
     """Return what the naive twin gives, of all five grades."""
-    found = []
+    shares = []
     weights = np.ones(len(queries)) if targets.query_weight is None else targets.query_weight
     for (scores, labels), ties, weight in zip(queries, ties_of(targets), weights, strict=True):
-        found += [] if weight == 0.0 else naive_diagnostics.grade_shares(
+        shares += [] if weight == 0.0 else naive_diagnostics.grade_shares(
             getattr(objective, "measure", None), scores, labels, TOP_GRADE, GRADES, highly,
             ranking=naive_diagnostics.ranking_of(scores, ties),
             truncation=objective.truncation, normalise=objective.normalise,
             gain_only=getattr(objective, "gain_only", False), mu=getattr(objective, "mu", None),
         )  # fmt: skip
-    return naive_diagnostics.mean(found) if found else [math.nan] * len(GRADES)
+    return naive_diagnostics.mean(shares) if shares else [math.nan] * len(GRADES)
 
 
 def assert_shares(objective, queries, highly, weight=None):
@@ -130,10 +130,10 @@ def test_larger_queries():
     scores, labels = (list(chain(*part)) for part in zip(*queries, strict=True))
     targets = targets_of(labels, sizes)
     order = np.split(Ranks(targets).order(np.array(scores)), targets.offsets[1:-1])
-    for own, (given_scores, _), ties, start in zip(
+    for ranking, (query_scores, _), ties, start in zip(
         order, queries, ties_of(targets), targets.offsets, strict=False
     ):
-        assert (own - start).tolist() == naive_diagnostics.ranking_of(given_scores, ties)
+        assert (ranking - start).tolist() == naive_diagnostics.ranking_of(query_scores, ties)
 
 
 @pytest.mark.kernel
@@ -161,9 +161,9 @@ def test_shares_do_not_depend_on_threads():
     queries = [random_query(rng, n) for n in sizes]
     scores, labels = (list(chain(*part)) for part in zip(*queries, strict=True))
     targets = targets_of(labels, sizes)
-    one = shares_of(Lambdas("NDCG"), scores, targets, 3.0)
+    on_one_thread = shares_of(Lambdas("NDCG"), scores, targets, 3.0)
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-    assert shares_of(Lambdas("NDCG"), scores, targets, 3.0) == one
+    assert shares_of(Lambdas("NDCG"), scores, targets, 3.0) == on_one_thread
 
 
 @pytest.mark.parametrize(

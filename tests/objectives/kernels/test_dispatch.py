@@ -1,4 +1,4 @@
-"""A plan gives a kernel, query by query, the same bits as gradients; what pairs there are."""
+"""Arrays give a kernel, query by query, the same bits as gradients; which pairs there are."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rankinite.objectives.constructions import (
     LocalGradient,
     SpringSmooth,
 )
-from rankinite.objectives.kernels.dispatch import new_scratch, plan_lambdas
-from rankinite.objectives.objective import Planned, Targets
+from rankinite.objectives.kernels.dispatch import new_scratch, query_gradients
+from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet, effective_pairs
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, MultiClass, SquaredError
 from tests.naive import constructions as naive_constructions
@@ -63,34 +63,33 @@ def some_targets(sizes):
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-def test_a_plan_gives_the_bits_of_gradients(objective):
+def test_arrays_give_the_bits_of_gradients(objective):
     sizes = [20, 1, 2, 7, 31, *([130, 133, 300] if JIT else [])]
     targets, scores = some_targets(sizes)
     prepared = objective.prepare(targets)
-    assert isinstance(prepared, Planned)
     expected = np.full((2, 1, len(scores)), np.nan)
     prepared.gradients(scores[np.newaxis], 0, expected[0], expected[1])
     out = np.full((2, len(scores)), np.nan)
     scratch = new_scratch(max(sizes))
     for q in reversed(range(len(sizes))):  # what was in the scratch does not matter
-        plan_lambdas(q, scores, prepared.plan, scratch, out[0], out[1])
+        query_gradients(q, scores, prepared.arrays, scratch, out[0], out[1])
     assert out.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES[::5] + list(POINTWISE), ids=str)
-def test_a_plan_cannot_be_written(objective):
-    plan = objective.prepare(some_targets([5, 6])[0]).plan
-    arrays = [field for field in plan if isinstance(field, np.ndarray)]
+def test_arrays_cannot_be_written(objective):
+    fields = objective.prepare(some_targets([5, 6])[0]).arrays
+    arrays = [field for field in fields if isinstance(field, np.ndarray)]
     assert len(arrays) == 8
     assert not any(array.flags.writeable for array in arrays)
     assert all(array.flags.c_contiguous for array in arrays)
-    assert all(type(field) in (int, float, np.ndarray) for field in plan)
+    assert all(type(field) in (int, float, np.ndarray) for field in fields)
 
 
-def test_several_outputs_have_no_plan():
+def test_several_outputs_have_no_arrays():
     labels = np.array([0.0, 1.0, 2.0])
     prepared = MultiClass().prepare(Targets({None: labels}, np.array([0, 3]), 2.0))
-    assert not isinstance(prepared, Planned)
+    assert prepared.mixture(0) is None
 
 
 PAIRED = [
@@ -181,7 +180,7 @@ class TestEffectivePairsByHand:
     def test_what_is_refused(self):
         targets = Targets({None: self.LABELS}, np.array([0, 7]), 1.0)
         for objective in (SquaredError(), LocalCost("NDCG")):
-            with pytest.raises(UsageError, match="Gradients are not made of all pairs; give what"):
+            with pytest.raises(UsageError, match="Gradients are not sums over all pairs; give"):
                 effective_pairs(objective.prepare(targets), np.zeros(7))
         prepared = Lambdas("NDCG").prepare(targets)
         with pytest.raises(DataError, match=r"have the shape \(6,\); expected \(7,\)"):

@@ -19,7 +19,7 @@ from rankinite.objectives.kernels.exponential import exponentials
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from tests.naive import measures as naive
-from tests.naive import pairwise as naive_lambdas
+from tests.naive import pairwise as naive_pairwise
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 10 if numba.config.DISABLE_JIT else 100
@@ -68,7 +68,7 @@ def expected(objective, scores, labels, ranking=None):
     measure = getattr(objective, "measure", None)
     if measure is not None and measure.source == "clicks":
         labels = [label / TOP for label in labels]
-    return naive_lambdas.lambdas(
+    return naive_pairwise.lambdas(
         measure,
         scores,
         labels,
@@ -154,7 +154,7 @@ def test_ties_stand_in_one_of_their_orders(objective, scores):
     rankings = [[*above, *order] for order in permutations(tied)]
     possible = [expected(objective, scores, labels, ranking) for ranking in rankings]
     ours = computed(objective, scores, labels, [len(scores)])
-    assert any(np.allclose(ours, one, rtol=1e-10, atol=1e-12) for one in possible)
+    assert any(np.allclose(ours, gradients, rtol=1e-10, atol=1e-12) for gradients in possible)
 
 
 @pytest.mark.kernel
@@ -216,7 +216,7 @@ def test_lambda_and_weight_are_derivatives_of_the_pairs_cost(measure):
     scores = rng.normal(size=n)
     seen = [y / TOP for y in labels] if measure and measure.source else labels
     ranking = naive.sort_descending(scores.tolist())
-    pairs = list(naive_lambdas.pairs(measure, seen, TOP, ranking))
+    pairs = list(naive_pairwise.pairs(measure, seen, TOP, ranking))
 
     def cost(doc, by):
         s = scores.copy()
@@ -238,7 +238,7 @@ def test_certain_satisfaction_divides_by_nothing():
     measure = ERR(top_grade=60)
     scores, labels = [5.0, 4.0, 3.0, 2.0, 1.0], [59, 60, 0, 60, 58]
     ours = computed(Lambdas(measure), scores, labels, [5])
-    assert_equal(ours, naive_lambdas.lambdas(measure, scores, labels, TOP))
+    assert_equal(ours, naive_pairwise.lambdas(measure, scores, labels, TOP))
 
 
 @pytest.mark.kernel
@@ -260,7 +260,7 @@ def test_a_higher_grade_moved_up_never_costs(grades, measure, depth):
             fall = r[swaps.UPPER, u] - r[swaps.LOWER, v]
             assert fall >= 0.0
             ours = (r[swaps.VALUE, u] - r[swaps.VALUE, v]) * fall * r[swaps.SCALE, u]
-            real = -naive_lambdas.swap(measure, grades, TOP, range(n), u, v)
+            real = -naive_pairwise.swap(measure, grades, TOP, range(n), u, v)
             assert_equal(ours, real)
             assert real * np.sign(grades[u] - grades[v]) >= -1e-12
 

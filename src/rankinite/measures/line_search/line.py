@@ -1,4 +1,4 @@
-"""How scores depend on alpha."""
+"""Scores along a line, and a sweep over the changes of a measure on it."""
 
 from __future__ import annotations
 
@@ -9,30 +9,38 @@ import numpy as np
 from rankinite.core.errors import DataError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.line_search.kernels.follow import follow_all
-from rankinite.measures.line_search.kernels.values import N_BLOCKS, NEAR, Lines, Taken, Tally, Worth
+from rankinite.measures.kernels import N_BLOCKS
+from rankinite.measures.line_search.kernels.sweep import Buckets, sweep_all
+from rankinite.measures.line_search.kernels.values import (
+    NEAR,
+    BucketStats,
+    Changes,
+    Lines,
+    MeasureArrays,
+)
 
-# Of scores: what rounding may do to them, and how large they may be.
+# By how much rounding may change a score, relative to the largest; and how large scores may be:
+# products of larger ones would overflow.
 NEAR_START = 4e-15
 LARGEST_SCORE = 1e150
 
 
 @dataclass(frozen=True)
-class Way:
-    """How scores depend on alpha.
+class ScoreLine:
+    """Scores of documents as a function of alpha.
 
     Attributes
     ----------
-    one, other
+    first, second
         Two scores of each document; or with ``convex`` False a score and its slope.
     low, high
         The bounds of alpha.
     convex
-        Whether scores are (1 - alpha) one + alpha other, or one + alpha other.
+        Whether scores are (1 - alpha) first + alpha second, or first + alpha second.
     """
 
-    one: Floats
-    other: Floats
+    first: Floats
+    second: Floats
     low: float
     high: float
     convex: bool
@@ -40,18 +48,18 @@ class Way:
     def scores(self, alpha: float) -> Floats:
         """Return the scores at alpha."""
         if self.convex:
-            return mixed(self.one, self.other, alpha)
-        return np.asarray(self.one + alpha * self.other)
+            return mixed(self.first, self.second, alpha)
+        return np.asarray(self.first + alpha * self.second)
 
     def alphas(self, t: Floats | float) -> Floats:
-        """Return the alphas at places along the lines; the last is the bound itself."""
+        """Return alpha at places along the lines; the last is the upper bound itself."""
         inside = np.minimum(self.low + t, self.high)
         return np.asarray(np.where(t >= self.high - self.low, self.high, inside))
 
     def lines(self) -> Lines:
-        """Return the lines of all documents, from low on."""
+        """Return the lines of all documents, starting at the lower bound."""
         first = np.ascontiguousarray(self.scores(self.low), np.float64)
-        second = np.ascontiguousarray(self.other, np.float64)
+        second = np.ascontiguousarray(self.second, np.float64)
         largest, of_second = np.abs(first).max(), np.abs(second).max()
         for size in (largest, of_second, np.abs(self.scores(self.high)).max()):
             if not size <= LARGEST_SCORE:
@@ -65,17 +73,18 @@ class Way:
         return Lines(frozen(first), frozen(second), float(self.convex), end, near)
 
 
-def mixed(one: Floats, other: Floats, alpha: float) -> Floats:
-    """Return (1 - alpha) one + alpha other."""
-    return np.asarray((1.0 - alpha) * one + alpha * other)
+def mixed(first: Floats, second: Floats, alpha: float) -> Floats:
+    """Return (1 - alpha) first + alpha second."""
+    return np.asarray((1.0 - alpha) * first + alpha * second)
 
 
+# At most about this many buckets: their statistics, per block of queries, fit into memory easily.
 MOST_BUCKETS = 4096
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Where a measure changes: single points, and stretches inside of which it is not known."""
+    """Where a measure changes: single points, and intervals inside of which it is not known."""
 
     begins: Floats
     ends: Floats
@@ -85,8 +94,22 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Buckets:
-    """A tally over all queries, the changes in opened buckets, and the measure just after 0."""
+class SweepResult:
+    """Statistics of buckets over all queries, the changes in opened ones, and the start value.
+
+    Attributes
+    ----------
+    changes, rises, peaks, counts, firsts, lasts
+        One number per bucket, as in `BucketStats`.
+    counts_by_block
+        The counts of each block of queries.
+    single
+        The changes in opened buckets.
+    needed
+        How many changes each block of queries has in opened buckets.
+    start
+        The measure just after t = 0.
+    """
 
     changes: Integers
     rises: Integers
@@ -94,9 +117,9 @@ class Buckets:
     counts: Integers
     firsts: Floats
     lasts: Floats
-    by_block: Integers
-    taken: Taken
-    wanted: Integers
+    counts_by_block: Integers
+    single: Changes
+    needed: Integers
     start: int
 
     def which_can_win(self, lines: Lines) -> Mask:
@@ -115,37 +138,39 @@ class Buckets:
     def finer(self, edges: Floats, opened: Mask) -> Floats:
         """Return edges that cut the opened buckets, between their first and last changes."""
         parts = max(2, MOST_BUCKETS // int(opened.sum()))
-        spans = zip(self.firsts[opened], self.lasts[opened], strict=True)
-        cuts = [np.linspace(first, last, parts + 1) for first, last in spans]
+        ranges = zip(self.firsts[opened], self.lasts[opened], strict=True)
+        cuts = [np.linspace(first, last, parts + 1) for first, last in ranges]
         return np.unique(np.concatenate([edges, *cuts]))
 
     def steps(self, opened: Mask) -> Steps:
-        """Return the changes of opened buckets one by one, and those of others as one each."""
+        """Return the changes of opened buckets one by one, and those of each other as a whole."""
         others = (self.counts > 0) & ~opened
-        begins = np.concatenate([self.taken.times, self.firsts[others]])
+        begins = np.concatenate([self.single.times, self.firsts[others]])
         order = np.argsort(begins)
         return Steps(
             begins[order],
-            np.concatenate([self.taken.times, self.lasts[others]])[order],
-            np.concatenate([self.taken.changes, self.changes[others]])[order],
-            np.concatenate([self.taken.peaks, np.zeros(others.sum(), np.int64)])[order],
+            np.concatenate([self.single.times, self.lasts[others]])[order],
+            np.concatenate([self.single.changes, self.changes[others]])[order],
+            np.concatenate([self.single.peaks, np.zeros(others.sum(), np.int64)])[order],
             not others.any(),
         )
 
 
-class Walk:
-    """A way along lines, in buckets."""
+class LineSweep:
+    """A sweep along lines, with changes added up in buckets."""
 
-    def __init__(self, lines: Lines, worth: Worth, edges: Floats, *, with_peaks: bool) -> None:
+    def __init__(
+        self, lines: Lines, measure: MeasureArrays, edges: Floats, *, with_peaks: bool
+    ) -> None:
         self._lines = lines
-        self._worth = worth
+        self._measure = measure
         self._edges = edges
         self._with_peaks = with_peaks
 
-    def follow(self, opened: Mask, room: Integers) -> Buckets:
-        """Go along; each block of queries has room for so many changes in opened buckets."""
+    def run(self, opened: Mask, capacity: Integers) -> SweepResult:
+        """Sweep all queries; a block of them may write ``capacity`` changes of opened buckets."""
         shape = (N_BLOCKS, len(opened))
-        tally = Tally(
+        stats = BucketStats(
             changes=np.zeros(shape, np.int64),
             rises=np.zeros(shape, np.int64),
             peaks=np.zeros(shape, np.int64),
@@ -153,38 +178,28 @@ class Walk:
             firsts=np.full(shape, np.inf),
             lasts=np.full(shape, -np.inf),
         )
-        places = np.append(0, np.cumsum(room))
+        places = np.append(0, np.cumsum(capacity))
         n = int(places[-1])
-        taken = Taken(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
-        starts, wanted = np.zeros(N_BLOCKS, np.int64), np.zeros(N_BLOCKS, np.int64)
-        follow_all(
-            self._lines,
-            self._worth,
-            self._with_peaks,
-            frozen(self._edges),
-            opened,
-            places,
-            starts,
-            wanted,
-            tally,
-            taken,
-        )
-        used = np.minimum(wanted, room)
+        changes = Changes(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
+        starts, needed = np.zeros(N_BLOCKS, np.int64), np.zeros(N_BLOCKS, np.int64)
+        buckets = Buckets(frozen(self._edges), opened, places, self._with_peaks)
+        sweep_all(self._lines, self._measure, buckets, stats, changes, starts, needed)
+        used = np.minimum(needed, capacity)
         parts = [slice(place, place + n) for place, n in zip(places, used, strict=False)]
-        return Buckets(
-            tally.changes.sum(axis=0),
-            tally.rises.sum(axis=0),
-            tally.peaks.sum(axis=0),
-            tally.counts.sum(axis=0),
-            tally.firsts.min(axis=0),
-            tally.lasts.max(axis=0),
-            tally.counts,
-            Taken(*(np.concatenate([column[part] for part in parts]) for column in taken)),
-            wanted,
+        return SweepResult(
+            stats.changes.sum(axis=0),
+            stats.rises.sum(axis=0),
+            stats.peaks.sum(axis=0),
+            stats.counts.sum(axis=0),
+            stats.firsts.min(axis=0),
+            stats.lasts.max(axis=0),
+            stats.counts,
+            Changes(*(np.concatenate([column[part] for part in parts]) for column in changes)),
+            needed,
             int(starts.sum()),
         )
 
 
 def is_wide(begins: Floats, ends: Floats, near: float) -> Mask:
-    """Tell which intervals are more than what rounding has torn apart."""
+    """Tell which intervals are wider than rounding errors of a crossing."""
     return np.asarray(ends - begins > NEAR * ends + near)

@@ -1,4 +1,4 @@
-"""What is found along a line of scores."""
+"""The best of a measure along a line of scores."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.line_search.kernels.values import (
-    AVERAGE_PRECISION,
-    CASCADE,
-    CUMULATED,
-    N_BLOCKS,
-    Lines,
-    Worth,
-    best_of_all,
+from rankinite.measures.kernels import N_BLOCKS
+from rankinite.measures.line_search.kernels.values import Lines, MeasureArrays, best_of_all
+from rankinite.measures.line_search.line import (
+    MOST_BUCKETS,
+    LineSweep,
+    ScoreLine,
+    Steps,
+    is_wide,
 )
-from rankinite.measures.line_search.line import MOST_BUCKETS, Steps, Walk, Way, is_wide
-from rankinite.measures.measure import Form, Measure
+from rankinite.measures.measure import MEASURES, Form, Measure
 from rankinite.measures.scorer import Scorer
 
 
@@ -32,9 +32,9 @@ class Course:
     begins, ends
         The intervals, in order; each ends where the next begins, unless the course is not whole.
     values
-        The measure on each.
+        The measure on each interval.
     is_whole
-        Whether all intervals are there; of very many, some stretches are left out.
+        Whether all intervals are included; if there are very many, some ranges are left out.
     """
 
     begins: Floats
@@ -45,22 +45,22 @@ class Course:
 
 @dataclass(frozen=True)
 class Peak:
-    """A single alpha, where documents tie, that is worth more than what is next to it."""
+    """A single alpha, where documents tie, at which the measure is larger than on either side."""
 
     alpha: float
     value: float
 
 
 @dataclass(frozen=True)
-class Along:
-    """The best of a measure along alpha.
+class LineOptimum:
+    """The best of a measure along a line of scores.
 
     Attributes
     ----------
     alpha
         The middle of the best interval; or an end, if that is better than all intervals.
     interval
-        The best interval: all alphas in it are worth the same.
+        The best interval: the measure is the same for all alphas in it.
     value
         The mean of the measure over the queries that count, at alpha.
     at_ends
@@ -80,40 +80,41 @@ class Along:
     peak: Peak | None
 
 
-FORMS = {
-    Form.CUMULATED: CUMULATED,
-    Form.NORMALISED: CUMULATED,
-    Form.PRECISION: CUMULATED,
-    Form.CASCADE: CASCADE,
-    Form.RECIPROCAL_RANK: CASCADE,
-    Form.AVERAGE_PRECISION: AVERAGE_PRECISION,
+# Divisors are taken out of the measure here, which leaves three forms for the kernels. A reciprocal
+# rank is a cascade in which every relevant document satisfies for certain.
+REDUCED_FORMS = {
+    Form.NORMALISED: Form.CUMULATED,
+    Form.PRECISION: Form.CUMULATED,
+    Form.RECIPROCAL_RANK: Form.CASCADE,
 }
 BY_RANK = (Form.RECIPROCAL_RANK, Form.AVERAGE_PRECISION)
-# So many pairs of documents are looked at to make buckets with about as many crossings each.
+# Pairs of documents that are sampled to make buckets with about as many crossings each.
 PAIRS_SAMPLED = 1 << 17
-# So many changes are sorted at once at most; a course with more of them is not given whole.
-MOST_TAKEN = 1 << 21
-MOST_ROUNDS = 16
-# A query's measure is rounded to so many bits at most; what lies below is rounding itself.
+# At most this many changes are sorted at once; a course with more of them is not given whole.
+MOST_CHANGES = 1 << 21
+# Buckets are refined at most this often before all that may contain the best are opened.
+MOST_REFINEMENTS = 16
+# A query's measure is rounded to this many bits at most; lower bits are rounding errors anyway.
 MOST_BITS = 48
-# Values that differ by less are equal but for rounding; means of whole numbers round more.
+# Values that differ by less are equal but for rounding; means of integers round more.
 ROUNDING = 1e-12
 AS_GOOD = 1e-9
-# Where to try an interval, in parts of its width.
-SHARES = (0.5, 0.382, 0.618, 0.1, 0.9)
+# Places to try in an interval, as fractions of its width: the middle first, for it is the furthest
+# from ties.
+FRACTIONS = (0.5, 0.382, 0.618, 0.1, 0.9)
 
 
-class Following:
-    """A measure of one data set, to be followed along lines of scores.
+class MeasureAlongLine:
+    """A measure of one data set as a function of a step along a line of scores.
 
     Parameters
     ----------
     measure
-        What to follow.
+        The measure to maximise.
     labels, offsets, top_grade
         As in `Scorer`.
     query_weight
-        What each query counts in a mean; all count 1 if None.
+        The weight of each query in a mean; all 1 if None.
     """
 
     def __init__(
@@ -124,12 +125,18 @@ class Following:
         top_grade: float,
         query_weight: Floats | None = None,
     ) -> None:
-        counts = np.ones(len(offsets) - 1) if query_weight is None else query_weight
-        # Only proportions matter: the largest is 1.
-        self._counts = counts / counts.max() if counts.any() else counts
-        self._measuring = Scorer([measure], labels, offsets, top_grade)
-        own = np.nan_to_num(labels[measure.source], nan=0.0)
-        values = np.ascontiguousarray(measure.document_values(own, top_grade))
+        if measure.form == Form.FUNCTION:
+            raise UsageError(
+                f"{measure}: the best point on a line of scores is not known for a function of "
+                f"ranked labels; give one of the measures {', '.join(MEASURES)}"
+            )
+        query_weights = np.ones(len(offsets) - 1) if query_weight is None else query_weight
+        # Only proportions matter; with a largest weight of 1 sums keep their scale.
+        some = query_weights.any()
+        self._query_weights = query_weights / query_weights.max() if some else query_weights
+        self._scorer = Scorer([measure], labels, offsets, top_grade)
+        known = np.nan_to_num(labels[measure.source], nan=0.0)
+        values = np.ascontiguousarray(measure.document_values(known, top_grade))
         sizes = np.diff(offsets)
         longest = int(sizes.max())
         weights = np.append(measure.rank_weights(longest), 0.0)
@@ -137,17 +144,17 @@ class Following:
             weights[:-1] /= np.arange(1, longest + 1)
         norms = _norms(measure, offsets, values, weights, sizes)
         bound = _largest_value(measure, offsets, values, weights)
-        # What a query counts and what its measure is divided by are one number for the kernels.
-        some = self._counts > 0.0
-        norms = np.divide(norms, self._counts, out=np.zeros(len(sizes)), where=some)
-        self._worth = Worth(
+        # Kernels need a single number per query: the divisor of its measure over its weight.
+        weighted = self._query_weights > 0.0
+        norms = np.divide(norms, self._query_weights, out=np.zeros(len(sizes)), where=weighted)
+        self._arrays = MeasureArrays(
             frozen(offsets),
             frozen(values),
             frozen(norms),
             frozen(weights),
             frozen(np.append(0.0, np.cumsum(weights[:-1]))),
             measure.depth or longest,
-            FORMS[measure.form],
+            int(REDUCED_FORMS.get(measure.form, measure.form)),
             2.0 ** min(MOST_BITS, 62 - int(np.ceil(np.log2(bound * len(sizes) + 1.0)))),
         )
         pairs = sizes * (sizes - 1) // 2
@@ -155,26 +162,26 @@ class Following:
         self._pairs = np.bincount(blocks, pairs, N_BLOCKS).astype(np.int64)
         self._n_pairs = int(pairs.sum())
 
-    def measure(self, scores: Floats) -> float:
+    def mean(self, scores: Floats) -> float:
         """Return the mean of the measure over the queries that count; NaN if none does."""
-        values = self._measuring.measure(scores, again=True)[0]
-        counted = ~np.isnan(values) & (self._counts > 0.0)
+        values = self._scorer.per_query(scores)[0]
+        counted = ~np.isnan(values) & (self._query_weights > 0.0)
         if not counted.any():
             return float("nan")
-        return float(np.average(values[counted], weights=self._counts[counted]))
+        return float(np.average(values[counted], weights=self._query_weights[counted]))
 
-    def best_mix(self, one: Floats, other: Floats, *, whole: bool = False) -> Along:
-        """Find the best (1 - alpha) one + alpha other, with alpha from 0 to 1.
+    def best_mix(self, first: Floats, second: Floats, *, whole: bool = False) -> LineOptimum:
+        """Find the best (1 - alpha) first + alpha second, with alpha from 0 to 1.
 
         Parameters
         ----------
-        one, other
-            One finite score a document.
+        first, second
+            One finite score per document.
         whole
-            Give the whole course, however many intervals it has.
+            Return the whole course, however many intervals it has.
         """
-        way = Way(one, other, 0.0, 1.0, convex=True)
-        return self._best(way, [], whole=whole, with_peaks=True)
+        line = ScoreLine(first, second, 0.0, 1.0, convex=True)
+        return self._best(line, [], whole=whole, with_peaks=True)
 
     def best_step(
         self,
@@ -185,50 +192,51 @@ class Following:
         *,
         whole: bool = False,
         with_peaks: bool = True,
-    ) -> Along:
+    ) -> LineOptimum:
         """Find the best scores + alpha direction, with alpha from low to high.
 
         If no alpha between the bounds changes the measure, alpha is 1, or the bound that is nearest
-        to 1 unless documents tie there to no good.
+        to 1 unless ties there make the measure smaller.
 
         Parameters
         ----------
         scores, direction
-            One finite number a document.
+            One finite number per document.
         low, high
             The bounds of alpha.
         whole
-            Give the whole course, however many intervals it has.
+            Return the whole course, however many intervals it has.
         with_peaks
             Look for single points that beat their neighbours.
         """
-        way = Way(scores, direction, float(low), float(high), convex=False)
-        return self._best(way, [min(max(1.0, low), high)], whole=whole, with_peaks=with_peaks)
+        line = ScoreLine(scores, direction, float(low), float(high), convex=False)
+        return self._best(line, [min(max(1.0, low), high)], whole=whole, with_peaks=with_peaks)
 
     def _best(
-        self, way: Way, without_steps: Sequence[float], *, whole: bool, with_peaks: bool
-    ) -> Along:
-        """Find the best; ``without_steps`` is what is tried first if the measure never changes."""
-        lines = way.lines()
+        self, line: ScoreLine, if_constant: Sequence[float], *, whole: bool, with_peaks: bool
+    ) -> LineOptimum:
+        """Find the best; ``if_constant`` are the alphas to try if the measure never changes."""
+        lines = line.lines()
         steps, start = self._steps(lines, whole=whole, with_peaks=with_peaks)
         totals = start + np.append(0, np.cumsum(steps.changes))
         begins, ends = np.append(0.0, steps.ends), np.append(steps.begins, lines.end)
         wide = is_wide(begins, ends, lines.near)
-        if not wide.any():  # all of it is rounding of far larger scores
+        if not wide.any():  # scores are so large that every interval is within their rounding
             wide = ends - begins == (ends - begins).max()
         best = _best_interval(totals, ends - begins, wide)
         means = self._mean(totals)
-        interval = (float(way.alphas(begins[best])), float(way.alphas(ends[best])))
-        tried = [] if len(steps.changes) else list(without_steps)
-        tried += [interval[0] + share * (interval[1] - interval[0]) for share in SHARES]
-        alpha, value = self._first_as_good(way, tried, means[best])
-        at_ends = (self.measure(way.scores(way.low)), self.measure(way.scores(way.high)))
-        for end, worth in zip((way.low, way.high), at_ends, strict=True):
-            if worth > value + ROUNDING:
-                alpha, interval, value = end, (end, end), worth
-        course = _course(way, begins[wide], ends[wide], means[wide], is_whole=steps.is_whole)
-        peak = self._peak(way, steps, totals, lines)
-        return Along(
+        interval = (float(line.alphas(begins[best])), float(line.alphas(ends[best])))
+        candidates = [] if len(steps.changes) else list(if_constant)
+        width = interval[1] - interval[0]
+        candidates += [interval[0] + fraction * width for fraction in FRACTIONS]
+        alpha, value = self._first_as_good(line, candidates, means[best])
+        at_ends = (self.mean(line.scores(line.low)), self.mean(line.scores(line.high)))
+        for end, end_value in zip((line.low, line.high), at_ends, strict=True):
+            if end_value > value + ROUNDING:
+                alpha, interval, value = end, (end, end), end_value
+        course = _course(line, begins[wide], ends[wide], means[wide], is_whole=steps.is_whole)
+        peak = self._peak(line, steps, totals, lines)
+        return LineOptimum(
             alpha,
             interval,
             value,
@@ -238,26 +246,26 @@ class Following:
         )
 
     def _first_as_good(
-        self, way: Way, alphas: Sequence[float], expected: float
+        self, line: ScoreLine, alphas: Sequence[float], expected: float
     ) -> tuple[float, float]:
         """Return the first alpha at which the measure is as expected, or the best; and its value.
 
         An interval may have single points in it at which documents tie and the measure is lower.
         """
-        found = []
+        values: list[float] = []
         for alpha in alphas:
-            found.append((self.measure(way.scores(alpha)), alpha))
-            if not found[-1][0] < expected - AS_GOOD:
-                return alpha, found[-1][0]
-        value, alpha = max(found, key=lambda one: one[0])
-        return alpha, value
+            values.append(self.mean(line.scores(alpha)))
+            if not values[-1] < expected - AS_GOOD:
+                return alpha, values[-1]
+        best = int(np.argmax(values))
+        return alphas[best], values[best]
 
     def _mean(self, totals: Floats | Integers) -> Floats:
         """Return means over the queries that count, from sums over those that change."""
-        empty = self._measuring.measures[0].empty
-        sums = totals / self._worth.scale
-        constant = self._counts[self._worth.norms == 0.0].sum()
-        counted = self._counts.sum()
+        empty = self._scorer.measures[0].empty
+        sums = totals / self._arrays.scale
+        constant = self._query_weights[self._arrays.norms == 0.0].sum()
+        counted = self._query_weights.sum()
         if empty == "skip":
             counted -= constant
         else:
@@ -265,27 +273,32 @@ class Following:
         return np.asarray(sums / counted if counted > 0.0 else np.full(len(sums), np.nan))
 
     def _steps(self, lines: Lines, *, whole: bool, with_peaks: bool) -> tuple[Steps, int]:
-        """Return where the measure changes, as closely as the best place needs; and its start."""
-        edges = _edges(lines, self._worth.offsets, self._n_pairs)
-        walk = Walk(lines, self._worth, edges, with_peaks=with_peaks)
-        everything = np.ones(len(edges) - 1, np.bool_)
-        room = np.minimum(self._pairs, MOST_TAKEN // N_BLOCKS)
-        found = walk.follow(everything, room)
-        if (found.wanted <= room).all():
-            return found.steps(everything), found.start
-        for _ in range(MOST_ROUNDS):
-            opened = found.counts > 0 if whole else found.which_can_win(lines)
-            if whole or found.counts[opened].sum() <= MOST_TAKEN:
-                break
-            edges = found.finer(edges, opened)
-            walk = Walk(lines, self._worth, edges, with_peaks=with_peaks)
-            found = walk.follow(np.zeros(len(edges) - 1, np.bool_), np.zeros(N_BLOCKS, np.int64))
-        else:
-            opened = found.which_can_win(lines)  # exact all the same, at the cost of room
-        found = walk.follow(opened, found.by_block[:, opened].sum(axis=1))
-        return found.steps(opened), found.start
+        """Return where the measure changes, as finely as the optimum needs; and its start.
 
-    def _peak(self, way: Way, steps: Steps, totals: Integers, lines: Lines) -> Peak | None:
+        There may be as many changes as pairs of documents, too many to keep. So changes are added
+        up in buckets, and only buckets that may contain the optimum are refined and opened.
+        """
+        edges = _edges(lines, self._arrays.offsets, self._n_pairs)
+        sweep = LineSweep(lines, self._arrays, edges, with_peaks=with_peaks)
+        everything = np.ones(len(edges) - 1, np.bool_)
+        capacity = np.minimum(self._pairs, MOST_CHANGES // N_BLOCKS)
+        result = sweep.run(everything, capacity)
+        if (result.needed <= capacity).all():
+            return result.steps(everything), result.start
+        for _ in range(MOST_REFINEMENTS):
+            opened = result.counts > 0 if whole else result.which_can_win(lines)
+            if whole or result.counts[opened].sum() <= MOST_CHANGES:
+                break
+            edges = result.finer(edges, opened)
+            sweep = LineSweep(lines, self._arrays, edges, with_peaks=with_peaks)
+            nothing = np.zeros(len(edges) - 1, np.bool_)
+            result = sweep.run(nothing, np.zeros(N_BLOCKS, np.int64))
+        else:
+            opened = result.which_can_win(lines)  # still exact, at the cost of memory
+        result = sweep.run(opened, result.counts_by_block[:, opened].sum(axis=1))
+        return result.steps(opened), result.start
+
+    def _peak(self, line: ScoreLine, steps: Steps, totals: Integers, lines: Lines) -> Peak | None:
         """Return the best point that beats both of its sides; None if none does."""
         if not steps.peaks.any():
             return None
@@ -299,19 +312,19 @@ class Following:
         if not beats.any():
             return None
         best = int(np.argmax(np.where(beats, values, -np.inf)))
-        alpha = float(way.alphas(steps.begins[first[best]]))
+        alpha = float(line.alphas(steps.begins[first[best]]))
         return Peak(alpha, float(self._mean(values[[best]])[0]))
 
 
 def _edges(lines: Lines, offsets: Integers, n_pairs: int) -> Floats:
-    """Return edges of buckets in which about as many documents cross, by a sample of pairs."""
+    """Return edges of buckets with about equally many crossings, from a sample of pairs."""
     ends = np.array([0.0, lines.end])
-    if n_pairs <= MOST_TAKEN:
+    if n_pairs <= MOST_CHANGES:
         return ends
     sizes = np.diff(offsets)
     docs = np.linspace(0, offsets[-1] - 1, PAIRS_SAMPLED).astype(np.int64)
     query = np.searchsorted(offsets, docs, side="right") - 1
-    # Each document with one further down, by steps that have nothing to do with their order.
+    # Each document with another of its query, at distances that are unrelated to their order.
     apart = 1 + np.arange(PAIRS_SAMPLED) * 7919 % np.maximum(sizes[query] - 1, 1)
     others = offsets[query] + (docs - offsets[query] + apart) % sizes[query]
     ahead, then = (scores[docs] - scores[others] for scores in (lines.first, lines.second))
@@ -330,19 +343,21 @@ def _best_interval(totals: Integers, widths: Floats, wide: Mask) -> int:
     return int(best[np.argmax(widths[best])])
 
 
-def _course(way: Way, begins: Floats, ends: Floats, means: Floats, *, is_whole: bool) -> Course:
-    """Return the course; of what rounding has torn apart no gaps are left in a whole one."""
-    starts, stops = way.alphas(begins), way.alphas(ends)
+def _course(
+    line: ScoreLine, begins: Floats, ends: Floats, means: Floats, *, is_whole: bool
+) -> Course:
+    """Return the course; in a whole one, gaps that are due to rounding are closed."""
+    starts, stops = line.alphas(begins), line.alphas(ends)
     if is_whole:
-        starts = np.append(way.low, stops[:-1])
-        stops[-1] = way.high
+        starts = np.append(line.low, stops[:-1])
+        stops[-1] = line.high
     return Course(starts, stops, means, is_whole)
 
 
 def _norms(
     measure: Measure, offsets: Integers, values: Floats, weights: Floats, sizes: Integers
 ) -> Floats:
-    """Return what each query's measure is divided by; 0 if it has no relevant document."""
+    """Return the divisor of each query's measure; 0 if it has no relevant document."""
     relevant = np.add.reduceat(values, offsets[:-1])
     if measure.form == Form.AVERAGE_PRECISION:
         return relevant
@@ -355,7 +370,7 @@ def _norms(
 
 
 def _largest_value(measure: Measure, offsets: Integers, values: Floats, weights: Floats) -> float:
-    """Return what no query's measure exceeds."""
+    """Return an upper bound of the measure of a query."""
     if measure.form != Form.CUMULATED:
         return 1.0
     best = np.empty(len(offsets) - 1)

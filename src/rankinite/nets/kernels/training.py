@@ -19,10 +19,14 @@ from rankinite.nets.kernels.forward import (
     forward,
     padded,
 )
-from rankinite.objectives.kernels.arrays import Blend
-from rankinite.objectives.kernels.dispatch import blend_lambdas, new_scratch, plan_lambdas
+from rankinite.objectives.kernels.arrays import ObjectiveMixture
+from rankinite.objectives.kernels.dispatch import (
+    mixture_gradients,
+    new_scratch,
+    query_gradients,
+)
 
-# The kind of a plan whose lambdas were computed before the kernel was called.
+# The kind of an objective whose gradients were computed before the kernel was called.
 PRECOMPUTED = -1
 
 
@@ -35,15 +39,15 @@ class Documents(NamedTuple):
         Scores that the net's are added to.
     scores, lambdas, hessians
         Scores, lambdas, and hessians, which nets do not use.
-    blended
-        Two rows of scratch if several plans are followed; otherwise empty.
+    spare
+        Two rows of scratch if the objective is a mixture of several; otherwise empty.
     """
 
     start: Floats
     scores: Floats
     lambdas: Floats
     hessians: Floats
-    blended: Floats
+    spare: Floats
 
 
 class Optimiser(NamedTuple):
@@ -146,18 +150,18 @@ def train_queries(
     inputs: Inputs,
     layers: Layers,
     weights: Numbers,
-    blend: Blend,
+    mixture: ObjectiveMixture,
     documents: Documents,
     workspace: Workspace,
     optimiser: Optimiser,
     gradient: Numbers,
 ) -> None:
     """Add up the gradients of queries, or take a step for each of them, in this order."""
-    plan = blend.plans[0]
-    offsets, lambdas, hessians = plan.offsets, documents.lambdas, documents.hessians
-    # Handing on a blend for each query costs a reference count per array of all its plans.
-    is_alone = blend.shares[0] == 1.0
-    scratch = new_scratch(len(plan.rank_weights))
+    objective = mixture.parts[0]
+    offsets, lambdas, hessians = objective.offsets, documents.lambdas, documents.hessians
+    # Handing on a mixture for each query costs a reference count per array of all its parts.
+    is_alone = mixture.mixture_weights[0] == 1.0
+    scratch = new_scratch(len(objective.rank_weights))
     steps_per_query, n_steps = optimiser.steps_per_query, optimiser.n_steps
     # A plain gradient step needs no gradient array: the weights themselves are the target.
     is_plain = steps_per_query and len(optimiser.first_moment) == 0
@@ -168,9 +172,11 @@ def train_queries(
         n = last - first
         scores_at = score_query(first, n, inputs, layers, weights, documents, workspace)
         if not is_alone:
-            blend_lambdas(q, documents.scores, blend, scratch, documents.blended, lambdas, hessians)
-        elif plan.kind != PRECOMPUTED:
-            plan_lambdas(q, documents.scores, plan, scratch, lambdas, hessians)
+            mixture_gradients(
+                q, documents.scores, mixture, scratch, documents.spare, lambdas, hessians
+            )
+        elif objective.kind != PRECOMPUTED:
+            query_gradients(q, documents.scores, objective, scratch, lambdas, hessians)
         add_query_gradient(
             n, scores_at, layers, weights, lambdas[first:last], rate, workspace, target
         )

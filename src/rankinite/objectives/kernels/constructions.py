@@ -1,8 +1,8 @@
-"""The kernels of the other constructions of a lambda gradient (Optimality, Sec. 7).
+"""Kernels of the other constructions of a lambda gradient (Optimality, Sec. 7).
 
-Tied pairs and the sigmoid cost (Objectives) are in files of their own, and join the others here.
-They begin as those of `kernels` do: documents are ranked, rows are filled by rank, and the ranks
-are closed over documents without a label. None of them is compiled for `Lambdas`.
+They start as those of `pairwise` do: documents are ranked, rows are filled by rank, and documents
+without a label are removed from the ranks. `Lambdas` does not call them, so that its users need
+not wait for them to compile. The sigmoid cost and tied pairs (Objectives) are in `pair_losses`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
+from rankinite.measures.kernels import AVERAGE_PRECISION, CASCADE, RECIPROCAL_RANK
 from rankinite.objectives.kernels.arrays import (
     DISCRETE_BOUNDED,
     LOCAL_COST,
     SIGMOID_COST,
     SPRING_SMOOTH,
     TIED_PAIRS,
-    Plan,
+    ObjectiveArrays,
     Scratch,
 )
-from rankinite.objectives.kernels.pair_losses import fill_exponentials, push_sigmoid, push_tied
+from rankinite.objectives.kernels.pair_losses import (
+    fill_exponentials,
+    set_sigmoid_gradients,
+    set_tied_gradients,
+)
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
     LANES,
@@ -30,131 +35,128 @@ from rankinite.objectives.kernels.pairwise import (
     keep_labelled,
     new_scratch,
     normaliser,
-    push,
+    pair_gradient,
     rank_documents,
 )
 from rankinite.objectives.kernels.swaps import (
-    AVERAGE_PRECISION,
-    CASCADE,
+    GRADIENT,
+    HESSIAN,
     INVERSE,
-    LAMBDA,
     LOWER,
-    RECIPROCAL_RANK,
     SCALE,
     SCORE,
     UPPER,
     VALUE,
-    WEIGHT,
     E,
     Ranked,
     fill_swaps,
 )
 
-# Where documents are moved, two rows hold other things than for swaps: what a rank is worth, and
-# what stands above it.
-WORTH, ABOVE = UPPER, LOWER
+# `discrete_bounded` moves documents instead of swapping them; it uses two rows for the value of a
+# rank, and for what is above it.
+RANK_VALUE, ABOVE = UPPER, LOWER
 
 
 @inlined_kernel
-def at_least_1(more: float, change: float) -> float:
-    """Return the change, its size at least 1, with the sign of how much more it is worth."""
+def at_least_1(difference: float, change: float) -> float:
+    """Return the change, its size at least 1, with the sign of the difference in value."""
     size = max(abs(change), 1.0)
-    return size if more > 0.0 else (-size if more < 0.0 else 0.0)
+    return size if difference > 0.0 else (-size if difference < 0.0 else 0.0)
 
 
 @summing_kernel
-def spring_near(flat: NDArray[np.float64], width: int, n: int) -> None:
-    """Add up lambdas and weights of all pairs; the loop is that of `kernels.push_rows`."""
-    if width < 0:  # never; but now the compiler knows that no index is negative
+def add_spring_pairs(flat: NDArray[np.float64], width: int, n: int) -> None:
+    """Add up gradients and hessians of all pairs; the loop is that of `pairwise.add_pairs`."""
+    if width < 0:  # never true; it tells the compiler that no index is negative
         return
     for u in range(n):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
-        lam = 0.0
-        weight = 0.0
+        gradient = 0.0
+        hessian = 0.0
         for k in range((n - u + LANES - 2) // LANES * LANES):
             v = u + 1 + k
-            more = value - flat[VALUE * width + v]
-            fall = at_least_1(more, more * (upper - flat[LOWER * width + v]))
-            a, _, c = push(more, fall, 1.0, inverse * flat[E * width + v])
-            lam += a
-            weight += c
-            flat[LAMBDA * width + v] -= a * scale
-            flat[WEIGHT * width + v] += c * scale
-        flat[LAMBDA * width + u] += lam * scale
-        flat[WEIGHT * width + u] += weight * scale
+            difference = value - flat[VALUE * width + v]
+            drop = at_least_1(difference, difference * (upper - flat[LOWER * width + v]))
+            g, _, h = pair_gradient(difference, drop, 1.0, inverse * flat[E * width + v])
+            gradient += g
+            hessian += h
+            flat[GRADIENT * width + v] -= g * scale
+            flat[HESSIAN * width + v] += h * scale
+        flat[GRADIENT * width + u] += gradient * scale
+        flat[HESSIAN * width + u] += hessian * scale
 
 
 @kernel
-def push_pair(r: Ranked, u: int, v: int, fall: float) -> None:
-    """Add what one pair of ranks u < v gives, if a swap costs ``fall``."""
+def add_pair(r: Ranked, u: int, v: int, drop: float) -> None:
+    """Add what one pair of ranks u < v gives, if a swap costs ``drop``."""
     t = math.exp(r[SCORE, v] - r[SCORE, u])
-    a, _, c = push(r[VALUE, u] - r[VALUE, v], fall, 1.0, t)
-    r[LAMBDA, u] += a
-    r[LAMBDA, v] -= a
-    r[WEIGHT, u] += c
-    r[WEIGHT, v] += c
+    g, _, h = pair_gradient(r[VALUE, u] - r[VALUE, v], drop, 1.0, t)
+    r[GRADIENT, u] += g
+    r[GRADIENT, v] -= g
+    r[HESSIAN, u] += h
+    r[HESSIAN, v] += h
 
 
 @kernel
 def spring_smooth(r: Ranked, n: int) -> None:
-    """Set lambdas and weights: all pairs, each change at least 1 before it is normalised."""
+    """Set the gradients of all pairs, each change at least 1 before it is normalised."""
     if fill_exponentials(r, n):
-        for k in range(n, n + LANES):  # as in `kernels.push_all`: they push nobody
+        for k in range(n, n + LANES):  # padding, as in `pairwise.set_pair_gradients`
             r[VALUE, k] = -1.0
             r[LOWER, k] = 0.0
             r[E, k] = 0.0
-        spring_near(r.reshape(r.size), r.shape[1], n)
+        add_spring_pairs(r.reshape(r.size), r.shape[1], n)
         return
     for u in range(n):
         for v in range(u + 1, n):
-            more = r[VALUE, u] - r[VALUE, v]
-            fall = at_least_1(more, more * (r[UPPER, u] - r[LOWER, v]))
-            push_pair(r, u, v, fall * r[SCALE, u])
+            difference = r[VALUE, u] - r[VALUE, v]
+            drop = at_least_1(difference, difference * (r[UPPER, u] - r[LOWER, v]))
+            add_pair(r, u, v, drop * r[SCALE, u])
 
 
 @kernel
-def neighbour_fall(r: Ranked, u: int) -> float:
+def neighbour_drop(r: Ranked, u: int) -> float:
     """Return what swapping the documents at ranks u and u + 1 costs."""
-    more = r[VALUE, u] - r[VALUE, u + 1]
-    return float(more * (r[UPPER, u] - r[LOWER, u + 1]) * r[SCALE, u])
+    difference = r[VALUE, u] - r[VALUE, u + 1]
+    return float(difference * (r[UPPER, u] - r[LOWER, u + 1]) * r[SCALE, u])
 
 
 @kernel
-def local_cost(r: Ranked, n: int, reach: int) -> None:
-    """Set lambdas and weights: only neighbours push each other."""
+def local_cost(r: Ranked, n: int, n_top: int) -> None:
+    """Set the gradients of pairs of neighbours."""
     for k in range(n):
-        r[LAMBDA, k] = 0.0
-        r[WEIGHT, k] = 0.0
-    for u in range(min(reach, n - 1)):
-        push_pair(r, u, u + 1, neighbour_fall(r, u))
+        r[GRADIENT, k] = 0.0
+        r[HESSIAN, k] = 0.0
+    for u in range(min(n_top, n - 1)):
+        add_pair(r, u, u + 1, neighbour_drop(r, u))
 
 
 @kernel
-def local_gradient(r: Ranked, n: int, reach: int, margin: float) -> None:
-    """Set lambdas to the mean slope towards one or two neighbours, and weights to 1."""
+def local_gradient(r: Ranked, n: int, n_top: int, margin: float) -> None:
+    """Set gradients to the mean slope towards one or two neighbours, and hessians to 1."""
     for k in range(n):
-        r[LAMBDA, k] = 0.0
-        r[WEIGHT, k] = 1.0
-    for u in range(min(reach, n - 1)):
-        slope = neighbour_fall(r, u) / (r[SCORE, u] - r[SCORE, u + 1] + margin)
-        r[LAMBDA, u] += slope
-        r[LAMBDA, u + 1] -= slope
+        r[GRADIENT, k] = 0.0
+        r[HESSIAN, k] = 1.0
+    for u in range(min(n_top, n - 1)):
+        slope = neighbour_drop(r, u) / (r[SCORE, u] - r[SCORE, u + 1] + margin)
+        r[GRADIENT, u] += slope
+        r[GRADIENT, u + 1] -= slope
     for k in range(1, n - 1):
-        r[LAMBDA, k] *= 0.5
+        r[GRADIENT, k] *= 0.5
 
 
 @kernel
-def fill_worth(r: Ranked, n: int, form: int, rank_weights: NDArray[np.float64]) -> None:
-    """Fill the row of what a rank is worth."""
+def fill_rank_values(r: Ranked, n: int, form: int, rank_weights: NDArray[np.float64]) -> None:
+    """Fill the row of the values of ranks."""
     by_rank = form in (AVERAGE_PRECISION, RECIPROCAL_RANK)
     for k in range(n):
-        r[WORTH, k] = rank_weights[k] / (k + 1.0) if by_rank else rank_weights[k]
+        r[RANK_VALUE, k] = rank_weights[k] / (k + 1.0) if by_rank else rank_weights[k]
 
 
 @kernel
 def fill_above(r: Ranked, n: int, form: int) -> None:
-    """Fill the row of what stands above a rank: the chance to come so far, or how many relevant."""
+    """Fill the row of what is above a rank: the chance to get there, or the number of relevant."""
     above = 1.0 if form == CASCADE else 0.0
     for k in range(n):
         r[ABOVE, k] = above
@@ -163,7 +165,7 @@ def fill_above(r: Ranked, n: int, form: int) -> None:
 
 @kernel
 def ideal_rank(r: Ranked, n: int, k: int) -> int:
-    """Return where the document at rank k stands by value; equal values keep their order."""
+    """Return the rank by value of the document at rank k; equal values keep their order."""
     value = r[VALUE, k]
     rank = 0
     for j in range(n):
@@ -172,46 +174,46 @@ def ideal_rank(r: Ranked, n: int, k: int) -> int:
 
 
 @kernel
-def worth_between(r: Ranked, form: int, low: int, high: int, step: int) -> float:
-    """Return what the ranks low to high give to the unnormalised measure.
+def value_between(r: Ranked, form: int, low: int, high: int, step: int) -> float:
+    """Return what the ranks low to high add to the unnormalised measure.
 
-    With a ``step`` of 0 as they are, of 1 after the first of their documents went to the end, of
-    -1 after the last went to the beginning; the others move by one.
+    With a ``step`` of 0 as they are, of 1 after the first of their documents moved to the end, of
+    -1 after the last moved to the start; the others move by one rank.
     """
     total = 0.0
     above = r[ABOVE, low]
     for k in range(low, high + 1):
         doc = k + step
         doc = low if doc > high else (high if doc < low else doc)
-        value, worth = r[VALUE, doc], r[WORTH, k]
+        value, rank_value = r[VALUE, doc], r[RANK_VALUE, k]
         if form == CASCADE:
-            total += above * value * worth
+            total += above * value * rank_value
             above *= 1.0 - value
         elif form == AVERAGE_PRECISION:
             above += value
-            total += value * above * worth
+            total += value * above * rank_value
         elif form == RECIPROCAL_RANK:
-            total += worth if above == 0.0 and value > 0.0 else 0.0
+            total += rank_value if above == 0.0 and value > 0.0 else 0.0
             above += value
         else:
-            total += value * worth
+            total += value * rank_value
     return total
 
 
 @kernel
 def discrete_bounded(r: Ranked, n: int, form: int) -> None:
-    """Set lambdas to what moving each document to its ideal rank changes, and weights to 1."""
+    """Set gradients to what moving each document to its ideal rank changes, and hessians to 1."""
     fill_above(r, n, form)
     for k in range(n):
         ideal = ideal_rank(r, n, k)
-        r[LAMBDA, k] = 0.0
-        r[WEIGHT, k] = 1.0
+        r[GRADIENT, k] = 0.0
+        r[HESSIAN, k] = 1.0
         if ideal != k:
             low, high = min(k, ideal), max(k, ideal)
             step = 1 if k == low else -1
-            before = worth_between(r, form, low, high, 0)
-            change = worth_between(r, form, low, high, step) - before
-            r[LAMBDA, k] = -step * min(abs(change), 1.0)
+            before = value_between(r, form, low, high, 0)
+            change = value_between(r, form, low, high, step) - before
+            r[GRADIENT, k] = -step * min(abs(change), 1.0)
 
 
 @kernel
@@ -223,77 +225,77 @@ def write_ranked(
     shuffle: NDArray[np.int64],
     start: int,
     n: int,
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write a query's lambdas and weights, times a factor, and 0 for documents without a label."""
+    """Write a query's gradients and hessians, times a factor; 0 for documents without a label."""
     if labelled < n:
         for i in range(start, start + n):
-            out_lambda[i] = 0.0
-            out_weight[i] = 0.0
+            out_gradient[i] = 0.0
+            out_hessian[i] = 0.0
     for k in range(labelled):
         doc = shuffle[start + order[k]]
-        out_lambda[doc] = r[LAMBDA, k] * factor
-        out_weight[doc] = r[WEIGHT, k] * factor
+        out_gradient[doc] = r[GRADIENT, k] * factor
+        out_hessian[doc] = r[HESSIAN, k] * factor
 
 
 @kernel
-def query_constructed(
+def construction_gradients(
     q: int,
     scores: NDArray[np.float64],
-    plan: Plan,
+    arrays: ObjectiveArrays,
     scratch: Scratch,
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write lambdas and weights of the documents of one query, of whichever construction."""
-    kind, form, reach, scale = plan.kind, plan.form, plan.reach, plan.scales[q]
-    by_distance = plan.normalise == BY_DISTANCE
-    offsets, values, shuffle = plan.offsets, plan.values, plan.shuffle
-    usual, usual_bits, wide, wide_bits, order, keys, rounded, above, _ = scratch
+    """Write gradients and hessians of the documents of one query, by any construction."""
+    kind, form, n_top, scale = arrays.kind, arrays.form, arrays.n_top, arrays.scales[q]
+    by_distance = arrays.normalise == BY_DISTANCE
+    offsets, values, shuffle = arrays.offsets, arrays.values, arrays.shuffle
+    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
+    order = sorting.order
     start, n = offsets[q], offsets[q + 1] - offsets[q]
     r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
     labelled, factor = 0, 0.0
     if scale > 0.0:
         total = 0.0
-        gaps = rank_documents(
-            r, bits, order, keys, rounded, above, n, start, scores, values, shuffle
-        )
+        has_missing = rank_documents(r, bits, sorting, n, start, scores, values, shuffle)
         labelled = n
         if kind == DISCRETE_BOUNDED:
-            fill_worth(r, n, form, plan.rank_weights)
+            fill_rank_values(r, n, form, arrays.rank_weights)
         else:
-            reach = min(fill_swaps(r, n, form, plan.rank_weights, scale), reach)
-        if gaps and kind != TIED_PAIRS:
-            labelled, reach = keep_labelled(r, order, n, reach, values, start)
+            n_top = min(fill_swaps(r, n, form, arrays.rank_weights, scale), n_top)
+        # Tied pairs are found by group, and documents without a label are in group -1.
+        if has_missing and kind != TIED_PAIRS:
+            labelled, n_top = keep_labelled(r, order, n, n_top, values, start)
         if kind == TIED_PAIRS:
-            total = push_tied(r, order, keys, plan.groups, start, n, reach, by_distance)
+            total = set_tied_gradients(r, sorting, arrays.groups, start, n, n_top, by_distance)
         elif kind == SIGMOID_COST:
-            total = push_sigmoid(r, labelled, reach, plan.margin, by_distance)
+            total = set_sigmoid_gradients(r, labelled, n_top, arrays.margin, by_distance)
         elif kind == SPRING_SMOOTH:
             spring_smooth(r, labelled)
         elif kind == LOCAL_COST:
-            local_cost(r, labelled, reach)
+            local_cost(r, labelled, n_top)
         elif kind == DISCRETE_BOUNDED:
             discrete_bounded(r, labelled, form)
         else:
-            local_gradient(r, labelled, reach, plan.margin)
-        factor = plan.query_weight[q] * normaliser(r, labelled, n, plan.normalise, total)
-    write_ranked(r, labelled, factor, order, shuffle, start, n, out_lambda, out_weight)
+            local_gradient(r, labelled, n_top, arrays.margin)
+        factor = arrays.query_weight[q] * normaliser(r, labelled, n, arrays.normalise, total)
+    write_ranked(r, labelled, factor, order, shuffle, start, n, out_gradient, out_hessian)
 
 
 @parallel_kernel
-def all_constructed(
+def all_construction_gradients(
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
-    plan: Plan,
-    wanted: NDArray[np.bool_],
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
+    arrays: ObjectiveArrays,
+    selected: NDArray[np.bool_],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write lambdas and weights of all queries that are ``wanted``, or of all if that is empty."""
+    """Write gradients and hessians of the ``selected`` queries, or of all if that is empty."""
     for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(plan.rank_weights))
+        scratch = new_scratch(len(arrays.rank_weights))
         for q in range(blocks[block], blocks[block + 1]):
-            if len(wanted) == 0 or wanted[q]:
-                query_constructed(q, scores, plan, scratch, out_lambda, out_weight)
+            if len(selected) == 0 or selected[q]:
+                construction_gradients(q, scores, arrays, scratch, out_gradient, out_hessian)

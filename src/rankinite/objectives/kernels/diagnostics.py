@@ -1,4 +1,4 @@
-"""The kernels that count pairs of documents."""
+"""Kernels of diagnostics: pairs with a gradient, shares of grades in gradients, rankings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
-from rankinite.objectives.kernels.arrays import SIGMOID_COST, Plan, Scratch
-from rankinite.objectives.kernels.pair_losses import least_distance, sigmoid_push
+from rankinite.objectives.kernels.arrays import SIGMOID_COST, ObjectiveArrays, Scratch
+from rankinite.objectives.kernels.pair_losses import least_distance, sigmoid_pair_gradient
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
     fits_usual,
     keep_labelled,
     new_scratch,
-    push,
+    pair_gradient,
     rank_documents,
     swap_change,
 )
@@ -32,23 +32,25 @@ from rankinite.objectives.kernels.swaps import (
 
 
 @kernel
-def query_pairs(q: int, scores: NDArray[np.float64], plan: Plan, scratch: Scratch) -> int:
-    """Return how many pairs of a query's documents push each other."""
-    form, scale, offsets = plan.form, plan.scales[q], plan.offsets
-    values, shuffle = plan.values, plan.shuffle
-    usual, usual_bits, wide, wide_bits, order, keys, rounded, above, _ = scratch
+def query_pairs(
+    q: int, scores: NDArray[np.float64], arrays: ObjectiveArrays, scratch: Scratch
+) -> int:
+    """Return how many pairs of a query's documents have a gradient."""
+    form, scale, offsets = arrays.form, arrays.scales[q], arrays.offsets
+    values, shuffle = arrays.values, arrays.shuffle
+    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
     count = 0
-    if scale == 0.0 or plan.query_weight[q] == 0.0:
+    if scale == 0.0 or arrays.query_weight[q] == 0.0:
         return count
     start, n = offsets[q], offsets[q + 1] - offsets[q]
     r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
-    gaps = rank_documents(r, bits, order, keys, rounded, above, n, start, scores, values, shuffle)
-    reach = min(fill_swaps(r, n, form, plan.rank_weights, scale), plan.reach)
+    has_missing = rank_documents(r, bits, sorting, n, start, scores, values, shuffle)
+    n_top = min(fill_swaps(r, n, form, arrays.rank_weights, scale), arrays.n_top)
     labelled = n
-    if gaps:
-        labelled, reach = keep_labelled(r, order, n, reach, values, start)
+    if has_missing:
+        labelled, n_top = keep_labelled(r, sorting.order, n, n_top, values, start)
     every = form == EVERY_PAIR
-    for u in range(min(reach, labelled)):
+    for u in range(min(n_top, labelled)):
         for v in range(u + 1, labelled):
             differ = r[VALUE, u] != r[VALUE, v]
             count += differ and (every or r[UPPER, u] != r[LOWER, v])
@@ -57,75 +59,79 @@ def query_pairs(q: int, scores: NDArray[np.float64], plan: Plan, scratch: Scratc
 
 @parallel_kernel
 def count_pairs(
-    scores: NDArray[np.float64], blocks: NDArray[np.int64], plan: Plan, out: NDArray[np.int64]
+    scores: NDArray[np.float64],
+    blocks: NDArray[np.int64],
+    arrays: ObjectiveArrays,
+    out: NDArray[np.int64],
 ) -> None:
-    """Write how many pairs push each other in each block of queries."""
+    """Write how many pairs have a gradient in each block of queries."""
     for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(plan.rank_weights))
+        scratch = new_scratch(len(arrays.rank_weights))
         out[block] = 0
         for q in range(blocks[block], blocks[block + 1]):
-            out[block] += query_pairs(q, scores, plan, scratch)
+            out[block] += query_pairs(q, scores, arrays, scratch)
 
 
 @kernel
-def pair_lambda(r: Ranked, u: int, v: int, plan: Plan, least: float, slope: float) -> float:
-    """Return what the pair of ranks u < v adds to the lambda of its upper document.
+def single_pair_gradient(
+    r: Ranked, u: int, v: int, arrays: ObjectiveArrays, least: float, slope: float
+) -> float:
+    """Return what the pair of ranks u < v adds to the gradient of its upper document.
 
-    As in the kernels of all pairs, which hold the same in a form that is faster and cannot tell
-    one pair from another.
+    It computes the same as the kernels of all pairs, which are faster but add up all pairs at
+    once.
     """
-    more = r[VALUE, u] - r[VALUE, v]
+    difference = r[VALUE, u] - r[VALUE, v]
     apart = r[SCORE, u] - r[SCORE, v]
-    change = more * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
-    fall = swap_change(more, change, plan.form != EVERY_PAIR)
+    change = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
+    drop = swap_change(difference, change, arrays.form != EVERY_PAIR)
     distance, t = least + slope * apart, math.exp(-apart)
-    if plan.kind == SIGMOID_COST:
-        return sigmoid_push(more, fall, distance, t, math.exp(plan.margin))
-    lam, _, _ = push(more, fall, distance, t)
-    return lam
+    if arrays.kind == SIGMOID_COST:
+        return sigmoid_pair_gradient(difference, drop, distance, t, math.exp(arrays.margin))
+    gradient, _, _ = pair_gradient(difference, drop, distance, t)
+    return gradient
 
 
 @kernel
-def add_shares_of_query(
+def add_query_shares(
     q: int,
     scores: NDArray[np.float64],
     grades: NDArray[np.int64],
     highly: int,
-    plan: Plan,
+    arrays: ObjectiveArrays,
     scratch: Scratch,
     sums: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """Add the shares of each grade in the lambdas of a query's highly relevant documents.
+    """Add the shares of each grade in the gradients of a query's highly relevant documents.
 
-    ``sums`` has a row for each rank, with a place for each grade and one for the sizes of all.
+    ``sums`` has a row for each rank, with a column for each grade and one for the sizes of all.
     """
-    scale, offsets = plan.scales[q], plan.offsets
-    usual, usual_bits, wide, wide_bits, order, keys, rounded, above, _ = scratch
-    if scale == 0.0 or plan.query_weight[q] == 0.0:
+    scale, offsets = arrays.scales[q], arrays.offsets
+    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
+    if scale == 0.0 or arrays.query_weight[q] == 0.0:
         return
     start, n = offsets[q], offsets[q + 1] - offsets[q]
     r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
-    gaps = rank_documents(
-        r, bits, order, keys, rounded, above, n, start, scores, plan.values, plan.shuffle
-    )
-    reach = min(fill_swaps(r, n, plan.form, plan.rank_weights, scale), plan.reach)
-    if gaps:
-        n, reach = keep_labelled(r, order, n, reach, plan.values, start)
-    least, slope = least_distance(r, 0, n - 1, plan.normalise == BY_DISTANCE)
+    has_missing = rank_documents(r, bits, sorting, n, start, scores, arrays.values, arrays.shuffle)
+    order = sorting.order
+    n_top = min(fill_swaps(r, n, arrays.form, arrays.rank_weights, scale), arrays.n_top)
+    if has_missing:
+        n, n_top = keep_labelled(r, order, n, n_top, arrays.values, start)
+    least, slope = least_distance(r, 0, n - 1, arrays.normalise == BY_DISTANCE)
     n_grades = len(out) - 1
     sums[:n] = 0.0
-    for u in range(min(reach, n)):
+    for u in range(min(n_top, n)):
         upper = grades[start + order[u]]
         for v in range(u + 1, n):
             lower = grades[start + order[v]]
             if upper < highly and lower < highly:
                 continue
-            lam = pair_lambda(r, u, v, plan, least, slope)
-            sums[u, lower] += lam
-            sums[v, upper] -= lam
-            sums[u, n_grades] += abs(lam)
-            sums[v, n_grades] += abs(lam)
+            gradient = single_pair_gradient(r, u, v, arrays, least, slope)
+            sums[u, lower] += gradient
+            sums[v, upper] -= gradient
+            sums[u, n_grades] += abs(gradient)
+            sums[v, n_grades] += abs(gradient)
     for k in range(n):
         if grades[start + order[k]] >= highly and sums[k, n_grades] > 0.0:
             for grade in range(n_grades):
@@ -139,40 +145,38 @@ def add_grade_shares(
     blocks: NDArray[np.int64],
     grades: NDArray[np.int64],
     highly: int,
-    plan: Plan,
+    arrays: ObjectiveArrays,
     out: NDArray[np.float64],
 ) -> None:
     """Add up the shares of each grade in each block of queries, and how many documents have any.
 
-    ``grades`` are the numbers of documents' grades in the order of the plan's ``shuffle``, -1 for
+    ``grades`` are the numbers of documents' grades in the order of ``arrays.shuffle``, -1 for
     no label; from ``highly`` on they are highly relevant. ``out`` has a row for each block, with a
-    place for each grade and one for the number of documents.
+    column for each grade and one for the number of documents.
     """
     for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(plan.rank_weights))
-        sums = np.empty((len(plan.rank_weights), out.shape[1]))
+        scratch = new_scratch(len(arrays.rank_weights))
+        sums = np.empty((len(arrays.rank_weights), out.shape[1]))
         out[block] = 0.0
         for q in range(blocks[block], blocks[block + 1]):
-            add_shares_of_query(q, scores, grades, highly, plan, scratch, sums, out[block])
+            add_query_shares(q, scores, grades, highly, arrays, scratch, sums, out[block])
 
 
 @parallel_kernel
 def rank_all(
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
-    plan: Plan,
+    arrays: ObjectiveArrays,
     out: NDArray[np.int64],
 ) -> None:
     """Write the documents of every query from the first rank to the last."""
-    offsets, shuffle = plan.offsets, plan.shuffle
+    offsets, shuffle = arrays.offsets, arrays.shuffle
     for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(plan.rank_weights))
-        usual, usual_bits, wide, wide_bits, order, keys, rounded, above, _ = scratch
+        scratch = new_scratch(len(arrays.rank_weights))
+        usual, usual_bits, wide, wide_bits, sorting, _ = scratch
         for q in range(blocks[block], blocks[block + 1]):
             start, n = offsets[q], offsets[q + 1] - offsets[q]
             r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
-            rank_documents(
-                r, bits, order, keys, rounded, above, n, start, scores, plan.values, shuffle
-            )
+            rank_documents(r, bits, sorting, n, start, scores, arrays.values, shuffle)
             for k in range(n):
-                out[start + k] = shuffle[start + order[k]]
+                out[start + k] = shuffle[start + sorting.order[k]]

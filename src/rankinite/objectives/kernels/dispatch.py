@@ -1,8 +1,9 @@
-"""The kernels that add up the lambdas of several plans, query by query."""
+"""Gradients of one query by any objective, and weighted sums of several objectives."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,147 +14,177 @@ from rankinite.objectives.kernels.arrays import (
     LOGISTIC,
     PAIRS,
     SQUARED_ERROR,
-    Blend,
-    Plan,
+    ObjectiveArrays,
+    ObjectiveMixture,
     Scratch,
 )
-from rankinite.objectives.kernels.constructions import query_constructed
-from rankinite.objectives.kernels.pairwise import BY_DEVIATION, LEAST_SQUARES, lambdas_between
+from rankinite.objectives.kernels.constructions import construction_gradients
+from rankinite.objectives.kernels.pairwise import BY_DEVIATION, LEAST_SQUARES, pairwise_gradients
 from rankinite.objectives.kernels.pairwise import new_scratch as new_scratch
 from rankinite.objectives.kernels.pointwise import query_centred, query_logistic, query_residuals
 
 
+class SumOptions(NamedTuple):
+    """How the gradients of several objectives are added up.
+
+    Attributes
+    ----------
+    offsets, blocks
+        The queries, and the first query of each block.
+    mixture_weights
+        The weight of each objective.
+    normalise
+        How the sum is scaled, as in `pairwise`.
+    query_weight
+        One weight per query.
+    """
+
+    offsets: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    mixture_weights: NDArray[np.float64]
+    normalise: int
+    query_weight: NDArray[np.float64]
+
+
 @kernel
-def add_share(
+def add_weighted(
     first: int,
     last: int,
-    begins: bool,
-    share: float,
-    lambdas: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
+    starts: bool,
+    weight: float,
+    gradients: NDArray[np.float64],
+    hessians: NDArray[np.float64],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
 ) -> None:
-    """Add a share of a plan's lambdas and weights to the sum, which may begin with it."""
-    if begins:
+    """Add the weighted gradients and hessians of a part to the sum, which may start with it."""
+    if starts:
         for i in range(first, last):
-            out_lambda[i] = 0.0
-            out_weight[i] = 0.0
-    if share > 0.0:
+            out_gradient[i] = 0.0
+            out_hessian[i] = 0.0
+    # The arrays of a part of weight 0 were never filled, and may hold NaN.
+    if weight > 0.0:
         for i in range(first, last):
-            out_lambda[i] += share * lambdas[i]
-            out_weight[i] += share * weights[i]
+            out_gradient[i] += weight * gradients[i]
+            out_hessian[i] += weight * hessians[i]
 
 
 @kernel
-def scale_blended(
+def scale_query(
     first: int,
     last: int,
     normalise: int,
     weight: float,
-    lambdas: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    gradients: NDArray[np.float64],
+    hessians: NDArray[np.float64],
 ) -> None:
-    """Multiply a query's lambdas and weights by its weight, over the lambdas' deviation if asked.
+    """Multiply a query's sums by its weight, over the deviation of the gradients if asked.
 
-    Lambdas without any deviation become 0.
+    Gradients without any deviation become 0.
     """
     factor = weight
     if normalise == BY_DEVIATION:
         n = last - first
         total = 0.0
         for i in range(first, last):
-            total += lambdas[i]
+            total += gradients[i]
         mean = total / n
         squares = 0.0
         for i in range(first, last):
-            squares += (lambdas[i] - mean) * (lambdas[i] - mean)
+            squares += (gradients[i] - mean) * (gradients[i] - mean)
         factor = weight * math.sqrt(n / squares) if squares > LEAST_SQUARES else 0.0
     for i in range(first, last):
-        lambdas[i] *= factor
-        weights[i] *= factor
+        gradients[i] *= factor
+        hessians[i] *= factor
 
 
 @parallel_kernel
-def add_shares(
-    offsets: NDArray[np.int64],
-    blocks: NDArray[np.int64],
-    wanted: NDArray[np.bool_],
-    shares: NDArray[np.float64],
-    normalise: int,
-    query_weight: NDArray[np.float64],
-    lambdas: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
+def add_mixture(
+    selected: NDArray[np.bool_],
+    options: SumOptions,
+    gradients: NDArray[np.float64],
+    hessians: NDArray[np.float64],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write the sums of all queries that are ``wanted``, or of all if that is empty.
+    """Write the weighted sums of the ``selected`` queries, or of all if that mask is empty.
 
-    ``lambdas`` and ``weights`` have one row a plan.
+    ``gradients`` and ``hessians`` have one row per part.
     """
+    offsets, blocks, mixture_weights = options.offsets, options.blocks, options.mixture_weights
     for block in prange(len(blocks) - 1):
         for q in range(blocks[block], blocks[block + 1]):
-            if len(wanted) > 0 and not wanted[q]:
+            if len(selected) > 0 and not selected[q]:
                 continue
             first, last = offsets[q], offsets[q + 1]
-            for p in range(len(shares)):
-                add_share(
-                    first, last, p == 0, shares[p], lambdas[p], weights[p], out_lambda, out_weight
+            for p in range(len(mixture_weights)):
+                add_weighted(
+                    first,
+                    last,
+                    p == 0,
+                    mixture_weights[p],
+                    gradients[p],
+                    hessians[p],
+                    out_gradient,
+                    out_hessian,
                 )
-            scale_blended(first, last, normalise, query_weight[q], out_lambda, out_weight)
+            weight = options.query_weight[q]
+            scale_query(first, last, options.normalise, weight, out_gradient, out_hessian)
 
 
 @kernel
-def plan_lambdas(
+def query_gradients(
     q: int,
     scores: NDArray[np.float64],
-    plan: Plan,
+    arrays: ObjectiveArrays,
     scratch: Scratch,
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write lambdas and weights of the documents of query q, whatever kind the plan is of.
+    """Write gradients and hessians of the documents of query q, whatever the objective.
 
     Scores and out arrays have one number for each document of the data set; only those of the
     query are read and written.
     """
-    first, last = plan.offsets[q], plan.offsets[q + 1]
-    labels, weights = plan.values, plan.doc_weight
-    if plan.kind == PAIRS:
-        every = scratch.every
-        lambdas_between(q, q + 1, scores, plan, scratch, every, out_lambda, out_weight)
-    elif plan.kind == SQUARED_ERROR:
-        query_residuals(first, last, scores, labels, weights, out_lambda, out_weight)
-    elif plan.kind == CENTRED_SQUARED_ERROR:
-        query_centred(first, last, scores, labels, weights, out_lambda, out_weight)
-    elif plan.kind == LOGISTIC:
-        query_logistic(first, last, scores, labels, weights, out_lambda, out_weight)
+    first, last = arrays.offsets[q], arrays.offsets[q + 1]
+    targets, weights = arrays.values, arrays.doc_weight
+    if arrays.kind == PAIRS:
+        every = scratch.every_query
+        pairwise_gradients(q, q + 1, scores, arrays, scratch, every, out_gradient, out_hessian)
+    elif arrays.kind == SQUARED_ERROR:
+        query_residuals(first, last, scores, targets, weights, out_gradient, out_hessian)
+    elif arrays.kind == CENTRED_SQUARED_ERROR:
+        query_centred(first, last, scores, targets, weights, out_gradient, out_hessian)
+    elif arrays.kind == LOGISTIC:
+        query_logistic(first, last, scores, targets, weights, out_gradient, out_hessian)
     else:
-        query_constructed(q, scores, plan, scratch, out_lambda, out_weight)
+        construction_gradients(q, scores, arrays, scratch, out_gradient, out_hessian)
 
 
 @kernel
-def blend_lambdas(
+def mixture_gradients(
     q: int,
     scores: NDArray[np.float64],
-    blend: Blend,
+    mixture: ObjectiveMixture,
     scratch: Scratch,
     spare: NDArray[np.float64],
-    out_lambda: NDArray[np.float64],
-    out_weight: NDArray[np.float64],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write lambdas and weights of the documents of query q by all plans together.
+    """Write gradients and hessians of the documents of query q by a mixture.
 
-    ``spare`` has two rows like the out arrays, unless one plan is followed alone.
+    ``spare`` has two rows like the out arrays, unless one part counts alone.
     """
-    plans, shares = blend.plans, blend.shares
-    if shares[0] == 1.0:
-        plan_lambdas(q, scores, plans[0], scratch, out_lambda, out_weight)
+    parts, mixture_weights = mixture.parts, mixture.mixture_weights
+    if mixture_weights[0] == 1.0:
+        query_gradients(q, scores, parts[0], scratch, out_gradient, out_hessian)
         return
-    first, last = plans[0].offsets[q], plans[0].offsets[q + 1]
-    lambdas, weights = spare[0], spare[1]
-    for p in range(len(plans)):
-        if shares[p] > 0.0:
-            plan_lambdas(q, scores, plans[p], scratch, lambdas, weights)
-        add_share(first, last, p == 0, shares[p], lambdas, weights, out_lambda, out_weight)
-    scale_blended(first, last, blend.normalise, blend.query_weight[q], out_lambda, out_weight)
+    first, last = parts[0].offsets[q], parts[0].offsets[q + 1]
+    gradients, hessians = spare[0], spare[1]
+    for p in range(len(parts)):
+        weight = mixture_weights[p]
+        if weight > 0.0:
+            query_gradients(q, scores, parts[p], scratch, gradients, hessians)
+        add_weighted(first, last, p == 0, weight, gradients, hessians, out_gradient, out_hessian)
+    query_weight = mixture.query_weight[q]
+    scale_query(first, last, mixture.normalise, query_weight, out_gradient, out_hessian)

@@ -1,6 +1,6 @@
-"""Exponentials of many numbers at once, with nothing but additions and multiplications.
+"""Exponentials of many numbers at once, from additions and multiplications only.
 
-The C library's exp works on one number at a time; these loops are compiled to work on several.
+The C library's exp works on a single number; these loops are compiled to work on several at once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, summing_kernel
 
-# Adding this to a number of moderate size rounds it to a whole one, which then stands, as an
-# integer, in the lowest bits of the sum.
+# Adding this to a number of moderate size rounds it to an integer, which is then in the lowest
+# bits of the sum.
 ROUNDER = 1.5 * 2.0**52
 LOG2_E = 1.0 / math.log(2.0)
-# ln 2 in two parts; the first has so few bits that a whole number times it is exact.
+# ln 2 in two parts; the first has so few bits that its product with an integer is exact.
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-# To the left of the 52 bits of the fraction stands the exponent; this is that of 1.0.
+# The exponent is to the left of the 52 bits of the fraction; this is the exponent of 1.0.
 FRACTION_BITS = 52
 EXPONENT_OF_ONE = 1023 << FRACTION_BITS
 

@@ -1,4 +1,4 @@
-"""How far apart scores are, for kernels that go through pairs one by one."""
+"""Kernels of the sigmoid cost and of pairs that are tied in the tiers above (Objectives)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, summing_kernel
-from rankinite.objectives.kernels.pairwise import LANES, LEAST_DISTANCE, WIDEST_SPREAD, push
+from rankinite.objectives.kernels.arrays import SortScratch
+from rankinite.objectives.kernels.pairwise import (
+    LANES,
+    LEAST_DISTANCE,
+    WIDEST_SPREAD,
+    pair_gradient,
+)
 from rankinite.objectives.kernels.swaps import (
+    GRADIENT,
+    HESSIAN,
     INVERSE,
-    LAMBDA,
     LOWER,
     SCALE,
     SCORE,
     UPPER,
     VALUE,
-    WEIGHT,
     E,
     Ranked,
 )
@@ -25,10 +31,10 @@ from rankinite.objectives.kernels.swaps import (
 
 @kernel
 def fill_exponentials(r: Ranked, n: int) -> bool:
-    """Clear lambdas and weights; fill ``e``, and its inverse, unless scores spread too far."""
+    """Clear gradients; fill ``e`` and its inverse and return True, unless scores spread too far."""
     for k in range(n + LANES):
-        r[LAMBDA, k] = 0.0
-        r[WEIGHT, k] = 0.0
+        r[GRADIENT, k] = 0.0
+        r[HESSIAN, k] = 0.0
     if r[SCORE, 0] - r[SCORE, n - 1] > WIDEST_SPREAD:
         return False
     for k in range(n):
@@ -39,69 +45,73 @@ def fill_exponentials(r: Ranked, n: int) -> bool:
 
 @kernel
 def least_distance(r: Ranked, first: int, last: int, by_distance: bool) -> tuple[float, float]:
-    """Return what distances are at least, and what they are multiplied by, as in `push_all`."""
+    """Return what is added to distances and their factor, as in `pairwise.set_pair_gradients`."""
     if by_distance and r[SCORE, first] > r[SCORE, last]:
         return LEAST_DISTANCE, 1.0
     return 1.0, 0.0
 
 
 @inlined_kernel
-def sigmoid_push(more: float, fall: float, distance: float, t: float, m: float) -> float:
-    """Return what a pair adds to the lambda of its upper document."""
-    below = m + t if more > 0.0 else 1.0 + m * t
-    return fall * (m * t) / (below * below * distance)
+def sigmoid_pair_gradient(
+    difference: float, drop: float, distance: float, t: float, m: float
+) -> float:
+    """Return what a pair adds to the gradient of its upper document; ``m`` is exp(mu)."""
+    below = m + t if difference > 0.0 else 1.0 + m * t
+    return drop * (m * t) / (below * below * distance)
 
 
 @summing_kernel
-def push_sigmoid_near(
-    flat: NDArray[np.float64], width: int, n: int, reach: int, m: float, least: float, slope: float
+def add_sigmoid_pairs(
+    flat: NDArray[np.float64], width: int, n: int, n_top: int, m: float, least: float, slope: float
 ) -> float:
-    """Add up the lambdas of all pairs u < v with u < reach; the loop is that of `push_rows`."""
+    """Add up the gradients of all pairs u < v with u < n_top, as `pairwise.add_pairs` does."""
     total = 0.0
-    if width < 0:  # never; but now the compiler knows that no index is negative
+    if width < 0:  # never true; it tells the compiler that no index is negative
         return total
-    for u in range(reach):
+    for u in range(n_top):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
         score = flat[SCORE * width + u]
-        lam = 0.0
+        gradient = 0.0
         size = 0.0
         for k in range((n - u + LANES - 2) // LANES * LANES):
             v = u + 1 + k
-            more = value - flat[VALUE * width + v]
-            fall = more * (upper - flat[LOWER * width + v])
+            difference = value - flat[VALUE * width + v]
+            drop = difference * (upper - flat[LOWER * width + v])
             distance = least + slope * (score - flat[SCORE * width + v])
-            a = sigmoid_push(more, fall, distance, inverse * flat[E * width + v], m)
-            lam += a
-            size += abs(a)
-            flat[LAMBDA * width + v] -= a * scale
-        flat[LAMBDA * width + u] += lam * scale
+            t = inverse * flat[E * width + v]
+            g = sigmoid_pair_gradient(difference, drop, distance, t, m)
+            gradient += g
+            size += abs(g)
+            flat[GRADIENT * width + v] -= g * scale
+        flat[GRADIENT * width + u] += gradient * scale
         total += size * scale
     return total
 
 
 @kernel
-def push_sigmoid(r: Ranked, n: int, reach: int, mu: float, by_distance: bool) -> float:
-    """Set lambdas, and weights to 0; return the sum of the sizes of the pairs' lambdas."""
+def set_sigmoid_gradients(r: Ranked, n: int, n_top: int, mu: float, by_distance: bool) -> float:
+    """Set gradients, and hessians to 0; return the sum of the sizes of the pairs' gradients."""
     least, slope = least_distance(r, 0, n - 1, by_distance)
     m = math.exp(mu)
     if fill_exponentials(r, n):
-        for k in range(n, n + LANES):  # as in `kernels.push_all`: they push nobody
+        for k in range(n, n + LANES):  # padding, as in `pairwise.set_pair_gradients`
             r[VALUE, k] = -1.0
             r[LOWER, k] = 0.0
             r[SCORE, k] = r[SCORE, n - 1]
             r[E, k] = 0.0
-        return push_sigmoid_near(r.reshape(r.size), r.shape[1], n, reach, m, least, slope)
+        return add_sigmoid_pairs(r.reshape(r.size), r.shape[1], n, n_top, m, least, slope)
     total = 0.0
-    for u in range(reach):
+    for u in range(n_top):
         for v in range(u + 1, n):
-            more = r[VALUE, u] - r[VALUE, v]
-            fall = more * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
+            difference = r[VALUE, u] - r[VALUE, v]
+            drop = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
             apart = r[SCORE, u] - r[SCORE, v]
-            a = sigmoid_push(more, fall, least + slope * apart, math.exp(-apart), m)
-            total += abs(a)
-            r[LAMBDA, u] += a
-            r[LAMBDA, v] -= a
+            t = math.exp(-apart)
+            g = sigmoid_pair_gradient(difference, drop, least + slope * apart, t, m)
+            total += abs(g)
+            r[GRADIENT, u] += g
+            r[GRADIENT, v] -= g
     return total
 
 
@@ -114,7 +124,7 @@ def ranks_by_group(
     ends: NDArray[np.int64],
     ranks: NDArray[np.int64],
 ) -> int:
-    """Put the ranks of each group behind those of the group before; return how many there are.
+    """Sort the ranks by group; return the number of groups.
 
     The ranks of group g are ``ranks[ends[g - 1]]`` to ``ranks[ends[g] - 1]``, from the top.
     """
@@ -140,19 +150,19 @@ def ranks_by_group(
 
 
 @kernel
-def push_tied(
+def set_tied_gradients(
     r: Ranked,
-    order: NDArray[np.int64],
-    keys: NDArray[np.int64],
+    sorting: SortScratch,
     groups: NDArray[np.int64],
     start: int,
     n: int,
-    reach: int,
+    n_top: int,
     by_distance: bool,
 ) -> float:
-    """Set lambdas and weights; return the sum of the sizes of the pairs' lambdas."""
-    ends, ranks = keys[0], keys[1]
-    n_groups = ranks_by_group(groups, start, order, n, ends, ranks)
+    """Set gradients and hessians; return the sum of the sizes of the pairs' gradients."""
+    # Sorting is done: its keys are free to hold groups.
+    ends, ranks = sorting.keys[0], sorting.keys[1]
+    n_groups = ranks_by_group(groups, start, sorting.order, n, ends, ranks)
     near = fill_exponentials(r, n)
     first, last = n - 1, 0
     for i in range(ends[n_groups - 1] if n_groups > 0 else 0):
@@ -164,19 +174,19 @@ def push_tied(
         end = ends[g]
         for i in range(begin, end):
             u = ranks[i]
-            if u >= reach:
+            if u >= n_top:
                 break
             for j in range(i + 1, end):
                 v = ranks[j]
-                more = r[VALUE, u] - r[VALUE, v]
-                fall = more * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
+                difference = r[VALUE, u] - r[VALUE, v]
+                drop = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
                 distance = r[SCORE, u] - r[SCORE, v]
                 t = r[INVERSE, u] * r[E, v] if near else math.exp(-distance)
-                a, b, c = push(more, fall, least + slope * distance, t)
-                total += b
-                r[LAMBDA, u] += a
-                r[LAMBDA, v] -= a
-                r[WEIGHT, u] += c
-                r[WEIGHT, v] += c
+                g, g_size, h = pair_gradient(difference, drop, least + slope * distance, t)
+                total += g_size
+                r[GRADIENT, u] += g
+                r[GRADIENT, v] -= g
+                r[HESSIAN, u] += h
+                r[HESSIAN, v] += h
         begin = end
     return total

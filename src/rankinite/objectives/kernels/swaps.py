@@ -1,10 +1,10 @@
-"""What swapping two documents changes, for each form of measure.
+"""How much swapping two documents changes a measure, for each form of measure.
 
 Whatever the measure, swapping the documents at ranks u < v lowers it by
 
     (value_u - value_v) x (upper_u - lower_v) x scale_u
 
-with rows of numbers that are filled once a query, here.
+with rows of numbers that are filled once per query, here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel
-from rankinite.measures.measure import Form
+from rankinite.measures.kernels import AVERAGE_PRECISION, CASCADE, N_FORMS, RECIPROCAL_RANK
 
-CASCADE = int(Form.CASCADE)
-AVERAGE_PRECISION = int(Form.AVERAGE_PRECISION)
-RECIPROCAL_RANK = int(Form.RECIPROCAL_RANK)
-RECIPROCAL_GAIN = 6  # Optimality, Eq. 11: swaps that lower the reciprocal rank count nothing
-EVERY_PAIR = 7  # RankNet: every swap changes the measure by 1
+# Two forms of swaps belong to no measure; they are numbered behind the forms of measures.
+RECIPROCAL_GAIN = N_FORMS  # Optimality, Eq. 11: swaps that lower the reciprocal rank do not count
+EVERY_PAIR = N_FORMS + 1  # RankNet: every swap changes the measure by 1
 
-# Where a document satisfies for certain, the chance to go on would be 0, and is divided by.
+# Where a document satisfies for certain, the chance to continue would be 0, and it is a divisor.
 LEAST_CHANCE = 1e-30
 
-# The rows of the array r in which a query's documents stand by rank.
-SPARE, SCORE, VALUE, UPPER, LOWER, SCALE, DISTANCE, E, INVERSE, LAMBDA, WEIGHT = range(11)
+# The rows of the array r, whose columns are a query's documents by rank.
+SPARE, SCORE, VALUE, UPPER, LOWER, SCALE, DISTANCE, E, INVERSE, GRADIENT, HESSIAN = range(11)
 N_ROWS = 11
 
 Ranked = NDArray[np.float64]
@@ -42,7 +40,7 @@ def cumulated_swaps(r: Ranked, n: int, rank_weights: NDArray[np.float64], scale:
 
 @kernel
 def cascade_swaps(r: Ranked, n: int, rank_weights: NDArray[np.float64]) -> None:
-    """Fill the rows for ERR and its like (Ensemble, Sec. 3).
+    """Fill the rows for ERR and pFound (Ensemble, Sec. 3).
 
     With T = 1 - R, pi_k = T_1 ... T_k and w the rank weights, the three terms of the paper add up
     to (R_u - R_v) / T_u times the sum of pi_k (w_k - w_(k+1)) over u <= k < v. Summed from the
@@ -51,9 +49,9 @@ def cascade_swaps(r: Ranked, n: int, rank_weights: NDArray[np.float64]) -> None:
     """
     alive = 1.0
     for k in range(n):
-        goes_on = max(1.0 - r[VALUE, k], LEAST_CHANCE)
-        alive *= goes_on
-        r[SCALE, k] = 1.0 / goes_on
+        continues = max(1.0 - r[VALUE, k], LEAST_CHANCE)
+        alive *= continues
+        r[SCALE, k] = 1.0 / continues
         r[LOWER, k] = alive
     below = 0.0
     for k in range(n - 1, -1, -1):
@@ -69,16 +67,16 @@ def average_precision_swaps(
 ) -> None:
     """Fill the rows for average precision (Optimality, Sec. 4.2).
 
-    The document that comes up to rank u gains (relevant above u + 1) / u, the one that leaves
-    rank v gave (relevant down to v) / v, and each relevant one between gains 1 / rank.
+    The document that moves up to rank u gains (relevant above u + 1) / u, the one that leaves
+    rank v loses (relevant down to v) / v, and each relevant one between gains 1 / rank.
     """
     above = 0.0
-    shares = 0.0
+    between = 0.0
     for k in range(n):
         weight = rank_weights[k] / (k + 1.0)
-        r[LOWER, k] = (above + r[VALUE, k]) * weight - shares
-        shares += r[VALUE, k] * weight
-        r[UPPER, k] = (above + 1.0) * weight - shares
+        r[LOWER, k] = (above + r[VALUE, k]) * weight - between
+        between += r[VALUE, k] * weight
+        r[UPPER, k] = (above + 1.0) * weight - between
         above += r[VALUE, k]
         r[SCALE, k] = scale
 
@@ -102,8 +100,8 @@ def reciprocal_rank_swaps(
         r[UPPER, k] = rank_weights[k] / (k + 1.0)
         r[SCALE, k] = 1.0
     for k in range(n):
-        stands = first if r[VALUE, k] > 0.0 else min(k, second)
-        r[LOWER, k] = r[UPPER, stands]
+        first_after = first if r[VALUE, k] > 0.0 else min(k, second)
+        r[LOWER, k] = r[UPPER, first_after]
     return first if gain_only else first + 1
 
 

@@ -1,1 +1,1 @@
-"""The kernels of `along`, one file a stage."""
+"""Kernels of the line search: values of lines, and the sweep over their crossings."""

@@ -1,4 +1,8 @@
-"""What the kernels that follow a measure along a line are given, and what they work with."""
+"""Arguments and scratch memory of the line search, and the values of lines of documents.
+
+The score of a document is a line over t. A sweep visits the crossings of lines in the order of t,
+and keeps the measure up to date by the change of every swap.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +13,49 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
 from rankinite.core.types import Floats, Integers
-from rankinite.measures.kernels import best_cumulated, cascade, padded_length, sort_values
+from rankinite.measures.kernels import (
+    AVERAGE_PRECISION,
+    CASCADE,
+    CUMULATED,
+    N_BLOCKS,
+    best_cumulated,
+    cascade,
+    padded_length,
+    sort_values,
+)
 
-# Queries are followed in so many blocks, whatever the number of threads.
-N_BLOCKS = 64
-# Crossings that are nearer than this, relative to t, are one point: rounding tears apart what
-# crosses in one.
+# Crossings closer than this, relative to t, are a single point: rounding moves apart lines that
+# cross in the same point.
 NEAR = 1e-12
 
 
-class Worth(NamedTuple):
-    """What documents and ranks are worth; the same for all scores.
+class MeasureArrays(NamedTuple):
+    """A measure on one data set; the same for all scores.
 
     Attributes
     ----------
     offsets
-        The queries.
+        Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
     values
-        What each document is worth.
+        The value of each document.
     norms
-        What each query's measure is divided by; 0 for a query whose measure does not change.
-    weights, sums
-        What each rank is worth, 0 beyond the depth, and the sums of these from the first rank on.
+        Divisor of each query's measure; 0 for a query whose measure does not change.
+    rank_weights, weight_sums
+        The weight of each rank, 0 beyond the depth, and the sums of these from the first rank.
     depth
         How many ranks count.
     form
-        How values and weights combine; see `kernels`.
+        How values and weights combine: ``CUMULATED``, ``CASCADE`` or ``AVERAGE_PRECISION``.
     scale
-        What a query's measure is multiplied by to make it a whole number: sums of whole numbers
-        do not depend on their order.
+        Factor that makes a query's measure an integer: sums of integers do not depend on their
+        order, and so not on the number of threads.
     """
 
     offsets: Integers
     values: Floats
     norms: Floats
-    weights: Floats
-    sums: Floats
+    rank_weights: Floats
+    weight_sums: Floats
     depth: int
     form: int
     scale: float
@@ -62,8 +73,8 @@ class Lines(NamedTuple):
     end
         How far t goes.
     near
-        How near crossings must be, besides `NEAR`, to be one point: what rounding of the scores
-        does to the place of a crossing.
+        How close crossings must be, besides `NEAR`, to count as a single point: by how much
+        rounding of the scores moves a crossing.
     """
 
     first: Floats
@@ -73,7 +84,7 @@ class Lines(NamedTuple):
     near: float
 
 
-class Tally(NamedTuple):
+class BucketStats(NamedTuple):
     """What happens in each bucket of t (columns), by block of queries (rows).
 
     Attributes
@@ -81,7 +92,7 @@ class Tally(NamedTuple):
     changes, rises
         The sum of all changes of the measure, and of the positive ones.
     peaks
-        The sum of what points are worth beyond the mean of their two sides.
+        The sum of what the measure at single points exceeds the mean of their two sides by.
     counts
         How many changes there are.
     firsts, lasts
@@ -96,46 +107,46 @@ class Tally(NamedTuple):
     lasts: Floats
 
 
-class Taken(NamedTuple):
-    """Changes one by one: where, how large, and what the point itself is worth beyond the mean."""
+class Changes(NamedTuple):
+    """Single changes: where, how large, and by how much the point itself exceeds the mean."""
 
     times: Floats
     changes: Integers
     peaks: Integers
 
 
-class Room(NamedTuple):
-    """Scratch arrays of one block of queries.
+class LineScratch(NamedTuple):
+    """Scratch memory of a block of queries.
 
-    Documents whose lines are the same are one line. Lines stand in their present order: position
-    0 has the largest score.
+    Documents with the same line are joined into a single line. Lines are in their present order:
+    position 0 has the largest score.
 
     Attributes
     ----------
     first, second
         The line at each position.
-    worth, size, begin, rank
+    value, size, begin, rank
         The sum of its documents' values, how many they are, where they begin in ``values``, and
         the rank that the first of them has.
     carry
         What the lines above leave: the chance that a user comes here, or relevant documents + 1.
     times
-        A tree of minima over when each position changes places with the next; ``times[1]`` is the
-        least.
+        A tree of minima over the times at which each position swaps with the next; ``times[1]``
+        is the least.
     touched
-        Which positions changed places with the next at the present point.
+        Which positions swapped with the next at the present point.
     values, survival
-        The values of documents, line by line; the chances to go on past some of a line's
-        documents, for every line that has several.
+        The values of documents, line by line; the chances to continue past some of a
+        line's documents, for every line that has several.
     ranked, chances, ends
         Documents that tie at a point, for the kernels of measures.
     order, inner, keys, spare, scores
-        For putting documents in order.
+        For sorting documents.
     """
 
     first: Floats
     second: Floats
-    worth: Floats
+    value: Floats
     size: Integers
     begin: Integers
     rank: Integers
@@ -154,110 +165,108 @@ class Room(NamedTuple):
     scores: Floats
 
 
-# Forms; a reciprocal rank is a cascade in which every relevant document satisfies.
-CUMULATED = 0
-CASCADE = 1
-AVERAGE_PRECISION = 2
-
-
 @kernel
-def fill_survival(room: Room, begin: int, size: int) -> None:
-    """Write the chance to go on past 0, 1, ... documents of a line, in random order.
+def fill_survival(scratch: LineScratch, begin: int, size: int) -> None:
+    """Write the chance to continue past 0, 1, ... documents of a line, in random order.
 
-    It stands at twice the line's begin, where lines with several documents have room for it. See
-    `rankinite.measures.kernels.cascade`.
+    It starts at twice the line's begin: a line of ``size`` documents needs ``size + 1`` places, and
+    only lines of two or more documents need any. See `rankinite.measures.kernels.cascade`.
     """
-    survival = room.survival[2 * begin : 2 * begin + size + 1]
+    survival = scratch.survival[2 * begin : 2 * begin + size + 1]
     survival[0] = 1.0
     for p in range(1, size + 1):
         survival[p] = 0.0
     for n in range(size):
-        going_on = 1.0 - room.values[begin + n]
+        continues = 1.0 - scratch.values[begin + n]
         for p in range(n + 1, 0, -1):
-            survival[p] = ((n + 1 - p) * survival[p] + p * going_on * survival[p - 1]) / (n + 1)
+            survival[p] = ((n + 1 - p) * survival[p] + p * continues * survival[p - 1]) / (n + 1)
 
 
 @inlined_kernel
-def carried(room: Room, form: int, at: int, carry: float) -> float:
+def carried(scratch: LineScratch, form: int, at: int, carry: float) -> float:
     """Return what the line at a position leaves of the carry, for the line below."""
     left = 1.0
     if form == CASCADE:
-        size = room.size[at]
-        left = 1.0 - room.worth[at] if size == 1 else room.survival[2 * room.begin[at] + size]
+        size = scratch.size[at]
+        left = (
+            1.0 - scratch.value[at] if size == 1 else scratch.survival[2 * scratch.begin[at] + size]
+        )
         left *= carry
     elif form == AVERAGE_PRECISION:
-        left = carry + room.worth[at]
+        left = carry + scratch.value[at]
     return left
 
 
 @kernel
-def worth_of_line(room: Room, worth: Worth, at: int, rank: int, carry: float) -> float:
+def line_value(
+    scratch: LineScratch, measure: MeasureArrays, at: int, rank: int, carry: float
+) -> float:
     """Return what a line adds to the measure if its first document has this rank."""
-    size, own, weights = room.size[at], room.worth[at], worth.weights
+    size, value, weights = scratch.size[at], scratch.value[at], measure.rank_weights
     total = 0.0
     if size == 1:
-        total = carry * own * weights[rank]
-    elif worth.form == CUMULATED:
-        total = own / size * (worth.sums[rank + size] - worth.sums[rank])
-    elif worth.form == CASCADE:
-        survival = room.survival[2 * room.begin[at] : 2 * room.begin[at] + size + 1]
+        total = carry * value * weights[rank]
+    elif measure.form == CUMULATED:
+        total = value / size * (measure.weight_sums[rank + size] - measure.weight_sums[rank])
+    elif measure.form == CASCADE:
+        survival = scratch.survival[2 * scratch.begin[at] : 2 * scratch.begin[at] + size + 1]
         for p in range(size):
             total += carry * (survival[p] - survival[p + 1]) * weights[rank + p]
     else:
-        share = (own - 1.0) / (size - 1.0)
+        above_each = (value - 1.0) / (size - 1.0)
         for p in range(size):
-            total += own / size * (carry + p * share) * weights[rank + p]
+            total += value / size * (carry + p * above_each) * weights[rank + p]
     return total
 
 
 @kernel
-def swap_lines(room: Room, worth: Worth, at: int) -> float:
+def swap_lines(scratch: LineScratch, measure: MeasureArrays, at: int) -> float:
     """Swap the line at a position with the next; return the change of the measure."""
     below = at + 1
-    rank, carry = room.rank[at], room.carry[at]
-    before = worth_of_line(room, worth, at, rank, carry)
-    before += worth_of_line(room, worth, below, room.rank[below], room.carry[below])
-    room.first[at], room.first[below] = room.first[below], room.first[at]
-    room.second[at], room.second[below] = room.second[below], room.second[at]
-    room.worth[at], room.worth[below] = room.worth[below], room.worth[at]
-    room.size[at], room.size[below] = room.size[below], room.size[at]
-    room.begin[at], room.begin[below] = room.begin[below], room.begin[at]
-    room.rank[below] = rank + room.size[at]
-    room.carry[below] = carried(room, worth.form, at, carry)
-    after = worth_of_line(room, worth, at, rank, carry)
-    after += worth_of_line(room, worth, below, room.rank[below], room.carry[below])
+    rank, carry = scratch.rank[at], scratch.carry[at]
+    before = line_value(scratch, measure, at, rank, carry)
+    before += line_value(scratch, measure, below, scratch.rank[below], scratch.carry[below])
+    scratch.first[at], scratch.first[below] = scratch.first[below], scratch.first[at]
+    scratch.second[at], scratch.second[below] = scratch.second[below], scratch.second[at]
+    scratch.value[at], scratch.value[below] = scratch.value[below], scratch.value[at]
+    scratch.size[at], scratch.size[below] = scratch.size[below], scratch.size[at]
+    scratch.begin[at], scratch.begin[below] = scratch.begin[below], scratch.begin[at]
+    scratch.rank[below] = rank + scratch.size[at]
+    scratch.carry[below] = carried(scratch, measure.form, at, carry)
+    after = line_value(scratch, measure, at, rank, carry)
+    after += line_value(scratch, measure, below, scratch.rank[below], scratch.carry[below])
     return after - before
 
 
 @kernel
-def worth_of_tied(room: Room, worth: Worth, start: int, end: int) -> float:
+def tied_value(scratch: LineScratch, measure: MeasureArrays, start: int, end: int) -> float:
     """Return what the lines from one position to before another add if they tie."""
     size = 0
     value = 0.0
     for at in range(start, end):
-        for k in range(room.size[at]):
-            room.ranked[size] = room.values[room.begin[at] + k]
-            value += room.ranked[size]
+        for k in range(scratch.size[at]):
+            scratch.ranked[size] = scratch.values[scratch.begin[at] + k]
+            value += scratch.ranked[size]
             size += 1
-    rank, carry = room.rank[start], room.carry[start]
+    rank, carry = scratch.rank[start], scratch.carry[start]
     total = 0.0
-    if worth.form == CUMULATED:
-        total = value / size * (worth.sums[rank + size] - worth.sums[rank])
-    elif worth.form == CASCADE:
-        if rank < worth.depth:
-            room.ends[0] = size
-            weights, depth = worth.weights[rank:], worth.depth - rank
-            ranked, ends = room.ranked[:size], room.ends[:1]
-            total = carry * cascade(ranked, ends, weights, depth, room.chances)
+    if measure.form == CUMULATED:
+        total = value / size * (measure.weight_sums[rank + size] - measure.weight_sums[rank])
+    elif measure.form == CASCADE:
+        if rank < measure.depth:
+            scratch.ends[0] = size
+            weights, depth = measure.rank_weights[rank:], measure.depth - rank
+            ranked, ends = scratch.ranked[:size], scratch.ends[:1]
+            total = carry * cascade(ranked, ends, weights, depth, scratch.chances)
     else:
-        share = (value - 1.0) / (size - 1.0)
+        above_each = (value - 1.0) / (size - 1.0)
         for p in range(size):
-            total += value / size * (carry + p * share) * worth.weights[rank + p]
+            total += value / size * (carry + p * above_each) * measure.rank_weights[rank + p]
     return total
 
 
 @kernel
-def gain_of_ties(room: Room, worth: Worth, low: int, high: int) -> float:
+def gain_of_ties(scratch: LineScratch, measure: MeasureArrays, low: int, high: int) -> float:
     """Return by how much the measure is larger where lines that were just swapped tie.
 
     Those at ``touched`` positions from low to high tie with the next.
@@ -266,12 +275,12 @@ def gain_of_ties(room: Room, worth: Worth, low: int, high: int) -> float:
     at = low
     while at <= high:
         start = at
-        while room.touched[at]:
+        while scratch.touched[at]:
             at += 1
         if at > start:
-            total += worth_of_tied(room, worth, start, at + 1)
+            total += tied_value(scratch, measure, start, at + 1)
             for k in range(start, at + 1):
-                total -= worth_of_line(room, worth, k, room.rank[k], room.carry[k])
+                total -= line_value(scratch, measure, k, scratch.rank[k], scratch.carry[k])
         at += 1
     return total
 
