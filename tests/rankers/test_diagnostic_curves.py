@@ -28,7 +28,7 @@ GRADED = {**SMALL, "measure": Tiered("NDCG@3 > CNDCG@3[clicks]", weights=0.4)}
 
 def ties_of(targets):
     """Return the order in which ties of every query are ranked, counted in the query."""
-    shuffle = RankNet().prepare(targets).plan.shuffle
+    shuffle = RankNet().prepare(targets).arrays.shuffle
     parts = np.split(shuffle, targets.offsets[1:-1])
     return [(part - first).tolist() for part, first in zip(parts, targets.offsets, strict=False)]
 
