@@ -27,7 +27,8 @@ def test_rows_keep_their_order_on_either_side(n_rows, missing_left, n_bins):
     rows = np.sort(rng.choice(len(column), n_rows, replace=False)).astype(np.int32)
     for cut in {0, n_bins // 2, n_bins - 1}:
         left = naive_left(column[rows], n_bins, cut, missing_left)
-        shift = missing_shift(n_bins, missing_left)
+        # As numpy's integers, which without the JIT do not overflow when added to a byte.
+        shift = np.int64(missing_shift(n_bins, missing_left))
         for n_threads in (1, 3):
             partitioned, scratch = rows.copy(), np.empty((2, n_rows + 1), np.int32)
             n_left = partition_rows(
