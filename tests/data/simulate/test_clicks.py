@@ -20,8 +20,14 @@ def one_page(grades, **options):
 
 @pytest.fixture
 def plain_users(monkeypatch):
-    """Users without a taste of their own, who never give up, and one order of documents."""
-    names = {"SLIP": 0.0, "PATIENCE": 1.0, "TASTE": 0.0, "OWN_TASTE": 0.0, "SPREAD_OF_USERS": 0.0}
+    """Users without preferences, who never give up, and one order of documents."""
+    names = {
+        "SLIP": 0.0,
+        "PATIENCE": 1.0,
+        "PREFERENCE": 0.0,
+        "RANDOM_PREFERENCE": 0.0,
+        "SPREAD_OF_USERS": 0.0,
+    }
     for name, value in names.items():
         monkeypatch.setattr(simulator, name, value)
     monkeypatch.setattr(simulator, "SOURCES", (simulator.ClickSource("clicks", 1.0, 0.0, 0.0),))
@@ -83,7 +89,7 @@ def test_few_users_leave_queries_without_clicks():
     assert 0.2 < unseen.mean() < 0.9
 
 
-def test_taste_can_be_learned_within_grades():
+def test_preference_can_be_learned_within_grades():
     """A linear function of the features goes with the rates among documents of one grade."""
     data = simulated(users=1_000, seed=3)
     seen = ~np.isnan(data.labels["similar_clicks"]) & (data.y == 3)
@@ -93,17 +99,17 @@ def test_taste_can_be_learned_within_grades():
     assert np.corrcoef(X[half:] @ weights, rates[half:])[0, 1] > 0.15
 
 
-def test_taste_is_the_same_for_sets_that_belong_together():
+def test_preference_is_the_same_for_sets_that_belong_together():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 30))
     query = np.repeat([0, 1], 20)
     whole = RankingData(X, np.ones(40), qid=query, top_grade=4)
     other = RankingData(X[20:], np.ones(20), qid=query[20:], top_grade=4)
-    tastes = [
+    preferences = [
         simulator._preference(whole, query, 5)[20:],
         simulator._preference(other, query[20:] - 1, 5),
     ]
-    assert tastes[0] == pytest.approx(tastes[1])
+    assert preferences[0] == pytest.approx(preferences[1])
 
 
 def test_seeds():
