@@ -201,7 +201,7 @@ class ModelTables:
         for key in ("measure", "valid_measure"):
             if key in defaults and values.get(key, defaults[key]) != defaults[key]:
                 one = RANKERS[ranker](**{key: values[key]})
-                asked = one._objective if key == "measure" else one._measures
+                asked = one.objective if key == "measure" else one.validation_measures
                 if not self._try((*path, key), asked):
                     sound[key] = defaults[key]
         return sound

@@ -273,7 +273,7 @@ class _Sweeping:
                 varied = [{**one, name: value} for one in varied for value in values]
         for one in varied:
             ranker = RANKERS[model.ranker](**{**model.parameters, **one})
-            yield ranker._stopping({}).most
+            yield ranker.max_rounds
 
     def go(self, wanted: int) -> list[Trial]:
         """Carry out trials until there are as many as wanted, or nothing is left to try."""
