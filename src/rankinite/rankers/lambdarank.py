@@ -140,7 +140,9 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
         """Return the objective that training follows."""
         return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
-    def _most_epochs(self) -> int:
+    @property
+    def max_rounds(self) -> int:
+        """Number of epochs at most."""
         return EPOCHS[self.optimiser] if self.n_epochs is None else int(self.n_epochs)
 
     def _sizes(self) -> tuple[int, ...]:
@@ -148,9 +150,9 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
             return tuple(int(n) for n in self.hidden)
         return (int(self.hidden),) if self.hidden else ()
 
-    def _stopping_rounds(self) -> tuple[int, int | None]:
+    def _stopping_patience(self) -> int | None:
         # With sgd, patience is that of restarts.
-        return self._most_epochs(), self.patience if self.optimiser == "adam" else None
+        return self.patience if self.optimiser == "adam" else None
 
     def _measured_sets(self, inputs: TrainingInputs) -> dict[str, ValidationSet]:
         if TRAIN in inputs.valid:
@@ -194,7 +196,7 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
             len(queries) if self.queries_per_step == ALL else int(self.queries_per_step),
         )
         schedule = LearningSchedule(
-            self.optimiser, self.learning_rate, self._most_epochs(), self.patience,
+            self.optimiser, self.learning_rate, self.max_rounds, self.patience,
             self.most_restarts, self.weight_decay,
         )  # fmt: skip
         return NetLearner(

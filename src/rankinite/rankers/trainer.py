@@ -76,6 +76,7 @@ class TrainedMixin(ABC):
     base: Any
     random_state: Any
     valid_measure: Any
+    patience: int | None
     min_improvement: float
     history_: Curves
     n_rounds_: int
@@ -90,9 +91,10 @@ class TrainedMixin(ABC):
     def objective(self) -> Objective:
         """Return the objective that training follows."""
 
+    @property
     @abstractmethod
-    def _stopping_rounds(self) -> tuple[int, int | None]:
-        """Return the number of rounds at most, and the patience of early stopping."""
+    def max_rounds(self) -> int:
+        """Number of rounds at most."""
 
     @abstractmethod
     def _new_learner(
@@ -131,6 +133,10 @@ class TrainedMixin(ABC):
     @abstractmethod
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name."""
+
+    def _stopping_patience(self) -> int | None:
+        """Return the patience of early stopping; None if it does not stop."""
+        return self.patience
 
     def _ranking(self, scores: Floats) -> Floats:
         """Return the scores that documents are ranked by, from those of the outputs."""
@@ -218,10 +224,10 @@ class TrainedMixin(ABC):
     def _early_stopping(
         self, inputs: TrainingInputs, sets: Mapping[str, ValidationSet]
     ) -> EarlyStopping:
-        n_rounds, patience = self._stopping_rounds()
         deciding = deciding_measure(validation_measure(inputs.objective, self.valid_measure))
         first = next(iter(sets), None)
-        return EarlyStopping(n_rounds, patience, first, deciding, self.min_improvement)
+        patience = self._stopping_patience()
+        return EarlyStopping(self.max_rounds, patience, first, deciding, self.min_improvement)
 
     def _checkpoint(
         self, inputs: TrainingInputs, learner: Learner, path: str | Path | None

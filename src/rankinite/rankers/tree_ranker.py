@@ -123,8 +123,10 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         """Number of rounds of trees that are kept."""
         return self.n_trees_
 
-    def _stopping_rounds(self) -> tuple[int, int | None]:
-        return self.n_trees, self.patience
+    @property
+    def max_rounds(self) -> int:
+        """Number of rounds of trees at most."""
+        return self.n_trees
 
     def _new_learner(
         self,
