@@ -323,7 +323,7 @@ def split_level(
 
 @kernel
 def is_full(limits: Limits, n_splits: int, n_levels: int) -> bool:
-    """Return whether a tree of so many splits and levels may not grow any more.
+    """Return whether a tree with these numbers of splits and levels may not grow any further.
 
     A level is split whole or not at all: each of its leaves may become two. Its depth is the
     number of levels, also where some leaves were not split.
