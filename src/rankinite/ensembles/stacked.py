@@ -111,7 +111,7 @@ class Stacked(Ensemble):
     def _new_ranker(self) -> Any:
         if self.ranker is None:
             return LambdaRank("NDCG@10", hidden=0)
-        if not getattr(self.ranker, "learns_in_rounds", False):
+        if not (isinstance(self.ranker, Ranker) and self.ranker.learns_in_rounds):
             raise UsageError(
                 f"{self._name}: ranker is a {type(self.ranker).__name__}; expected a ranker that "
                 "learns, such as LambdaRank(hidden=0)"
