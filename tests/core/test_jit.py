@@ -64,7 +64,8 @@ class Copy:
         self.folder = folder
         self.package = folder / "rankinite"
         self.package.mkdir()
-        shutil.copy(PACKAGE / "__init__.py", self.package)
+        for name in ("__init__.py", "__init__.pyi"):
+            shutil.copy(PACKAGE / name, self.package)
         shutil.copytree(PACKAGE / "core", self.package / "core")
         self.write("probe", KERNELS)
         self.write("inner", "from rankinite.innermost import FACTOR")
