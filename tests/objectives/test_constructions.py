@@ -361,7 +361,7 @@ class TestTexts:
             ("LocalGradient(NDCG, margin=wide)", "margin must be .* got 'wide'"),
             ("LocalGradient(NDCG, margin)", "margin must be .* got ''"),
             ("DiscreteBounded(NDCG@3 > ERR)", "DiscreteBounded: NDCG@3 > ERR has several tiers"),
-            ("SpringSmoth(NDCG)", "no measure or construction 'SpringSmoth'; known .*SpringSmooth"),
+            ("SpringSmoth(NDCG)", "no measure or objective 'SpringSmoth'; known .*SpringSmooth"),
         ],
     )
     def test_what_is_refused(self, text, message):

@@ -79,13 +79,10 @@ def _from_text(text: str, **options: Any) -> Objective:
     if name in CUSTOM:
         call.options(call.name, 0, ())  # it has none
         return CUSTOM[name].with_options(**options)
-    if call.inside is None:
-        problem = f"there is no measure {call.name!r}, nor an objective"
-    else:
-        problem = f"there is no measure or objective {call.name!r}"
+    kind_of_name = "measure" if call.inside is None else "measure or objective"
     raise UsageError(
-        f"{text!r}: {problem}; known are the measures {', '.join((*MEASURES, *FUNCTIONS))} and "
-        f"the objectives {', '.join((*OBJECTIVES, *CUSTOM))}; one of your own is given as the "
+        f"{text!r}: there is no {kind_of_name} {call.name!r}; known are "
+        f"{', '.join((*MEASURES, *FUNCTIONS))}, and the objectives {', '.join((*OBJECTIVES, *CUSTOM))}; one of your own is given as the "
         "class or function itself, or registered with measures.register or objectives.register "
         "(a model file keeps its name only)"
     )
