@@ -375,7 +375,7 @@ class TestTransition:
         ):
             Transition(RankNet(), SquaredError(), 0.5).prepare(targets)
         for tiers in ("NDCG > CNDCG[clicks]", Tiered("NDCG > CNDCG[clicks]")):
-            with pytest.raises(UsageError, match=r"the first objective, Graded\(NDCG > CNDCG"):
+            with pytest.raises(UsageError, match=r"the first objective, Tiered\(NDCG > CNDCG"):
                 Transition(tiers, "NDCG", 0.5)
 
     def test_a_class_is_no_schedule(self):
