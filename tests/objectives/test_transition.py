@@ -61,7 +61,7 @@ def assert_equal(ours, theirs):
 
 
 def expected_sigmoid(objective, scores, labels):
-    """Return what the naive twin gives for one query."""
+    """Return what the naive reference gives for one query."""
     return naive_tiers.sigmoid_cost(
         objective.measure,
         list(scores),
