@@ -1,4 +1,4 @@
-"""Other constructions of lambdas against their naive references, by hand, and as values with texts."""
+"""Other constructions of lambdas against naive references, by hand, and as values with texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of grades in lambdas against their naive reference, which really swaps documents; by hand."""
+"""Shares of grades in lambdas against naive references, which really swaps documents; by hand."""
 
 from __future__ import annotations
 
