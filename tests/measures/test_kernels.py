@@ -1,4 +1,4 @@
-"""Every measure against its naive twin, exact closed forms, and what must not change a value."""
+"""Every measure against a naive reference, exact closed forms, and what must not change a value."""
 
 from __future__ import annotations
 

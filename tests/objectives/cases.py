@@ -43,7 +43,7 @@ def trained(objective):
 
 
 def expected(objective, labels, scores, ranking=None):
-    """Return what the naive twin gives for one query."""
+    """Return what the naive reference gives for one query."""
     tiers = trained(objective)
     return naive_tiers.tiered(
         tiers,

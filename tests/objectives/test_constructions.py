@@ -1,4 +1,4 @@
-"""Other constructions of lambdas against their naive twins, by hand, and as values with texts."""
+"""Other constructions of lambdas against naive references, by hand, and as values with texts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEASURES = parse_measures(
     "NDCG, NDCG(gain=linear), DCG, CNDCG[clicks], ERR, ERR(top_grade=6), pFound, pFound(break=0), "
     "MAP, MAP(relevant=2), MRR, MRR(relevant=3), P, P(relevant=2), MAP(relevant=0.3)[clicks]"
 )
-TWINS = {
+REFERENCES = {
     SpringSmooth: naive_constructions.spring_smooth,
     LocalCost: naive_constructions.local_cost,
     LocalGradient: naive_constructions.local_gradient,
@@ -43,7 +43,7 @@ TWINS = {
 }
 OBJECTIVES = [
     kind(replace(measure, depth=depth))
-    for measure, depth, kind in product(MEASURES, (None, 1, 3, 10), TWINS)
+    for measure, depth, kind in product(MEASURES, (None, 1, 3, 10), REFERENCES)
 ]
 
 
@@ -60,12 +60,12 @@ def computed(objective, scores, labels, sizes, *, weight=None, seed=0):
 
 
 def expected(objective, scores, labels, ranking=None):
-    """Return what the naive twin gives for one query."""
+    """Return what the naive reference gives for one query."""
     if objective.measure.source == "clicks":
         labels = [label / TOP for label in labels]
     options = {"margin": objective.margin} if isinstance(objective, LocalGradient) else {}
-    twin = TWINS[type(objective)]
-    return twin(objective.measure, scores, labels, TOP, ranking, **options)
+    reference = REFERENCES[type(objective)]
+    return reference(objective.measure, scores, labels, TOP, ranking, **options)
 
 
 def assert_equal(ours, theirs) -> None:
@@ -120,7 +120,7 @@ def test_lambdas_are_those_of_real_swaps_and_moves_of_any_query(documents, objec
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("kind", TWINS)
+@pytest.mark.parametrize("kind", REFERENCES)
 def test_larger_queries(kind):
     """Every remainder of `LANES`, and more than `USUAL_WIDTH` documents."""
     rng = np.random.default_rng(2)
@@ -262,7 +262,7 @@ def test_one_document_equal_labels_or_no_label_give_zeros(objective):
 def test_scores_that_are_no_numbers_touch_nothing_else(n, bad):
     rng = np.random.default_rng(7)
     scores, labels = rng.normal(size=2 * n), rng.integers(5, size=2 * n)
-    for kind in TWINS:
+    for kind in REFERENCES:
         good = computed(kind("NDCG"), scores, labels, [n, n])[:, n:]
         spoilt = np.where(np.arange(2 * n) < n, rng.choice([0.0, bad], size=2 * n), scores)
         with np.errstate(invalid="ignore"):
@@ -361,7 +361,7 @@ class TestTexts:
             ("LocalGradient(NDCG, margin=wide)", "margin must be .* got 'wide'"),
             ("LocalGradient(NDCG, margin)", "margin must be .* got ''"),
             ("DiscreteBounded(NDCG@3 > ERR)", "DiscreteBounded: NDCG@3 > ERR has several tiers"),
-            ("SpringSmoth(NDCG)", "no measure or construction 'SpringSmoth'; known .*SpringSmooth"),
+            ("SpringSmoth(NDCG)", "no measure or objective 'SpringSmoth'; known .*SpringSmooth"),
         ],
     )
     def test_what_is_refused(self, text, message):
@@ -385,7 +385,7 @@ def test_what_is_refused():
     with pytest.raises(UsageError, match="LocalCost: 3 is not a measure"):
         LocalCost(3)
     targets = Targets({None: np.array([1.0, 5.0])}, np.array([0, 2]), 4.0)
-    for kind in TWINS:
+    for kind in REFERENCES:
         with pytest.raises(DataError, match="document 1 has the label 5, above the top grade"):
             kind("ERR").prepare(targets)
         with pytest.raises(UsageError, match="no label source 'clicks'"):

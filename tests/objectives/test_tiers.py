@@ -1,4 +1,4 @@
-"""Lambdas of tiers against their naive twin, which really swaps documents; and by hand."""
+"""Lambdas of tiers against their naive reference, which really swaps documents; and by hand."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def assert_equal(ours, theirs):
 
 
 def expected_sigmoid(objective, scores, labels):
-    """Return what the naive twin gives for one query."""
+    """Return what the naive reference gives for one query."""
     return naive_tiers.sigmoid_cost(
         objective.measure,
         list(scores),
@@ -355,7 +355,7 @@ class TestTransition:
             ("Transition(NDCG, ERR, soon)", r"one of linear, exponential, levelling.*got 'soon'"),
             ("Transition(NDCG, ERR, linear(start=0.1))", "needs both; write linear"),
             ("Transition(NDCG, ERR, linear())", "needs both; write linear"),
-            ("Transition(NDCG > ERR, NDCG, 0.5)", "is not one lambda gradient"),
+            ("Transition(NDCG > ERR, NDCG, 0.5)", "is not a single lambda gradient"),
             ("Transition(NDCG, ERR, linear(begin=1))", "'begin=1' is not an option of linear"),
             ("Transition(NDCG, ERRR, 0.5)", "no measure 'ERRR'"),
             ("Transition(NDCG, SigmoidCost(), 0.5)", "SigmoidCost needs a measure"),
@@ -370,10 +370,12 @@ class TestTransition:
 
     def test_parts_are_single_lambda_gradients(self):
         targets = Targets({None: np.array([1.0, 0.0])}, np.array([0, 2]), TOP)
-        with pytest.raises(UsageError, match=r"the last objective, .* is not one lambda gradient"):
+        with pytest.raises(
+            UsageError, match=r"the last objective, .* is not a single lambda gradient"
+        ):
             Transition(RankNet(), SquaredError(), 0.5).prepare(targets)
         for tiers in ("NDCG > CNDCG[clicks]", Tiered("NDCG > CNDCG[clicks]")):
-            with pytest.raises(UsageError, match=r"the first objective, Graded\(NDCG > CNDCG"):
+            with pytest.raises(UsageError, match=r"the first objective, Tiered\(NDCG > CNDCG"):
                 Transition(tiers, "NDCG", 0.5)
 
     def test_a_class_is_no_schedule(self):

@@ -8,7 +8,7 @@ from typing import Any
 from rankinite.core.errors import UsageError
 from rankinite.measures.custom import FUNCTIONS
 from rankinite.measures.measure import MEASURES
-from rankinite.measures.text import is_measure_name, measure_value
+from rankinite.measures.text import is_measure_name, parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives import constructions as constructions  # registers its classes
 from rankinite.objectives.custom import (
@@ -79,20 +79,18 @@ def _from_text(text: str, **options: Any) -> Objective:
     if name in CUSTOM:
         call.options(call.name, 0, ())  # it has none
         return CUSTOM[name].with_options(**options)
-    if call.inside is None:
-        problem = f"there is no measure {call.name!r}, nor an objective"
-    else:
-        problem = f"there is no measure or objective {call.name!r}"
+    kind_of_name = "measure" if call.inside is None else "measure or objective"
     raise UsageError(
-        f"{text!r}: {problem}; known are the measures {', '.join((*MEASURES, *FUNCTIONS))} and "
-        f"the objectives {', '.join((*OBJECTIVES, *CUSTOM))}; one of your own is given as the "
-        "class or function itself, or registered with measures.register or objectives.register "
-        "(a model file keeps its name only)"
+        f"{text!r}: there is no {kind_of_name} {call.name!r}; known are "
+        f"{', '.join((*MEASURES, *FUNCTIONS))}, and the objectives "
+        f"{', '.join((*OBJECTIVES, *CUSTOM))}; one of your own is given as the class or function "
+        "itself, or registered with measures.register or objectives.register (a model file keeps "
+        "its name only)"
     )
 
 
 def _of_measure(measure: Any, *, truncation: int | None, normalise: str) -> Objective:
-    value = measure_value(measure)
+    value = parse_measure(measure) if isinstance(measure, str) else measure
     if isinstance(value, TieredMeasure):
         return Tiered(value).with_options(truncation=truncation, normalise=normalise)
     return Lambdas(value, truncation=truncation, normalise=normalise)

@@ -1,4 +1,4 @@
-"""Shares of grades in lambdas against their naive twin, which really swaps documents; by hand."""
+"""Shares of grades in lambdas against naive references, which really swaps documents; by hand."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def shares_of(objective, scores, targets, highly):
 
 
 def naive_shares(objective, queries, targets, highly):
-    """Return what the naive twin gives, of all five grades."""
+    """Return what the naive reference gives, of all five grades."""
     shares = []
     weights = np.ones(len(queries)) if targets.query_weight is None else targets.query_weight
     for (scores, labels), ties, weight in zip(queries, ties_of(targets), weights, strict=True):

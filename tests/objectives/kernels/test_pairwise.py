@@ -1,4 +1,4 @@
-"""Every lambda gradient against its naive twin, which really swaps two documents."""
+"""Every lambda gradient against its naive reference, which really swaps two documents."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def computed(objective, scores, labels, sizes, *, weight=None, seed=0):
 
 
 def expected(objective, scores, labels, ranking=None):
-    """Return what the naive twin gives for one query."""
+    """Return what the naive reference gives for one query."""
     measure = getattr(objective, "measure", None)
     if measure is not None and measure.source == "clicks":
         labels = [label / TOP for label in labels]
