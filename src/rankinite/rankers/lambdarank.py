@@ -149,7 +149,8 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
             return tuple(int(n) for n in self.hidden)
         return (int(self.hidden),) if self.hidden else ()
 
-    def _stopping_rounds(self) -> tuple[int, int | None]:
+    def stopping_rounds(self) -> tuple[int, int | None]:
+        """Return the number of rounds at most, and the patience of early stopping."""
         # With sgd, patience is that of restarts.
         return self._most_epochs(), self.patience if self.optimiser == "adam" else None
 

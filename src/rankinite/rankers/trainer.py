@@ -91,7 +91,7 @@ class TrainedMixin(ABC):
         """Return the objective that training follows."""
 
     @abstractmethod
-    def _stopping_rounds(self) -> tuple[int, int | None]:
+    def stopping_rounds(self) -> tuple[int, int | None]:
         """Return the number of rounds at most, and the patience of early stopping."""
 
     @abstractmethod
@@ -218,7 +218,7 @@ class TrainedMixin(ABC):
     def _early_stopping(
         self, inputs: TrainingInputs, sets: Mapping[str, ValidationSet]
     ) -> EarlyStopping:
-        n_rounds, patience = self._stopping_rounds()
+        n_rounds, patience = self.stopping_rounds()
         deciding = deciding_measure(validation_measure(inputs.objective, self.valid_measure))
         first = next(iter(sets), None)
         return EarlyStopping(n_rounds, patience, first, deciding, self.min_improvement)

@@ -123,7 +123,8 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         """Number of rounds of trees that are kept."""
         return self.n_trees_
 
-    def _stopping_rounds(self) -> tuple[int, int | None]:
+    def stopping_rounds(self) -> tuple[int, int | None]:
+        """Return the number of rounds at most, and the patience of early stopping."""
         return self.n_trees, self.patience
 
     def _new_learner(

@@ -202,7 +202,7 @@ class ModelTables:
         for key in ("measure", "valid_measure"):
             if key in defaults and values.get(key, defaults[key]) != defaults[key]:
                 candidate = RANKERS[ranker](**{key: values[key]})
-                parse = candidate._objective if key == "measure" else candidate._measures
+                parse = candidate.objective if key == "measure" else candidate.validation_measures
                 if not self._try((*path, key), parse):
                     sound[key] = defaults[key]
         return sound

@@ -310,7 +310,7 @@ class _TrialLoop:
                 variants = [{**variant, name: value} for variant in variants for value in values]
         for variant in variants:
             ranker = RANKERS[model.ranker](**{**model.parameters, **variant})
-            yield ranker._stopping({}).most
+            yield ranker.stopping_rounds()[0]
 
     def run(self, wanted: int) -> None:
         """Execute trials until there are as many as wanted, or nothing is left to try."""
