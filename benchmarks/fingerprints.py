@@ -171,8 +171,15 @@ def _(kind: str, text: str) -> Any:
 
 @each("objective values", ["LambdaMART", "LambdaRank"])
 def _(kind: str) -> Any:
-    growth = rk.objectives.Transition(rk.objectives.LocalCost("NDCG"), rk.objectives.RankNet(), lambda m: min(m / 9, 1.0))
-    values = [growth, rk.objectives.Lambdas("MRR", gain_only=True), rk.objectives.Tiered("MAP > NDCG"), rk.MAP()]
+    growth = rk.objectives.Transition(
+        rk.objectives.LocalCost("NDCG"), rk.objectives.RankNet(), lambda m: min(m / 9, 1.0)
+    )
+    values = [
+        growth,
+        rk.objectives.Lambdas("MRR", gain_only=True),
+        rk.objectives.Tiered("MAP > NDCG"),
+        rk.MAP(),
+    ]
     return [told(fit(new(kind, measure=value))) for value in values]
 
 
@@ -310,7 +317,9 @@ def _(measure: str, options: str) -> Any:
 @each("optimality", [*[kind for kind in items(KINDS) if "LambdaRank" in kind], "sum"])
 def _(kind: str) -> Any:
     along = (
-        rk.stats.along_of(np.sum, np.ones(7)) if kind == "sum" else fit(new(kind)).along(small("test"))
+        rk.stats.along_of(np.sum, np.ones(7))
+        if kind == "sum"
+        else fit(new(kind)).along(small("test"))
     )
     n_weights = getattr(along, "n_weights", 7)
     moved = rk.stats.local_optimality(along, n_weights, epsilon=0.2, seed=1)

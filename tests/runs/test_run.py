@@ -477,6 +477,12 @@ def test_the_report_is_the_same_after_a_second_run_and_tells_the_versions_of_the
     assert write_report(open_run("run")).read_bytes() == report
 
 
+def test_a_run_is_opened_with_the_data_sets_that_it_had_last(recipe_of):
+    go(recipe_of())
+    last = go(recipe_of(), valid=None)
+    assert open_run("run").tables == last.tables
+
+
 def test_a_report_of_an_earlier_recipe_does_not_stay(recipe_of, tmp_path):
     write_report(go(recipe_of()))
     go(recipe_of(("hidden = 3", "hidden = 2")))

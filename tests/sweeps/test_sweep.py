@@ -317,7 +317,7 @@ def test_parameters_that_no_recipe_can_have_are_refused_before_anything_is_train
     [
         ("S", SPACE),
         ("N", {"hidden": [[3, 2], 4]}),
-        ("A", {"symmetric": [True, False], "max_depth": [None, 2], "learning_rate": "0.1..0.5"}),
+        ("A", {"symmetric": [True, False], "max_depth": "none,2", "learning_rate": "0.1..0.5"}),
     ],
 )
 def test_a_finished_sweep_is_opened_again_with_the_same_files(model, space, tmp_path):

@@ -44,6 +44,7 @@ from rankinite.runs.store import (
     NAME,
     RECIPE,
     REPORT,
+    SETS,
     SETTINGS,
     STATE,
     TRAIN,
@@ -170,9 +171,10 @@ def open_run(folder: str | Path) -> Run:
             f"{path}: is not the folder of a run; name one that 'rankinite recipe run' has written"
         )
     state = Store(path).read_state()
-    if not state[VERSIONS] or TRAIN not in state[DATA] or not (path / RECIPE).is_file():
+    digests = {name: state[DATA][name] for name in state[SETS] if name in state[DATA]}
+    if TRAIN not in digests or not (path / RECIPE).is_file():
         raise DataError(f"{path}: the run is not finished; {RESUME}")
-    store = Store(path, state[DATA])
+    store = Store(path, digests)
     recipe = recipe_of(f"{state.get(NAME, path.name)}.toml", (path / RECIPE).read_text("utf-8"))
     graph = Graph(recipe, store.digests[TRAIN])
 
@@ -360,7 +362,7 @@ def _write_files(run: Run, store: Store) -> tuple[Path, ...]:
     written = (path / ENSEMBLE_FILE, *run.tables.save(path))
     # The report of an earlier recipe would contradict the new tables.
     (path / REPORT).unlink(missing_ok=True)
-    store.record_files([*files, *written], results.versions)
+    store.record_finished([*files, *written], results.digests, results.versions)
     return written
 
 

@@ -36,7 +36,7 @@ log = logging.getLogger("rankinite")
 TRAIN = "train"
 STATE = "run.json"
 # The keys of the state.
-NAME, DATA, FILES, VERSIONS = "recipe", "data", "files", "versions"
+NAME, DATA, FILES, SETS, VERSIONS = "recipe", "data", "files", "sets", "versions"
 # Only the folder of a sweep has this file; that of a run has not.
 SETTINGS = "settings.json"
 # In the folder of a task: its name, how it went, and the sizes of its other files.
@@ -191,13 +191,17 @@ class Store:
                 "move the file"
             )
 
-    def record_files(self, written: Iterable[Path], versions: Mapping[str, str]) -> None:
-        """Record the files of a finished run; remove files of an earlier recipe.
+    def record_finished(
+        self, written: Iterable[Path], sets: Iterable[str], versions: Mapping[str, str]
+    ) -> None:
+        """Record that a run is finished, and its files; remove files of an earlier recipe.
 
         Parameters
         ----------
         written
             The files for people.
+        sets
+            Names of its data sets; an earlier run in the folder may have had others.
         versions
             The versions of the packages that made them, by name.
         """
@@ -207,17 +211,18 @@ class Store:
             # The state is a file that anybody can edit: nothing outside of the folder is removed.
             if ".." not in Path(name).parts and not Path(name).is_absolute():
                 (self.path / name).unlink(missing_ok=True)
-        write_json(self.path / STATE, {**state, FILES: names, VERSIONS: dict(versions)})
+        state |= {FILES: names, SETS: list(sets), VERSIONS: dict(versions)}
+        write_json(self.path / STATE, state)
 
     def read_state(self) -> dict[str, Any]:
         """Return the state of the run: fingerprints of data, files, and versions of packages."""
         path = self.path / STATE
-        state: dict[str, Any] = {DATA: {}, FILES: [], VERSIONS: {}}
+        state: dict[str, Any] = {DATA: {}, FILES: [], SETS: [], VERSIONS: {}}
         if not path.exists():
             return state
         try:
             state |= json.loads(path.read_text("utf-8"))
-            kinds = {DATA: dict, FILES: list, VERSIONS: dict}
+            kinds = {DATA: dict, FILES: list, SETS: list, VERSIONS: dict}
             if all(isinstance(state[name], kind) for name, kind in kinds.items()):
                 return state
         except (ValueError, TypeError):
