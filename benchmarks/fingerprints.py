@@ -52,8 +52,8 @@ PAIRS = """normalise=none; normalise=none truncation=3; normalise=deviation trun
 MEASURES = """NDCG; NDCG@10; NDCG(gain=linear)@5; NDCG(empty=1)@3; DCG@5; ERR; ERR@5; MAP; MRR; P@5;
  MAP(relevant=2)@10; MRR@5; pFound; pFound(break=0.3)@9; CNDCG@3[clicks]; CNDCG[similar_clicks]"""
 OBJECTIVES = f"""{MEASURES}; RankNet; NDCG@3 > CNDCG@3[clicks]; NDCG@3 ~0.005 > CNDCG@3[clicks] >
- CNDCG[similar_clicks]; Graded(NDCG@3 > CNDCG@3[clicks], weights=0.5, train_depth=3, pairs_of=all);
- Graded(NDCG > CNDCG[clicks], weights=0.1, pairs_of=labelled); SpringSmooth(ERR); LocalCost(MAP);
+ CNDCG[similar_clicks]; Tiered(NDCG@3 > CNDCG@3[clicks], weights=0.5, train_depth=3, pairs_of=all);
+ Tiered(NDCG > CNDCG[clicks], weights=0.1, pairs_of=labelled); SpringSmooth(ERR); LocalCost(MAP);
  SpringSmooth(NDCG@10); LocalCost(NDCG@10); LocalGradient(NDCG@10, margin=0.5); LocalGradient(MRR);
  DiscreteBounded(NDCG); DiscreteBounded(ERR@5); SigmoidCost(NDCG); SigmoidCost(ERR@5, mu=0.5);
  Transition(NDCG, SigmoidCost(NDCG@3), linear(start=0.1, eta=0.1)); Transition(RankNet, NDCG@10,
@@ -69,7 +69,7 @@ def settings_of(text: str) -> dict[str, Any]:
     """Return settings such as ``hidden=(6,3) optimiser=sgd``; what is no number is a text."""
     pairs = (word.partition("=")[::2] for word in text.split())
     python = re.compile(r"-?\d+(\.\d+)?$|[(\[]|(True|False|None)$")
-    return {name: ast.literal_eval(one) if python.match(one) else one for name, one in pairs}
+    return {name: ast.literal_eval(text) if python.match(text) else text for name, text in pairs}
 
 
 def each(prefix: str, *names: Iterable[Any]) -> Callable[[Any], Any]:
@@ -133,9 +133,9 @@ def everything_in(data: Any) -> list[Any]:
 
 
 def new(kind: str, more: str = "", **settings: Any) -> Any:
-    name, _, own = kind.partition(" ")
+    name, _, settings_text = kind.partition(" ")
     usual = NETS if name == "LambdaRank" else TREES
-    return getattr(rk, name)(**{**settings_of(f"{usual} {own} {more}"), **settings})
+    return getattr(rk, name)(**{**settings_of(f"{usual} {settings_text} {more}"), **settings})
 
 
 def fit(model: Any, sets: Callable[[str], Any] = small, **options: Any) -> Any:
@@ -148,7 +148,7 @@ def saved(model: Any) -> Any:
         return rk.load_model(Path(folder) / "model.rk")
 
 
-def told(model: Any, data: Any = None, **options: Any) -> dict[str, Any]:
+def fitted_values(model: Any, data: Any = None, **options: Any) -> dict[str, Any]:
     data, alphas = small("test") if data is None else data, getattr(model, "alphas_", None)
     staged = getattr(model, "staged_predict", lambda *_, **__: ())
     return {
@@ -166,7 +166,7 @@ def told(model: Any, data: Any = None, **options: Any) -> dict[str, Any]:
 @each("objective", ["LambdaMART"], [text for text in items(OBJECTIVES) if "Sigmoid" not in text])
 def _(kind: str, text: str) -> Any:
     measure = {} if re.match("[a-z_]+=", text) else {"measure": text}
-    return told(fit(new(kind, "" if measure else text, **measure)))
+    return fitted_values(fit(new(kind, "" if measure else text, **measure)))
 
 
 @each("objective values", ["LambdaMART", "LambdaRank"])
@@ -180,29 +180,31 @@ def _(kind: str) -> Any:
         rk.objectives.Tiered("MAP > NDCG"),
         rk.MAP(),
     ]
-    return [told(fit(new(kind, measure=value))) for value in values]
+    return [fitted_values(fit(new(kind, measure=value))) for value in values]
 
 
 def arrays(kind: str) -> Any:
     data, order = small("train"), np.random.default_rng(4).permutation(1500)  # queries apart
     model = new(kind).fit(data.X[order], data.y[order], qid=data.qid[order])
-    return told(model, np.array(small("test").X), qid=small("test").qid)
+    return fitted_values(model, np.array(small("test").X), qid=small("test").qid)
 
 
 def on_scores(kind: str) -> Any:
     bases = {part: small(part).X[:, 0] * 2.0 for part in SIZES}
     model = fit(new(kind, base=bases["train"]), valid_base=bases["valid"])
-    return told(model, base_scores=bases["test"])
+    return fitted_values(model, base_scores=bases["test"])
 
 
 def stopped(kind: str, measures: str | None) -> Any:
     more, sets = "patience=3 min_improvement=0.002 learning_rate=0.3", {"a": small("valid")}
-    return told(fit(new(kind, more, valid_measure=measures), valid={**sets, "b": small("test")}))
+    return fitted_values(
+        fit(new(kind, more, valid_measure=measures), valid={**sets, "b": small("test")})
+    )
 
 
 def diagnosed(kind: str, **options: Any) -> Any:
     model = fit(new(kind), diagnostics=(diagnostics := rk.Diagnostics(top=5)), **options)
-    return {**told(model), "diagnostics": [diagnostics.rounds, diagnostics.curves]}
+    return {**fitted_values(model), "diagnostics": [diagnostics.rounds, diagnostics.curves]}
 
 
 def resumed(kind: str) -> Any:
@@ -216,26 +218,38 @@ KINDS_BY_WAY: dict[str, tuple[str, Callable[[str], Any]]] = {
     "small": (".", diagnosed),
     "resumed": (".", resumed),
     "arrays": (".", arrays),
-    "saved": (".", lambda kind: told(saved(fit(new(kind))))),
-    "holes": (".", lambda kind: told(fit(new(kind), holes), holes("test"))),
-    "ragged": (".", lambda kind: told(fit(new(kind), ragged, valid=None), ragged())),
-    "web": (".", lambda kind: told(fit(new(kind), web), web("test"))),
-    "augmented": (".", lambda kind: told(new(kind).fit(rk.augment(small("train"), 0.6, 3)))),
-    "weights": (".", lambda kind: told(fit(new(kind), query_weight=np.arange(60) % 5 / 2))),
-    "sample weights": ("^M", lambda kind: told(fit(new(kind), sample_weight=np.arange(1500) % 7))),
-    "base": ("^(?!McR)", lambda kind: told(fit(new(kind, base=new("MART").fit(small("valid")))))),
+    "saved": (".", lambda kind: fitted_values(saved(fit(new(kind))))),
+    "holes": (".", lambda kind: fitted_values(fit(new(kind), holes), holes("test"))),
+    "ragged": (".", lambda kind: fitted_values(fit(new(kind), ragged, valid=None), ragged())),
+    "web": (".", lambda kind: fitted_values(fit(new(kind), web), web("test"))),
+    "augmented": (
+        ".",
+        lambda kind: fitted_values(new(kind).fit(rk.augment(small("train"), 0.6, 3))),
+    ),
+    "weights": (
+        ".",
+        lambda kind: fitted_values(fit(new(kind), query_weight=np.arange(60) % 5 / 2)),
+    ),
+    "sample weights": (
+        "^M",
+        lambda kind: fitted_values(fit(new(kind), sample_weight=np.arange(1500) % 7)),
+    ),
+    "base": (
+        "^(?!McR)",
+        lambda kind: fitted_values(fit(new(kind, base=new("MART").fit(small("valid"))))),
+    ),
     "base scores": ("^(?!McRank)", on_scores),
     "stopped": (".", partial(stopped, measures=None)),
     "stopped by several": (".", partial(stopped, measures="ERR,MAP,NDCG@3>CNDCG@3[clicks],MRR")),
     "stopped by tiers": (".", partial(stopped, measures="NDCG@3>CNDCG@3[clicks]")),
-    "large": (r"^\w+$|Mc|ERR", lambda kind: told(fit(new(kind), large), large("train"))),
-    "backfit": ("^LambdaMART", lambda kind: told(fit(new(kind)).backfit(small("valid")))),
+    "large": (r"^\w+$|Mc|ERR", lambda kind: fitted_values(fit(new(kind), large), large("train"))),
+    "backfit": ("^LambdaMART", lambda kind: fitted_values(fit(new(kind)).backfit(small("valid")))),
 }
 for _way, (_pattern, _function) in KINDS_BY_WAY.items():
     each(_way, [kind for kind in items(KINDS) if re.search(_pattern, kind)])(_function)
 
 members = cache(lambda: {f"M{k}": fit(new(items(KINDS)[k])) for k in (0, 7, 8, 9, 10)})
-scores_of = cache(lambda part: {k: one.predict(small(part)) for k, one in members().items()})
+scores_of = cache(lambda part: {k: member.predict(small(part)) for k, member in members().items()})
 each("score features", range(4))(lambda k: rk.score_features(rankings[k], ragged().offsets))
 
 
@@ -243,13 +257,13 @@ each("score features", range(4))(lambda k: rk.score_features(rankings[k], ragged
 @each("combination", ["BestMix"], [{}, {"tree": "((1 3)((2 5) 4))", "measure": "ERR"}])
 @each("combination", ["Interpolation"], [{}, {"most_evaluations": 30, "measure": "MAP"}])
 @each("combination", ["Stacked"], [{}, {"ranker": "LambdaRank"}, {"ranker": "LambdaMART"}])
-def _(kind: str, given: dict[str, Any]) -> Any:
-    settings = {k: new(one) if k == "ranker" else one for k, one in given.items()}
+def _(kind: str, options: dict[str, Any]) -> Any:
+    settings = {k: new(ranker) if k == "ranker" else ranker for k, ranker in options.items()}
     make = partial(getattr(rk, kind), **settings)
-    watched = {"valid": small("test")} if "ranker" in given else {}
+    watched = {"valid": small("test")} if "ranker" in options else {}
     model = make(members()).fit(small("valid"), **watched)
     again = make().fit(small("valid"), member_scores=scores_of("valid"))
-    scores = [one.predict(small("test")) for one in (model, saved(model))]
+    scores = [ranker.predict(small("test")) for ranker in (model, saved(model))]
     scores += [again.predict(None, member_scores=scores_of("test"))]
     names = ("means_", "scales_", "weights_", "value_", "n_evaluations_")
     nodes = [(node.text, node.alpha, node.value) for node in getattr(model, "nodes_", ())]
@@ -259,16 +273,18 @@ def _(kind: str, given: dict[str, Any]) -> Any:
 @each("combination/WithScoreFeatures", ["LambdaMART", "LambdaRank", "MART loss=logistic"])
 def _(kind: str) -> Any:
     model = fit(rk.WithScoreFeatures(new("MART loss=logistic"), new(kind), folds=3))
-    again = rk.WithScoreFeatures.made_of(model.scorer_, model.ranker_)
-    return [one.predict(small("test")) for one in (model, again, saved(model))]
+    again = rk.WithScoreFeatures.from_fitted(model.scorer_, model.ranker_)
+    return [ranker.predict(small("test")) for ranker in (model, again, saved(model))]
 
 
 @each("best subset", ["", "most_exhaustive=1 seed=1", "candidates=[['M0','M8'],['M9']] level=0.5"])
 def _(options: str) -> Any:
-    found = rk.best_subset(members(), small("valid"), ["ERR", "NDCG@10"], **settings_of(options))
-    table = [(one.members, one.values) for one in (found.best, found.full, *found.table)]
-    tests = [found.p_value, found.gain, found.naive_p_value, found.naive_gain, found.method]
-    return {"chosen": found.chosen, "table": table, "tests": tests}
+    search = rk.best_subset(members(), small("valid"), ["ERR", "NDCG@10"], **settings_of(options))
+    table = [
+        (subset.members, subset.values) for subset in (search.best, search.full, *search.table)
+    ]
+    tests = [search.p_value, search.gain, search.naive_p_value, search.naive_gain, search.method]
+    return {"chosen": search.chosen, "table": table, "tests": tests}
 
 
 @each("lambdas", items(OBJECTIVES), items(PAIRS))
@@ -287,20 +303,39 @@ def _(objective: str, text: str) -> Any:
 def _(measure: str) -> Any:
     rows = [(scores, ragged(), drop) for scores, drop in product(rankings, (False, True))]
     rows += [] if "[" in measure else [(np.round(large("train").X[:, 0], 2), large("train"), False)]
-    found = [rk.evaluate(one, data, measure, drop_single_label=drop) for one, data, drop in rows]
-    return [[one.per_query, one.mean, one.n_queries, one.qids] for one in found]
+    evaluations = [
+        rk.evaluate(ranking, data, measure, drop_single_label=drop) for ranking, data, drop in rows
+    ]
+    return [
+        [ranking.per_query, ranking.mean, ranking.n_queries, ranking.qids]
+        for ranking in evaluations
+    ]
 
 
 @each("compare", ["", "test=randomisation seed=3", "correction=none drop_single_label=True"])
 def _(options: str) -> Any:
     data, measures = small("test"), "NDCG@10, ERR, MAP(relevant=3), CNDCG@3[clicks]"
-    found = rk.compare(scores_of("test"), data, measures, **settings_of(options))
-    evaluated = {name: rk.evaluate(one, data, "MRR") for name, one in scores_of("test").items()}
+    comparison = rk.compare(scores_of("test"), data, measures, **settings_of(options))
+    evaluated = {name: rk.evaluate(entry, data, "MRR") for name, entry in scores_of("test").items()}
     return {
-        "means": [found.means, found.differences, found.oracle, found.tau, found.per_query],
-        "p-values": [found.p_values, found.uncorrected],
-        "intervals": {m: [one.means, one.differences] for m, one in found.intervals.items()},
-        "texts": [str(found), found.to_csv(), found.pairs_to_csv(), found.to_latex()],
+        "means": [
+            comparison.means,
+            comparison.differences,
+            comparison.oracle,
+            comparison.tau,
+            comparison.per_query,
+        ],
+        "p-values": [comparison.p_values, comparison.uncorrected],
+        "intervals": {
+            m: [interval.means, interval.differences]
+            for m, interval in comparison.intervals.items()
+        },
+        "texts": [
+            str(comparison),
+            comparison.to_csv(),
+            comparison.pairs_to_csv(),
+            comparison.to_latex(),
+        ],
         "of evaluations": rk.compare_evaluations(evaluated).pairs_to_csv(),
     }
 
@@ -317,7 +352,7 @@ def _(measure: str, options: str) -> Any:
 @each("optimality", [*[kind for kind in items(KINDS) if "LambdaRank" in kind], "sum"])
 def _(kind: str) -> Any:
     along = (
-        rk.stats.along_of(np.sum, np.ones(7))
+        rk.stats.directional_values(np.sum, np.ones(7))
         if kind == "sum"
         else fit(new(kind)).along(small("test"))
     )
@@ -344,7 +379,7 @@ MADE: dict[str, Callable[[], list[Any]]] = {
     "ranks": lambda: rk.RankNormaliser().fit_transform([holes("train"), holes("valid")]),
     "cut points": lambda: rk.RankNormaliser(20).fit_transform([holes("train"), holes("valid")]),
     "parts": lambda: [*small("train").split(4, seed=2), *sampled().split([0.6, 0.3, 0.1])],
-    "folds": lambda: [one for pair in sampled().folds(3, seed=1) for one in pair],
+    "folds": lambda: [fold for pair in sampled().folds(3, seed=1) for fold in pair],
     "concat": lambda: [rk.concat(documented("test").split(3)[::-1]), rk.concat([small("test")])],
     "chosen": lambda: [sampled().originals, sampled()[5:9], holes("test").select_features([2, 0])],
 }
@@ -383,8 +418,8 @@ def _(name: str) -> Any:
     return {
         "chosen": [chosen.chosen, chosen.best_member, tables],
         "first stage": chosen.scores,
-        "outcomes": {name: one.scores for name, one in run.results.outcomes.items()},
-        "members": {k: one.predict(web("test")) for k, one in run.ensemble.members_.items()},
+        "outcomes": {name: entry.scores for name, entry in run.results.outcomes.items()},
+        "members": {k: entry.predict(web("test")) for k, entry in run.ensemble.members_.items()},
         "ensemble": run.ensemble.predict(web("test")),
     }
 
@@ -396,11 +431,13 @@ def _(model: str, text: str) -> Any:
     options = {name: space.pop(name, None) for name in ("search", "trials")}
     options |= {"space": space, "folds": 2, "jobs": 2, "batch": 3}
     with TemporaryDirectory() as folder:
-        found = rk.run_sweep("winner-tiny", model, small("train"), out=folder, **options)
-    trials = [*found.trials, found.own]
-    folds = [[(one.value, one.kept, one.curve) for one in trial.folds] for trial in trials]
-    values = [(one.parameters, one.value, one.is_pruned, one.best_so_far) for one in trials]
-    return {"trials": values, "folds": folds, "importances": found.importances}
+        sweep = rk.run_sweep("winner-tiny", model, small("train"), out=folder, **options)
+    trials = [*sweep.trials, sweep.baseline]
+    folds = [[(fold.value, fold.kept, fold.curve) for fold in trial.folds] for trial in trials]
+    values = [
+        (trial.parameters, trial.value, trial.is_pruned, trial.best_so_far) for trial in trials
+    ]
+    return {"trials": values, "folds": folds, "importances": sweep.importances}
 
 
 def pieces(value: Any) -> Iterator[bytes]:
@@ -412,8 +449,8 @@ def pieces(value: Any) -> Iterator[bytes]:
         yield f"{value.dtype.str}{value.shape}".encode() + known.tobytes() + is_nan.tobytes()
     elif isinstance(value, (Mapping, list, tuple, np.ndarray)):
         yield f"{'mapping' if isinstance(value, Mapping) else 'list'} of {len(value)}:".encode()
-        for one in value.items() if isinstance(value, Mapping) else value:
-            yield from pieces(one)
+        for item in value.items() if isinstance(value, Mapping) else value:
+            yield from pieces(item)
     elif value is None or isinstance(value, (bool, int, float, str, bytes)):
         yield repr(value).encode() + b";"
     else:
@@ -421,36 +458,43 @@ def pieces(value: Any) -> Iterator[bytes]:
 
 
 def lines_of(name: str) -> dict[str, str]:
-    """Carry out a case: what it returns is one line, or if it is a mapping, one for each part."""
+    """Run a case; return one line, or one for each part if its result is a mapping."""
     try:
-        found = CASES[name]()
-        parts = found if isinstance(found, Mapping) else {"": found}
-        hashed = {k: hashlib.sha256(b"".join(pieces(one))).hexdigest() for k, one in parts.items()}
-        return {f"{name}#{part}".rstrip("#"): one for part, one in hashed.items()}
+        result = CASES[name]()
+        parts = result if isinstance(result, Mapping) else {"": result}
+        hashed = {
+            k: hashlib.sha256(b"".join(pieces(part_value))).hexdigest()
+            for k, part_value in parts.items()
+        }
+        return {f"{name}#{part}".rstrip("#"): part_value for part, part_value in hashed.items()}
     except Exception as problem:
         return {name: " ".join(f"ERROR {type(problem).__name__}: {problem}".split())}
 
 
 def main() -> int:
-    """Carry out the cases, and print or compare their lines."""
+    """Run the cases, and print or compare their lines."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="a regular expression that cases match")
     parser.add_argument("--against", type=Path, help="what an earlier run printed")
-    chosen, found = parser.parse_args(), {}
+    chosen, hashes = parser.parse_args(), {}
     for name in sorted(name for name in CASES if re.search(chosen.only, name)):
-        found |= (lines := lines_of(name))
-        shown = [one for one in lines.items() if not chosen.against or one[1].startswith("ERROR")]
-        print(*("  ".join(one) + "\n" for one in shown), sep="", end="", flush=True)
-    print(f"{len(found)} lines of {rk.__file__}", file=sys.stderr)
+        hashes |= (lines := lines_of(name))
+        shown = [
+            text for text in lines.items() if not chosen.against or text[1].startswith("ERROR")
+        ]
+        print(*("  ".join(text) + "\n" for text in shown), sep="", end="", flush=True)
+    print(f"{len(hashes)} lines of {rk.__file__}", file=sys.stderr)
     changed = []
     if chosen.against:
         pairs = (line.partition("  ")[::2] for line in chosen.against.read_text().splitlines())
-        before = {k: one for k, one in pairs if re.search(chosen.only, k.partition("#")[0])}
-        changed = [k for k in sorted({**before, **found}) if before.get(k) != found.get(k)]
+        before = {k: text for k, text in pairs if re.search(chosen.only, k.partition("#")[0])}
+        changed = [k for k in sorted({**before, **hashes}) if before.get(k) != hashes.get(k)]
         for k in changed:
-            print("new" if k not in before else "differs" if k in found else "missing", k, sep="  ")
-        print(f"{len(changed)} of {len({**before, **found})} lines are not the same")
-    return int(bool(changed) or any(one.startswith("ERROR") for one in found.values()))
+            print(
+                "new" if k not in before else "differs" if k in hashes else "missing", k, sep="  "
+            )
+        print(f"{len(changed)} of {len({**before, **hashes})} lines are not the same")
+    return int(bool(changed) or any(text.startswith("ERROR") for text in hashes.values()))
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
     if BASE in content.manifest:
         base = _ranker_of(_inner(content, BASE, content.manifest[BASE]), depth + 1)
     if kind in COMPOSED:
-        own = _without(content, (f"{MEMBERS}.", f"{INNER}."))
-        return COMPOSED[kind].from_content(own, base, _members(content, depth))
+        outer = _without(content, (f"{MEMBERS}.", f"{INNER}."))
+        return COMPOSED[kind].from_content(outer, base, _members(content, depth))
     return RANKERS[kind].from_content(_without(content, (f"{BASE}.",)), base)
 
 

@@ -59,12 +59,12 @@ class Span:
     end: int
 
 
-def key_spans(text: str) -> dict[KeyPath, Span]:
+def key_positions(text: str) -> dict[KeyPath, Span]:
     r"""Return the positions of every key with a value in a valid TOML file.
 
     Examples
     --------
-    >>> key_spans("[a]\nb = 12  # c")[("a", "b")]
+    >>> key_positions("[a]\nb = 12  # c")[("a", "b")]
     Span(key=4, value=8, end=10)
     """
     return _Scanner(text).spans

@@ -11,7 +11,7 @@ from rankinite.runs.configuration import toml_of
 from rankinite.runs.model_tables import MODELS
 from rankinite.runs.recipe import Recipe
 from rankinite.runs.recipe_reader import recipe_of
-from rankinite.runs.toml_lines import KeyPath, Span, key_spans
+from rankinite.runs.toml_lines import KeyPath, Span, key_positions
 
 RANKER = "ranker"
 LAST_KEY = re.compile(rf"""["']?{RANKER}["']?([ \t]*=[ \t]*)$""")
@@ -49,13 +49,13 @@ def with_parameters(recipe: Recipe, model: str, parameters: Mapping[str, Any]) -
 
 
 def _with_parameter(text: str, model: str, name: str, value: str) -> str:
-    spans = key_spans(text)
+    positions = key_positions(text)
     path: KeyPath = (MODELS, model, name)
-    if path in spans:
-        span = spans[path]
+    if path in positions:
+        span = positions[path]
         return text[: span.value] + value + text[span.end :]
     # Every model that is trained has a ranker, after which new parameters stand.
-    return _after_ranker(text, spans[MODELS, model, RANKER], name, value)
+    return _after_ranker(text, positions[MODELS, model, RANKER], name, value)
 
 
 def _after_ranker(text: str, ranker: Span, name: str, value: str) -> str:
