@@ -413,7 +413,8 @@ def _(_name: str) -> Any:
 def _(name: str) -> Any:
     with TemporaryDirectory() as folder:
         run = rk.run_recipe(name, *(web(part) for part in SIZES), out=folder, jobs=2)
-        tables = (Path(folder) / "tables.md").read_text()
+        # The numbers only: how a table is laid out may change.
+        tables = re.findall(r"[<+-]?\d+\.\d+", (Path(folder) / "tables.md").read_text())
     chosen = run.results.selection
     return {
         "chosen": [chosen.chosen, chosen.best_member, tables],

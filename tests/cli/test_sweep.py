@@ -42,7 +42,7 @@ def test_a_sweep(call):
     assert lines[1].split() == ["Trial", "n_leaves", "learning_rate", "NDCG@3", "SE", "Rounds"]
     assert lines[2].endswith("best")
     assert any(line.startswith("Best of 6 trials") for line in lines)
-    assert any("flatters itself" in line for line in lines)
+    assert any("is optimistic" in line for line in lines)
     assert lines[-5:-4] == ["recipe.toml is small with these parameters of M."]
     assert lines[-4:] == [
         f"wrote {Path('s', name)}"

@@ -57,7 +57,7 @@ OTHER_NAMES = {
         ("n_iter_no_change", "it is called 'patience' here"),
         ("tol", "it is called 'min_improvement' here"),
         ("alpha", "use 'weight_decay', a validation set or fewer 'hidden' units against overfit"),
-        ("activation", "hidden units have the hyperbolic tangent"),
+        ("activation", "hidden units always use tanh"),
         ("momentum", "'optimiser' is adam with its usual numbers, or sgd without momentum"),
         ("early_stopping", "give fit valid, queries of their own, and see 'patience'"),
         ("warm_start", "give 'base' a fitted ranker, or fit a checkpoint"),
@@ -104,8 +104,8 @@ def test_names_of_other_tools_and_slips(case, theirs, ours):
     [
         ("eval_set", "give valid, a RankingData or (X, y, qid)"),
         ("group", "give qid, the query of every document"),
-        ("early_stopping_rounds", "the class has it: patience"),
-        ("epochs", "LambdaRank itself has it: n_epochs"),
+        ("early_stopping_rounds", "set it in the constructor: patience"),
+        ("epochs", "set it in the constructor of LambdaRank: n_epochs"),
         ("zzz", "see help("),
     ],
 )

@@ -149,7 +149,7 @@ TRAINING = {
     "NaN query": (rk.DataError, X, Y, changed(QID, 3, np.nan), "qid: document 3 has nan"),
     "one dimension": (
         rk.DataError, X[:, 0], Y, QID,
-        "Expected 2D array, got 1D array instead. Reshape your data: one row a document",
+        "Expected 2D array, got 1D array instead. Reshape your data: one row per document",
     ),
     "infinite feature": (
         rk.DataError, changed(X, (4, 2), np.inf), Y, QID,

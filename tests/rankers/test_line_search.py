@@ -14,7 +14,7 @@ import rankinite as rk
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.progress import ProgressBar
 from rankinite.rankers.boosting import IDLE_ROUNDS, TreeLearner
-from rankinite.rankers.line_search import Backfitting, LineSearch, following
+from rankinite.rankers.line_search import Backfitting, LineSearch, measure_along_line
 from rankinite.trees.forest import Forest
 from tests.rankers.cases import TRAIN, VALID
 
@@ -168,7 +168,7 @@ def test_sweeps_never_lose_whatever_the_trees(seed, n_trees):
     )
 
     forest = Forest(drawn, np.zeros(1), 4)
-    measure = following(rk.parse_measure("NDCG@5"), TRAIN)
+    measure = measure_along_line(rk.parse_measure("NDCG@5"), TRAIN)
     fitting = Backfitting(measure, TRAIN.X, None, np.zeros((1, TRAIN.n_docs)), (0.0, 5.0))
     before = ndcg(forest.scores(TRAIN.X)[0], TRAIN)
     for _ in range(2):
@@ -206,9 +206,9 @@ def test_a_query_without_weight_does_not_count_in_the_search():
     rng = np.random.default_rng(0)
     scores, direction = rng.normal(size=(2, TRAIN.n_docs))
     measure = rk.parse_measure("NDCG@5")
-    weighted = following(measure, TRAIN, weights).best_step(scores, direction, 0.1, 100)
+    weighted = measure_along_line(measure, TRAIN, weights).best_step(scores, direction, 0.1, 100)
     alone = TRAIN[:3]
-    expected = following(measure, alone).best_step(
+    expected = measure_along_line(measure, alone).best_step(
         scores[: alone.n_docs], direction[: alone.n_docs], 0.1, 100
     )
     assert (weighted.alpha, weighted.value) == (expected.alpha, pytest.approx(expected.value))

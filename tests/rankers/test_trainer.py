@@ -8,7 +8,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.progress import ProgressBar
 from rankinite.rankers.boosting import TreeLearner
-from rankinite.rankers.early_stopping import Round
+from rankinite.rankers.callbacks import Round
 from rankinite.rankers.gradient_descent import NetLearner
 from tests.rankers.cases import (
     CASES,

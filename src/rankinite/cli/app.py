@@ -27,6 +27,7 @@ from rankinite.cli.split import split
 from rankinite.cli.sweep import sweep
 from rankinite.cli.train import train
 from rankinite.core.version import __version__
+from rankinite.papers import EXPERIMENTS
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -116,31 +117,9 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
         sweep,
         "rankinite sweep winner-small --model M5 --train train.txt --trials 30 --out sweep",
     ),
-    (reproduce, experiment("matching"), "rankinite reproduce matching --scale 0.5 --out matching"),
-    (
-        reproduce,
-        experiment("constructions"),
-        "rankinite reproduce constructions --out constructions",
-    ),
-    (reproduce, experiment("linear"), "rankinite reproduce linear --out linear"),
-    (reproduce, experiment("optimality"), "rankinite reproduce optimality --out optimality"),
-    (reproduce, experiment("accuracy"), "rankinite reproduce accuracy --out accuracy"),
-    (
-        reproduce,
-        experiment("adaptation"),
-        "rankinite reproduce adaptation --scale 0.5 --out adaptation",
-    ),
-    (
-        reproduce,
-        experiment("line_search"),
-        "rankinite reproduce line-search --scale 0.5 --out line-search",
-    ),
-    (reproduce, experiment("combiners"), "rankinite reproduce combiners --out combiners"),
-    (reproduce, experiment("graded"), "rankinite reproduce graded --scale 0.5 --out graded"),
-    (
-        reproduce,
-        experiment("schedules"),
-        "rankinite reproduce schedules --scale 0.5 --out schedules",
+    *(
+        (reproduce, experiment(name), f"rankinite reproduce {name.replace('_', '-')} --scale 0.5")
+        for name in EXPERIMENTS
     ),
     (app, demo, "rankinite demo --out demo"),
 ]

@@ -42,8 +42,8 @@ def compare(
         list[Path] | None,
         typer.Argument(
             metavar="SCORES",
-            help="The scores of each system: one number a line in the order of the documents, or a "
-            "TREC run.",
+            help="The scores of each system: one number per line in the order of the documents, or "
+            "a TREC run.",
             show_default=False,
         ),
     ] = None,

@@ -34,7 +34,7 @@ def run_demo(
     seed
         Random seed of the data.
     jobs
-        Number of models that are trained at the same time; one a core if None.
+        Number of models that are trained at the same time; one per core if None.
     progress
         Progress reporter.
     """

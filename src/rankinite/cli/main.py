@@ -1,6 +1,6 @@
 """Run a command and turn every outcome into a sentence and an exit code.
 
-Exit codes: 0 success, 1 bad data, 2 wrong usage, 130 Ctrl-C.
+Exit codes: 0 success, 1 failure (bad data, disk, memory), 2 wrong usage, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import typer
 
 from rankinite.core.errors import RankiniteError, UsageError
 
-BAD_DATA = 1
+FAILURE = 1
 BAD_USAGE = 2
 SECONDS_BEFORE_REPEAT = 0.05
 
@@ -57,29 +57,29 @@ def _repeat_interrupt(unraisable: Any) -> None:
 
 def _explain(problem: BaseException) -> int:
     if isinstance(problem, SystemExit):
-        return problem.code if isinstance(problem.code, int) else BAD_DATA
+        return problem.code if isinstance(problem.code, int) else FAILURE
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         raise KeyboardInterrupt
     if isinstance(problem, BrokenPipeError):
         # The reader of the pipe is gone: Python's own flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BAD_DATA
+        return FAILURE
     if isinstance(problem, typer.TyperException):
         if not problem.format_message():  # a group without a command: its help has been shown
             return problem.exit_code
         return _report(_usage_sentence(problem), problem.exit_code)
     if isinstance(problem, RankiniteError):
-        return _report(str(problem), BAD_USAGE if isinstance(problem, UsageError) else BAD_DATA)
+        return _report(str(problem), BAD_USAGE if isinstance(problem, UsageError) else FAILURE)
     if isinstance(problem, OSError):
-        return _report(_system_sentence(problem), BAD_DATA)
+        return _report(_system_sentence(problem), FAILURE)
     if isinstance(problem, MemoryError):
-        return _report(f"there is not enough memory: {problem}", BAD_DATA)
+        return _report(f"there is not enough memory: {problem}", FAILURE)
     if logging.getLogger("rankinite").isEnabledFor(logging.DEBUG):
         traceback.print_exception(problem)
     return _report(
         f"this should not happen ({type(problem).__name__}: {problem}); "
         "please report it with the output of the same command with --verbose",
-        BAD_DATA,
+        FAILURE,
     )
 
 

@@ -1,7 +1,8 @@
 """File formats of data sets: the registry, and `load` and `save`, which choose from it.
 
-A format is an object with the attributes of `FileFormat`. To add one, write it in a module of its
-own and append it to the tuple below; loading, saving and the commands' ``--format`` follow.
+A format is an object with the attributes of `FileFormat`. To add one, write its reader and writer
+in a module of its own, and its class here; loading, saving and the commands' ``--format`` follow.
+Readers and writers are imported when they are used, because ``--help`` lists the formats.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rankinite.core.errors import UsageError
 from rankinite.core.progress import Progress
-from rankinite.data.parquet import Parquet
-from rankinite.data.ranking_data import RankingData
-from rankinite.data.svmlight import GzipSvmlight, Svmlight
+
+if TYPE_CHECKING:
+    from rankinite.data.ranking_data import RankingData
 
 HEAD = 64  # bytes that a format is recognised by
+GZIP_MAGIC = b"\x1f\x8b"
+PARQUET_MAGIC = b"PAR1"
+FIRST_BYTES_OF_TEXT = b"+-.0123456789#"  # of a label, or of a comment
 
 
 class FileFormat(Protocol):
@@ -51,6 +55,76 @@ class FileFormat(Protocol):
         self, data: RankingData, path: str | Path, *, progress: Progress | None = None
     ) -> None:
         """Write a data set to a file, which appears whole or not at all."""
+
+
+class Svmlight:
+    """SVMlight/LETOR text as a `FileFormat`."""
+
+    name = "txt"
+    title = "text"
+    suffixes: Sequence[str] = (".txt", ".svm", ".svmlight", ".libsvm", ".letor")
+    options = frozenset({"labels", "group", "top_grade", "n_features", "query_file", "comments"})
+
+    def recognise(self, head: bytes) -> bool:
+        """Return whether the first bytes are those of a label or a comment."""
+        return head.lstrip()[:1] in FIRST_BYTES_OF_TEXT
+
+    def read(
+        self, path: str | Path, *, progress: Progress | None = None, **options: Any
+    ) -> RankingData:
+        """Read a file; see `read_svmlight`."""
+        from rankinite.data.svmlight import read_svmlight
+
+        return read_svmlight(path, progress=progress, **options)
+
+    def write(
+        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
+    ) -> None:
+        """Write a file; see `write_svmlight`."""
+        from rankinite.data.svmlight import write_svmlight
+
+        write_svmlight(data, path, progress=progress)
+
+
+class GzipSvmlight(Svmlight):
+    """SVMlight/LETOR text, compressed by gzip, as a `FileFormat`."""
+
+    name = "txt.gz"
+    title = "compressed text"
+    suffixes = (".gz",)
+
+    def recognise(self, head: bytes) -> bool:
+        """Return whether the file begins as gzip files do."""
+        return head.startswith(GZIP_MAGIC)
+
+
+class Parquet:
+    """Parquet as a `FileFormat`."""
+
+    name = "parquet"
+    title = "Parquet"
+    suffixes: Sequence[str] = (".parquet", ".pq")
+    options = frozenset({"labels", "label", "qid", "features", "doc_id", "group", "top_grade"})
+
+    def recognise(self, head: bytes) -> bool:
+        """Return whether the file begins as Parquet files do."""
+        return head.startswith(PARQUET_MAGIC)
+
+    def read(
+        self, path: str | Path, *, progress: Progress | None = None, **options: Any
+    ) -> RankingData:
+        """Read a file; see `read_parquet`."""
+        from rankinite.data.parquet import read_parquet
+
+        return read_parquet(path, progress=progress, **options)
+
+    def write(
+        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
+    ) -> None:
+        """Write a file; see `write_parquet`."""
+        from rankinite.data.parquet import write_parquet
+
+        write_parquet(data, path, progress=progress)
 
 
 FORMATS: dict[str, FileFormat] = {

@@ -24,35 +24,9 @@ from rankinite.core.progress import Progress, Silent
 from rankinite.data import checks
 from rankinite.data.frames import ROWS_A_BATCH, Columns, assemble, without_index
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.stream import PARQUET_MAGIC
 
 METADATA = b"rankinite"
 ROWS_A_GROUP = 1 << 16  # rows that are copied out of the matrix at a time
-
-
-class Parquet:
-    """Parquet as a `FileFormat`."""
-
-    name = "parquet"
-    title = "Parquet"
-    suffixes: Sequence[str] = (".parquet", ".pq")
-    options = frozenset({"labels", "label", "qid", "features", "doc_id", "group", "top_grade"})
-
-    def recognise(self, head: bytes) -> bool:
-        """Return whether the file begins as Parquet files do."""
-        return head.startswith(PARQUET_MAGIC)
-
-    def read(
-        self, path: str | Path, *, progress: Progress | None = None, **options: Any
-    ) -> RankingData:
-        """Read a file; see `read_parquet`."""
-        return read_parquet(path, progress=progress, **options)
-
-    def write(
-        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
-    ) -> None:
-        """Write a file; see `write_parquet`."""
-        write_parquet(data, path, progress=progress)
 
 
 def read_parquet(

@@ -18,12 +18,11 @@ from rankinite.core.errors import FileFormatError
 from rankinite.core.files import atomic_write
 from rankinite.core.format import readable_size
 from rankinite.core.progress import Progress
+from rankinite.data.formats import GZIP_MAGIC, PARQUET_MAGIC
 
 BLOCK = 8 << 20
 LONGEST_LINE = 1 << 30
 PADDING = 64  # kernels load eight bytes at a time, and may read past the last newline
-GZIP_MAGIC = b"\x1f\x8b"
-PARQUET_MAGIC = b"PAR1"
 NEWLINE = b"\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # written by Windows editors; counts as blanks
 

@@ -18,7 +18,7 @@ from rankinite.core.types import Floats
 from rankinite.ensembles.ensemble import LinearEnsemble, MemberScores, read_numbers
 from rankinite.measures.line_search import MeasureAlongLine, mixed
 from rankinite.measures.text import one_measure
-from rankinite.rankers.line_search import following_some
+from rankinite.rankers.line_search import checked_measure_along_line
 from rankinite.rankers.ranker import Ranker
 
 TOKEN = re.compile(r"[()]|[^()\s]+")
@@ -255,7 +255,9 @@ class BestMix(LinearEnsemble):
     def _learn(self, scores: MemberScores) -> None:
         tree = self._tree(scores.names)
         measure = one_measure(self._name, self.measure)
-        self.nodes_ = _join(scores, tree, following_some(self._name, measure, scores.data))
+        self.nodes_ = _join(
+            scores, tree, checked_measure_along_line(self._name, measure, scores.data)
+        )
         self.weights_ = _weights(tree, [node.alpha for node in self.nodes_])
 
     def _tree(self, names: tuple[str, ...]) -> MixTree:

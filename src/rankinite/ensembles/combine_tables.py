@@ -37,14 +37,14 @@ def summary_of(
     most
         Maximum number of subsets to list; all if None.
     """
-    sheets = [_members_sheet(result, kinds)]
+    sheets = [_members_table(result, kinds)]
     if result.search is not None:
-        sheets.append(_subsets_sheet(result, result.search, most))
+        sheets.append(_subsets_table(result, result.search, most))
     if isinstance(result.ensemble, BestMix):
-        sheets.append(_mixes_sheet(result.ensemble))
+        sheets.append(_mixes_table(result.ensemble))
     notes = _choice(result)
     if test is not None:
-        sheets.append(_test_sheet(result, test))
+        sheets.append(_test_table(result, test))
         notes += _test_note(result, test)
     return Summary(NAME, tuple(sheets), tuple(notes), {}, _values(result, kinds, test))
 
@@ -68,7 +68,7 @@ def _csv_row(method: str, subset: Subset, texts: Sequence[str], taken: bool) -> 
     return [method, " + ".join(subset.members), len(subset.members), *values, int(taken)]
 
 
-def _members_sheet(result: CombineResult, kinds: Mapping[str, str]) -> Table:
+def _members_table(result: CombineResult, kinds: Mapping[str, str]) -> Table:
     """Return members with their numbers, which identify them in subsets and trees."""
     weights = _weights(result)
     texts = [str(measure) for measure in result.options.measures]
@@ -123,7 +123,7 @@ def _short(result: CombineResult, members: Sequence[str]) -> str:
     return " ".join(str(result.names.index(name) + 1) for name in members)
 
 
-def _subsets_sheet(result: CombineResult, search: SubsetSearch, most: int | None) -> Table:
+def _subsets_table(result: CombineResult, search: SubsetSearch, most: int | None) -> Table:
     shown = list(search.table[:most])
     shown += [search.full] if search.full not in shown else []
     texts = [str(measure) for measure in result.options.measures]
@@ -150,7 +150,7 @@ def _mark(search: SubsetSearch, subset: Subset) -> str:
     return ", ".join(mark for mark, holds in marks.items() if holds)
 
 
-def _mixes_sheet(mix: BestMix) -> Table:
+def _mixes_table(mix: BestMix) -> Table:
     rows = tuple((node.text, f"{node.alpha:.4g}", f"{node.value:.4f}") for node in mix.nodes_)
     columns = ("Mix", "Share of the second", str(mix.measure))
     return Table("Members joined two by two, in the best proportion", columns, rows)
@@ -184,7 +184,7 @@ def _tests(result: CombineResult, search: SubsetSearch) -> list[str]:
     ]
 
 
-def _test_sheet(result: CombineResult, test: EnsembleEvaluation) -> Table:
+def _test_table(result: CombineResult, test: EnsembleEvaluation) -> Table:
     texts = [str(measure) for measure in result.options.measures]
     rows = [
         (_label(k, name), *_cells(evaluation), _p_text(test, evaluation))

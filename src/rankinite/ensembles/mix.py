@@ -21,7 +21,7 @@ from rankinite.measures.line_search import LineOptimum, ScoreLine
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, one_measure
 from rankinite.rankers.base import given_scores, is_model, model_scores
-from rankinite.rankers.line_search import following_some
+from rankinite.rankers.line_search import checked_measure_along_line
 from rankinite.stats.paired_tests import gain_and_p
 
 CONVEX, ADDITIVE = "convex", "additive"
@@ -129,7 +129,7 @@ def best_mix(
     chosen = one_measure(owner, measure)
     low, high = _bounds(owner, form, bounds)
     first, second = _scores(owner, "a", a, data), _scores(owner, "b", b, data)
-    measure_of = following_some(owner, chosen, data)
+    measure_of = checked_measure_along_line(owner, chosen, data)
     if form == CONVEX:
         best = measure_of.best_mix(first, second, whole=whole_course)
     else:

@@ -238,7 +238,7 @@ class Comparison:
         Parameters
         ----------
         folder
-            Folder of the PNG files, one a measure; created if it does not exist.
+            Folder of the PNG files, one per measure; created if it does not exist.
         baseline
             The system to compare with; the first by default.
         """

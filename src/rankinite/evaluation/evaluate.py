@@ -24,14 +24,14 @@ log = logging.getLogger("rankinite")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Values of measures: one a query, and their means.
+    """Values of measures: one per query, and their means.
 
     Attributes
     ----------
     qids
         The queries.
     per_query
-        For every measure, by its text, one value a query; NaN where the query is left out.
+        For every measure, by its text, one value per query; NaN where the query is left out.
     """
 
     qids: NDArray[Any]

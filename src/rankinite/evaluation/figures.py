@@ -24,7 +24,7 @@ SIGNS_AT_AXIS = 24
 def draw_differences(
     folder: str | Path, per_query: Mapping[str, Floats], letters: Mapping[str, str], baseline: int
 ) -> list[Path]:
-    """Draw the sorted differences of every system to a baseline, one figure a measure.
+    """Draw the sorted differences of every system to a baseline, one figure per measure.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class Importance:
 
 @dataclass(frozen=True)
 class Curve:
-    """Values of a measure on a validation set, one a round."""
+    """Values of a measure on a validation set, one per round."""
 
     set_name: str
     measure: str

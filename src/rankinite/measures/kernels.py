@@ -230,7 +230,7 @@ def cascade(
     depth: int,
     survival: NDArray[np.float64],
 ) -> float:
-    """Return the expected weight of the rank at which a user stops (Ensemble, Eq. 1).
+    """Return ERR or pFound: the expected weight of the rank where a user stops (Ensemble, Eq. 1).
 
     ``survival[p]`` is the expected chance to continue past p documents of a group. When one more
     document joins n others, it is among the first p of the n + 1 with chance p / (n + 1).

@@ -36,10 +36,10 @@ class TieredMeasure:
     Examples
     --------
     >>> from rankinite.measures.measure import CNDCG, NDCG
-    >>> graded = TieredMeasure((NDCG(depth=3), CNDCG(depth=3, source="clicks")), tolerance=0.01)
-    >>> str(graded)
+    >>> tiered = TieredMeasure((NDCG(depth=3), CNDCG(depth=3, source="clicks")), tolerance=0.01)
+    >>> str(tiered)
     'NDCG@3 ~0.01 > CNDCG@3[clicks]'
-    >>> graded.compare([0.75, 0.5], [0.7, 0.9]), graded.compare([0.75, 0.5], [0.745, 0.9])
+    >>> tiered.compare([0.75, 0.5], [0.7, 0.9]), tiered.compare([0.75, 0.5], [0.745, 0.9])
     (1, -1)
     """
 
@@ -83,10 +83,10 @@ class TieredMeasure:
         Examples
         --------
         >>> from rankinite.measures.measure import ERR, MAP, NDCG
-        >>> graded = TieredMeasure((NDCG(), ERR(), MAP()), tolerance=(0.1, 0.01))
-        >>> graded.compare([0.75, 0.5, 0.3], [0.8, 0.45, 0.6])
+        >>> tiered = TieredMeasure((NDCG(), ERR(), MAP()), tolerance=(0.1, 0.01))
+        >>> tiered.compare([0.75, 0.5, 0.3], [0.8, 0.45, 0.6])
         1
-        >>> graded.compare([0.75, 0.5, 0.3], [0.8, 0.495, 0.3])
+        >>> tiered.compare([0.75, 0.5, 0.3], [0.8, 0.495, 0.3])
         0
         """
         pairs = zip(self._checked(first), self._checked(second), strict=True)
@@ -114,11 +114,11 @@ class TieredMeasure:
         Examples
         --------
         >>> from rankinite.measures.measure import ERR, NDCG
-        >>> graded = TieredMeasure((NDCG(), ERR()), tolerance=0.02)
+        >>> tiered = TieredMeasure((NDCG(), ERR()), tolerance=0.02)
         >>> circle = [[0.70, 0.3], [0.715, 0.2], [0.73, 0.1]]
-        >>> [graded.compare(circle[k], circle[k - 1]) for k in range(3)]
+        >>> [tiered.compare(circle[k], circle[k - 1]) for k in range(3)]
         [-1, -1, -1]
-        >>> graded.best(circle)
+        >>> tiered.best(circle)
         1
         """
         rows = [self._checked(row) for row in values]

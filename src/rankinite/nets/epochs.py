@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Floats32, Integers
-from rankinite.nets.kernels.forward import score_documents
+from rankinite.nets.kernels.backprop import score_documents
 from rankinite.nets.kernels.training import (
     PRECOMPUTED,
     Documents,
@@ -37,7 +37,7 @@ QUERIES_PER_BLOCK = 4
 MOST_ACTIVATIONS = 1 << 27
 
 # Adam's usual decay rates of the first and second moment, and its guard against division by 0.
-BETA, GAMMA, EPSILON = 0.9, 0.999, 1e-8
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ class EpochRunner:
         # A rate too large for 32 bits makes weights diverge, which the trainer notices.
         with np.errstate(over="ignore", invalid="ignore"):
             keep = max(1.0 - learning_rate * weight_decay, 0.0)
-            coefficients = np.array([learning_rate, BETA, GAMMA, EPSILON, keep], np.float32)
+            coefficients = np.array([learning_rate, BETA_1, BETA_2, EPSILON, keep], np.float32)
         return Optimiser(
             adam.first_moment,
             adam.second_moment,

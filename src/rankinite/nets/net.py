@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen, n_threads, parallel_kernel, prange
 from rankinite.core.types import Floats, Floats32
-from rankinite.nets.kernels.forward import (
+from rankinite.nets.kernels.backprop import (
     BLOCK_DOCS,
     GROUP,
     LANES,

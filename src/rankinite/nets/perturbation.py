@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, n_threads
 from rankinite.core.types import Floats
-from rankinite.nets.kernels.forward import (
+from rankinite.nets.kernels.backprop import (
     BLOCK_DOCS,
     Inputs,
     Layers,

@@ -289,7 +289,7 @@ def refuse_doc_weights(targets: Targets) -> None:
     if targets.doc_weight is not None:
         raise UsageError(
             "lambda gradients: pairs of documents have no document weights; "
-            "give query_weight, one weight a query"
+            "give query_weight, one weight per query"
         )
 
 

@@ -20,7 +20,7 @@ from rankinite.data.simulate.clicks import clicks
 from rankinite.data.simulate.markets import MARKETS
 from rankinite.data.simulate.polynomials import polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.rankers.early_stopping import Round
+from rankinite.rankers.callbacks import Round
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.stats.paired_tests import gain_and_p
 

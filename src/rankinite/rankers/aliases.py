@@ -33,8 +33,8 @@ _NO_DROPOUT = {
     ),
 }
 _COUNTED = {_TREES: "use 'min_docs_in_leaf', which counts documents"}
-_CATEGORIES = {_ANY: "categories are to be turned into numbers before"}
-_TANGENT = {_NETS: "hidden units have the hyperbolic tangent"}
+_CATEGORIES = {_ANY: "encode categories as numbers first"}
+_TANGENT = {_NETS: "hidden units always use tanh"}
 _MOMENTS = {_NETS: "'optimiser' is adam with its usual numbers, or sgd without momentum"}
 _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it begins with"}
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
@@ -152,10 +152,11 @@ _QUERIES = "give qid, the query of every document"
 # Hints for arguments of other tools' fit.
 FIT_ADVICE = {
     "sample_weight": (
-        "pairs have no weight of one document: give query_weight, one weight a query, instead"
+        "pairwise objectives cannot weight single documents: give query_weight, one weight per "
+        "query, instead"
     ),
-    "weight": "give query_weight, one weight a query",
-    "group_weight": "give query_weight, one weight a query",
+    "weight": "give query_weight, one weight per query",
+    "group_weight": "give query_weight, one weight per query",
     "eval_set": _VALID,
     "eval_group": _VALID,
     "eval_qid": _VALID,
@@ -163,18 +164,18 @@ FIT_ADVICE = {
     "group": _QUERIES,
     "groups": _QUERIES,
     "group_id": _QUERIES,
-    "eval_metric": "the class has it: valid_measure",
-    "eval_at": "the class has it: valid_measure='NDCG@10'",
-    "early_stopping_rounds": "the class has it: patience",
-    "epochs": "LambdaRank itself has it: n_epochs",
-    "batch_size": "LambdaRank itself has it: queries_per_step",
+    "eval_metric": "set it in the constructor: valid_measure",
+    "eval_at": "set it in the constructor: valid_measure='NDCG@10'",
+    "early_stopping_rounds": "set it in the constructor: patience",
+    "epochs": "set it in the constructor of LambdaRank: n_epochs",
+    "batch_size": "set it in the constructor of LambdaRank: queries_per_step",
     "validation_split": _VALID,
-    "init_score": "the class has it: base",
-    "base_margin": "the class has it: base",
-    "baseline": "the class has it: base",
-    "init_model": "the class has it: base",
-    "xgb_model": "the class has it: base",
+    "init_score": "set it in the constructor: base",
+    "base_margin": "set it in the constructor: base",
+    "baseline": "set it in the constructor: base",
+    "init_model": "set it in the constructor: base",
+    "xgb_model": "set it in the constructor: base",
     "verbose": "give progress",
-    "categorical_feature": "categories are to be turned into numbers before",
-    "cat_features": "categories are to be turned into numbers before",
+    "categorical_feature": "encode categories as numbers first",
+    "cat_features": "encode categories as numbers first",
 }

@@ -46,7 +46,7 @@ def given_scores(owner: str, name: str, scores: ArrayLike, n_docs: int) -> Float
     except (TypeError, ValueError):
         raise UsageError(
             f"{owner}: {name} is a {type(scores).__name__}; expected a fitted ranker (load_model "
-            "reads one from a file), or one score a document"
+            "reads one from a file), or one score per document"
         ) from None
     if numbers.shape != (n_docs,):
         raise DataError(

@@ -20,7 +20,8 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.objectives.objective import EVERY_QUERY, Gradients
-from rankinite.rankers.early_stopping import BestRound, History, Round, ValidationSet
+from rankinite.rankers.callbacks import Round
+from rankinite.rankers.early_stopping import BestRound, History, ValidationSet
 from rankinite.rankers.line_search import LineSearch
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, Tree

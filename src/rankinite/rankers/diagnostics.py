@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from rankinite.core.errors import ModelFileError
 from rankinite.core.params import Either, OneOf, Real, Whole, check
 from rankinite.core.types import Floats, Integers
+from rankinite.rankers.callbacks import Round
 from rankinite.rankers.diagnostic_curves import DiagnosticCurves, Snapshot
-from rankinite.rankers.early_stopping import Round
 from rankinite.rankers.learner import Learner
 
 log = logging.getLogger("rankinite")
@@ -31,7 +31,7 @@ class Diagnostics:
     the same, to the byte, with and without. The curves are these, each with one value per round:
 
     ``agreement of MEASURE``
-        For a graded measure: the share of documents whose lambda by the tier points where that of
+        For a tiered measure: the share of documents whose lambda by the tier points where that of
         the first tier points, or is 0 (Objectives, Sec. 4.2). Once for the pairs that the tier
         follows, and once, behind ``, all pairs``, for all pairs of different labels, where no label
         counts as 0. For a `Transition`: its last objective against its first.

@@ -23,33 +23,9 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer
 from rankinite.measures.tiers import TieredMeasure, tiers_of
+from rankinite.rankers.callbacks import Round, Values
 
-# The value of every measure on every validation set.
-Values = Mapping[str, Mapping[str, float]]
 TierValues = tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Round:
-    """The argument of callbacks, after every round.
-
-    Attributes
-    ----------
-    number
-        Number of rounds that are done.
-    values
-        The value of every measure on every validation set: ``values["valid"]["NDCG@10"]``.
-    """
-
-    number: int
-    values: Values
-
-    def __str__(self) -> str:
-        return "  ".join(
-            f"{name} {measure} {value:.4f}"
-            for name, values in self.values.items()
-            for measure, value in values.items()
-        )
 
 
 class ValidationSet:
@@ -164,7 +140,7 @@ class EarlyStopping:
         The validation set that decides; None if there are no validation sets, and then every
         round is better than the one before.
     measure
-        The measure that decides; of a graded measure, tier after tier.
+        The measure that decides; of a tiered measure, tier by tier.
     min_improvement
         A later round is better only if it gains more than this in the last tier.
     """

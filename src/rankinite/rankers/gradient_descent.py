@@ -23,13 +23,8 @@ from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data.ranking_data import RankingData
 from rankinite.nets.epochs import AdamState, EpochRunner
 from rankinite.nets.net import Net
-from rankinite.rankers.early_stopping import (
-    BestRound,
-    EarlyStopping,
-    History,
-    Round,
-    ValidationSet,
-)
+from rankinite.rankers.callbacks import Round
+from rankinite.rankers.early_stopping import BestRound, EarlyStopping, History, ValidationSet
 
 log = logging.getLogger("rankinite")
 

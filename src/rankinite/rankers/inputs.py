@@ -113,7 +113,7 @@ def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | No
     if matrix.ndim != 2:
         raise DataError(
             f"{owner}: Expected 2D array, got {matrix.ndim}D array instead. "
-            "Reshape your data: one row a document, one column a feature"
+            "Reshape your data: one row per document, one column per feature"
         )
     if matrix.shape[1] == 0:
         raise DataError(

@@ -19,7 +19,12 @@ from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import TreeLearner, alphas_of, alphas_to_arrays
 from rankinite.rankers.inputs import training_data
-from rankinite.rankers.line_search import Backfitting, LineSearch, following, following_some
+from rankinite.rankers.line_search import (
+    Backfitting,
+    LineSearch,
+    checked_measure_along_line,
+    measure_along_line,
+)
 from rankinite.rankers.parameters import LINE_SEARCH, LambdaMARTParameters
 from rankinite.rankers.ranker import Ranker
 from rankinite.rankers.training_inputs import TrainingInputs, training_measure
@@ -78,7 +83,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
             return None
         if self.line_search_on == "train":
             measure = parse_measures(training_measure(inputs.objective))[0]
-            along = following(measure, inputs.data, inputs.targets.query_weight)
+            along = measure_along_line(measure, inputs.data, inputs.targets.query_weight)
             return LineSearch(None, along, self.alpha_bounds)
         name = next(iter(inputs.valid), None)
         if name is None:
@@ -86,7 +91,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
                 f"{self._name}: line_search_on is 'valid', and there is no validation set; "
                 "give one as valid, or search on 'train'"
             )
-        along = following(inputs.measures[0], inputs.valid[name].data)
+        along = measure_along_line(inputs.measures[0], inputs.valid[name].data)
         return LineSearch(name, along, self.alpha_bounds)
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
@@ -157,7 +162,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
                 given_scores(owner, "base_scores", base_scores, data.n_docs)
             )
         backfitting = Backfitting(
-            following_some(owner, chosen, data, data.query_weight),
+            checked_measure_along_line(owner, chosen, data, data.query_weight),
             *self._features_of(data),
             self._start_scores(data, None, data.n_docs, base_scores),
             bounds,

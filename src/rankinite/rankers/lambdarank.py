@@ -25,6 +25,7 @@ from rankinite.nets.perturbation import PerturbedScores
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.base import Base
+from rankinite.rankers.callbacks import Callback
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
 from rankinite.rankers.gradient_descent import LearningSchedule, NetLearner
@@ -32,7 +33,7 @@ from rankinite.rankers.inputs import Valid, check_features, queries_with_weight,
 from rankinite.rankers.model_file import Manifest, restore_base, restore_ranker, trained_content
 from rankinite.rankers.parameters import ALL, LambdaRankParameters
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.trainer import Callback, TrainedMixin
+from rankinite.rankers.trainer import TrainedMixin
 from rankinite.rankers.training_inputs import TrainingInputs
 
 TRAIN = "train"
@@ -57,7 +58,7 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
     best_epoch_ : int
         The epoch whose weights are kept.
     history_ : dict
-        The values of measures by set: ``history_["valid"]["NDCG@10"]`` has one value an epoch.
+        The values of measures by set: ``history_["valid"]["NDCG@10"]`` has one value per epoch.
     n_rounds_ : int
         How many epochs there were.
     seed_ : int

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.types import Floats
-from rankinite.rankers.early_stopping import BestRound, History, Round
+from rankinite.rankers.callbacks import Round
+from rankinite.rankers.early_stopping import BestRound, History
 
 
 class Learner(Protocol):

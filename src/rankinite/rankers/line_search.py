@@ -17,18 +17,18 @@ from rankinite.measures.measure import Measure
 from rankinite.trees.forest import Forest
 
 
-def following(
+def measure_along_line(
     measure: Measure, data: RankingData, query_weight: Floats | None = None
 ) -> MeasureAlongLine:
     """Return a measure of a data set as a function along lines of scores."""
     return MeasureAlongLine(measure, data.all_labels, data.offsets, data.top_grade, query_weight)
 
 
-def following_some(
+def checked_measure_along_line(
     owner: str, measure: Measure, data: RankingData, query_weight: Floats | None = None
 ) -> MeasureAlongLine:
-    """Return the same, or refuse data in which no query counts."""
-    along = following(measure, data, query_weight)
+    """As `measure_along_line`, but raise `DataError` if no query of the data counts."""
+    along = measure_along_line(measure, data, query_weight)
     if np.isnan(along.mean(np.zeros(data.n_docs))):
         raise DataError(
             f"{owner}: no query of the data counts for {measure}: none has a relevant document; "

@@ -16,10 +16,10 @@ from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
+from rankinite.rankers.callbacks import Callback
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import Valid, labelled_weights, refuse_unknown
 from rankinite.rankers.parameters import MARTParameters
-from rankinite.rankers.trainer import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binning import BinnedData
 

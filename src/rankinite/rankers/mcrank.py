@@ -14,10 +14,10 @@ from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import MultiClass
+from rankinite.rankers.callbacks import Callback
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.inputs import Valid, labelled_weights, refuse_unknown
 from rankinite.rankers.parameters import McRankParameters
-from rankinite.rankers.trainer import Callback
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.binning import BinnedData
 

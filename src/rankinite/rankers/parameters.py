@@ -298,7 +298,7 @@ class McRankParameters(TreeParameters):
     """Parameters of McRank."""
 
     n_trees: int = parameter(
-        default=500, help="Number of rounds at most, each of which grows one tree a grade."
+        default=500, help="Number of rounds at most, each of which grows one tree per grade."
     )
     n_leaves: int = 20
     docs_per_tree: float = 0.5

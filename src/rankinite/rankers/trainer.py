@@ -28,6 +28,7 @@ from rankinite.measures.measure import Measure
 from rankinite.measures.text import deciding_measure, parse_measures
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.base import Base
+from rankinite.rankers.callbacks import Callback, Round, Values, as_callbacks
 from rankinite.rankers.checkpoint import Checkpoint
 from rankinite.rankers.diagnostic_curves import TrainingState, curves_of
 from rankinite.rankers.diagnostics import Diagnostics, DiagnosticsCallback
@@ -35,9 +36,7 @@ from rankinite.rankers.early_stopping import (
     BestRound,
     EarlyStopping,
     History,
-    Round,
     ValidationSet,
-    Values,
 )
 from rankinite.rankers.inputs import Valid, queries_with_weight, seed_of
 from rankinite.rankers.learner import Learner
@@ -50,8 +49,6 @@ from rankinite.rankers.training_inputs import (
 )
 
 log = logging.getLogger("rankinite")
-
-Callback = Callable[[Round], object]
 
 
 class TrainedMixin(ABC):
@@ -181,7 +178,7 @@ class TrainedMixin(ABC):
         owner = type(self).__name__
         self._check_parameters()
         objective = self.check_objective()
-        listed = _as_callbacks(owner, callbacks)
+        listed = as_callbacks(owner, callbacks)
         inputs = prepare(
             owner,
             objective,
@@ -251,15 +248,6 @@ class TrainedMixin(ABC):
         self.n_rounds_ = trainer.learner.n_rounds
         self.history_ = trainer.completed_history().values
         self._keep(trainer.learner, inputs.start, trainer.best_round().number)
-
-
-def _as_callbacks(owner: str, callbacks: Any) -> list[Callback]:
-    """Return the callbacks of the user, one or several, as a list."""
-    listed = [callbacks] if callable(callbacks) else list(callbacks)
-    for callback in listed:
-        if not callable(callback):
-            raise UsageError(f"{owner}: the callback {callback!r} cannot be called; give functions")
-    return listed
 
 
 def _diagnostics_callback(

@@ -18,6 +18,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Targets, doc_weights
 from rankinite.rankers.base import Base
 from rankinite.rankers.boosting import Sampling, TreeLearner
+from rankinite.rankers.callbacks import Callback
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
 from rankinite.rankers.inputs import Valid, check_features, refuse_unknown
@@ -25,7 +26,7 @@ from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.model_file import Manifest, restore_base, restore_ranker, trained_content
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.trainer import Callback, TrainedMixin
+from rankinite.rankers.trainer import TrainedMixin
 from rankinite.rankers.training_inputs import TrainingInputs
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest

@@ -17,11 +17,11 @@ from rankinite.runs.run import Run
 from rankinite.runs.store import REPORT, write_text
 from rankinite.runs.tables import (
     absences,
-    final_sheet,
-    members_sheet,
+    final_table,
+    members_table,
     search_in_words,
     short_form,
-    subsets_sheet,
+    subsets_table,
 )
 from rankinite.stats.kendall import rank_correlation
 
@@ -129,7 +129,7 @@ def _model_content(results: Results, comparison: EnsembleComparison) -> dict[str
     models = results.recipe.models
     correlation = rank_correlation(comparison.scores, comparison.data.offsets)
     return {
-        "members": members_sheet(results),
+        "members": members_table(results),
         "best": results.selection.best_member,
         "curves": sections.curve_charts(results),
         "curve_notes": sections.curve_notes(results),
@@ -145,10 +145,10 @@ def _comparison_content(results: Results, comparison: EnsembleComparison) -> dic
     return {
         "comparison": comparison,
         "headline": sections.headline_of(results, comparison),
-        "subsets": subsets_sheet(results),
+        "subsets": subsets_table(results),
         "search": None if search is None else search_in_words(search, first),
         "subset_intervals": comparisons.subset_intervals(results),
-        "final": final_sheet(results),
+        "final": final_table(results),
         "member_intervals": comparisons.member_intervals(results, comparison),
         "differences": comparisons.query_differences(comparison, first),
         "p_matrices": comparisons.p_matrices(

@@ -17,11 +17,11 @@ from rankinite.sweeps.results import (
     Sweep,
     baseline_in_words,
     best_in_words,
-    flattery,
+    optimism_note,
     parameters_in_words,
     rounds_of,
     short,
-    trials_sheet,
+    trials_table,
 )
 from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.space import Choice, Domain, Range, extremes_of
@@ -67,13 +67,13 @@ def _content(sweep: Sweep) -> dict[str, Any]:
         "sections": SECTIONS,
         "sentence": best_in_words(sweep),
         "compared": baseline_in_words(sweep),
-        "flattery": flattery(sweep),
+        "optimism_note": optimism_note(sweep),
         "history": history_of(sweep),
         "bars": importance_bars(sweep),
         "no_importance": _no_importance(sweep),
         "coordinates": coordinates_of(sweep),
         "curves": curves_of(sweep),
-        "trials": trials_sheet(sweep),
+        "trials": trials_table(sweep),
         "settings": _settings(sweep.settings),
         "parameters": sorted(
             (name, value_text(value))
@@ -163,7 +163,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Parallel coordinates: a line a trial, through its parameters to its value."""
+    """Parallel coordinates: a line per trial, through its parameters to its value."""
 
     axes: tuple[Axis, ...]
     lines: tuple[Mark, ...]

@@ -121,7 +121,7 @@ def run_recipe(
     out
         Folder of the run. An interrupted run resumes in it, and ends with the same bytes.
     jobs
-        Number of tasks at the same time on this machine; one a core if None.
+        Number of tasks at the same time on this machine; one per core if None.
     cluster
         Address of a Dask scheduler, or ``local:4``, instead.
     progress

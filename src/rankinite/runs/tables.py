@@ -141,11 +141,11 @@ def tables_of(results: Results) -> Summary:
     comparison = compare_ensemble(results)
     pairs = comparison_of(comparison.systems, results.recipe.measures)
     makers: Mapping[str, Callable[[], Sequence[Table | None]]] = {
-        MEMBERS_TABLE: lambda: [members_sheet(results)],
-        SUBSETS_TABLE: lambda: [subsets_sheet(results)],
-        FINAL_TABLE: lambda: [final_sheet(results)],
-        P_VALUES_TABLE: lambda: p_values_sheets(comparison, pairs),
-        ORACLE_TABLE: lambda: [oracle_sheet(results, comparison)],
+        MEMBERS_TABLE: lambda: [members_table(results)],
+        SUBSETS_TABLE: lambda: [subsets_table(results)],
+        FINAL_TABLE: lambda: [final_table(results)],
+        P_VALUES_TABLE: lambda: p_values_tables(comparison, pairs),
+        ORACLE_TABLE: lambda: [oracle_table(results, comparison)],
     }
     asked = [sheet for name in results.recipe.tables for sheet in makers[name]()]
     sheets = tuple(sheet for sheet in asked if sheet is not None)
@@ -153,7 +153,7 @@ def tables_of(results: Results) -> Summary:
     return Summary(NAME, sheets, tuple(notes_of(results, comparison)), {}, values)
 
 
-def members_sheet(results: Results) -> Table:
+def members_table(results: Results) -> Table:
     """Return Table 2: every model on the held-out parts."""
     selection, recipe = results.selection, results.recipe
     best = selection.best_member
@@ -186,7 +186,7 @@ def _with_p(measures: Sequence[str], place: str = "") -> list[str]:
     return [column for measure in measures for column in (f"{place}{measure}", "p")]
 
 
-def subsets_sheet(results: Results) -> Table | None:
+def subsets_table(results: Results) -> Table | None:
     """Return Table 3: averages on the held-out parts; None if that of all is the only one."""
     recipe, averages = results.recipe, results.averages
     searched = _searched_rows(results)
@@ -223,7 +223,7 @@ def _mark(results: Results, models: Sequence[str]) -> str:
     return CHOSEN if set(models) == set(results.selection.chosen) else ""
 
 
-def final_sheet(results: Results) -> Table | None:
+def final_table(results: Results) -> Table | None:
     """Return Table 4: the final models and the ensemble; None if they were measured nowhere."""
     if not results.outcomes:
         return None
@@ -239,14 +239,14 @@ def final_sheet(results: Results) -> Table | None:
     return Table("Final models; p against the ensemble", (*columns, ""), rows)
 
 
-def p_values_sheets(comparison: EnsembleComparison, pairs: Comparison | None) -> list[Table]:
+def p_values_tables(comparison: EnsembleComparison, pairs: Comparison | None) -> list[Table]:
     """Return the p-values between every two systems, by measure."""
     if pairs is None:
         return []
-    return [_p_values_sheet(comparison, pairs, measure) for measure in pairs.measures]
+    return [_p_values_table(comparison, pairs, measure) for measure in pairs.measures]
 
 
-def _p_values_sheet(comparison: EnsembleComparison, pairs: Comparison, measure: str) -> Table:
+def _p_values_table(comparison: EnsembleComparison, pairs: Comparison, measure: str) -> Table:
     systems, p_values = pairs.systems, pairs.p_values[measure].tolist()
     # Below the diagonal: every pair once.
     rows = tuple(
@@ -259,7 +259,7 @@ def _p_values_sheet(comparison: EnsembleComparison, pairs: Comparison, measure: 
     return Table(title, ("", *systems[:-1]), rows)
 
 
-def oracle_sheet(results: Results, comparison: EnsembleComparison) -> Table:
+def oracle_table(results: Results, comparison: EnsembleComparison) -> Table:
     """Return the means of an oracle, which takes the best member for every query."""
     measures = results.recipe.measures
     oracle = oracle_of(comparison, measures)
@@ -279,7 +279,7 @@ def oracle_of(comparison: EnsembleComparison, measures: Sequence[str]) -> dict[s
 
 
 def per_query_csv(evaluations: Mapping[str, Evaluation]) -> str:
-    """Return one line a query: its id, then every model's value of every measure.
+    """Return one line per query: its id, then every model's value of every measure.
 
     A value is empty where the query does not count.
 

@@ -37,7 +37,7 @@ def write_diagnostics(
     ranker
         The fitted ranker, whose history has the curves of the validation sets.
     table, figure
-        The files: CSV, one row a round and one column a curve; and PNG.
+        The files: CSV, one row per round and one column per curve; and PNG.
     """
     _write_table(diagnostics.rounds, _curves(diagnostics, ranker), table)
     draw_panels(diagnosed(diagnostics, ranker), figure, per_row=PANELS_A_ROW)

@@ -245,8 +245,8 @@ def new_workers(jobs: int | None, cluster: str | None) -> Workers:
     Parameters
     ----------
     jobs
-        Number of tasks at the same time on this machine; one a core if None. The cores are divided
-        among them: each has its share of threads, and at least one.
+        Number of tasks at the same time on this machine; one per core if None. The cores are
+        divided among them: each has its share of threads, and at least one.
     cluster
         Address of a Dask cluster, instead.
     """

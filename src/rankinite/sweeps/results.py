@@ -71,13 +71,13 @@ class Sweep:
         notes = [
             best_in_words(self),
             baseline_in_words(self),
-            flattery(self),
+            optimism_note(self),
             recipe_in_words(self),
         ]
-        return Summary("sweep", (trials_sheet(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
+        return Summary("sweep", (trials_table(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
 
 
-def trials_sheet(sweep: Sweep, most: int | None = None) -> Table:
+def trials_table(sweep: Sweep, most: int | None = None) -> Table:
     """Return a table of trials from the best on, pruned trials last."""
     settings = sweep.settings
     shown = [t for t in ranked(sweep.trials) if most is None or not t.is_pruned][:most]
@@ -150,7 +150,7 @@ def baseline_in_words(sweep: Sweep) -> str:
     )
 
 
-def flattery(sweep: Sweep) -> str:
+def optimism_note(sweep: Sweep) -> str:
     """Return the sentences on why new queries will give less than the best value."""
     near = _near_the_best(sweep)
     others = ""
@@ -160,8 +160,8 @@ def flattery(sweep: Sweep) -> str:
             "standard error of the difference, fold by fold."
         )
     return (
-        "The best of many trials flatters itself, and the folds that compare trials also chose "
-        f"how many rounds to keep: on new queries expect less.{others}"
+        "The best of many trials is optimistic, and the folds that compare trials also chose the "
+        f"number of rounds: expect less on new queries.{others}"
     )
 
 
@@ -225,7 +225,7 @@ def _state(trial: Trial) -> str:
 
 
 def to_csv(sweep: Sweep) -> str:
-    """Return all trials as CSV, one a line; a fold that was not trained is empty."""
+    """Return all trials as CSV, one per line; a fold that was not trained is empty."""
     n_folds = range(sweep.settings.folds)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

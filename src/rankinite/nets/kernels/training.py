@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel
 from rankinite.core.types import Floats
-from rankinite.nets.kernels.forward import (
+from rankinite.nets.kernels.backprop import (
     Inputs,
     Layers,
     Numbers,
@@ -127,17 +127,17 @@ def adam_step(weights: Numbers, gradient: Numbers, optimiser: Optimiser, n_steps
     unity, zero = weights.dtype.type(1.0), weights.dtype.type(0.0)
     first_moment, second_moment = optimiser.first_moment, optimiser.second_moment
     coefficients = optimiser.coefficients
-    rate, beta, gamma = coefficients[0], coefficients[1], coefficients[2]
+    rate, beta_1, beta_2 = coefficients[0], coefficients[1], coefficients[2]
     epsilon, keep = coefficients[3], coefficients[4]
     # Moments begin with 0: dividing by these removes the bias of the first steps.
-    first_correction = unity - beta**n_steps
-    second_correction = unity - gamma**n_steps
+    first_correction = unity - beta_1**n_steps
+    second_correction = unity - beta_2**n_steps
     step = weights.dtype.type(rate / first_correction)
     root = weights.dtype.type(unity / second_correction)
     for k in range(len(weights)):
         g = gradient[k]
-        first = beta * first_moment[k] + (unity - beta) * g
-        second = gamma * second_moment[k] + (unity - gamma) * g * g
+        first = beta_1 * first_moment[k] + (unity - beta_1) * g
+        second = beta_2 * second_moment[k] + (unity - beta_2) * g * g
         first_moment[k] = first
         second_moment[k] = second
         weights[k] = keep * weights[k] + step * first / (np.sqrt(second * root) + epsilon)

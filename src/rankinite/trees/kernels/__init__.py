@@ -1,1 +1,1 @@
-"""The tree engine's kernels, one file a stage."""
+"""The tree engine's kernels, one file per stage."""

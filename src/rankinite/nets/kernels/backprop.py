@@ -388,7 +388,7 @@ def add_layer_gradient(layer: LayerLayout, workspace: Workspace, target: Numbers
 def backward(
     n: int, layers: Layers, weights: Numbers, workspace: Workspace, target: Numbers
 ) -> None:
-    """Add the gradient of the weights for n documents to ``target``.
+    """Backpropagation: add the gradient of the weights for n documents to ``target``.
 
     The deltas have the documents' lambdas in the place of the scores, and zeros for documents that
     pad the last group. The target may be the weights themselves: the deltas below a layer are
