@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.format import some_of
@@ -230,7 +231,7 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, tuple[type[Any], list[str]]] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         group: type[Any] = parameter.annotation
-        if not is_dataclass(group):
+        if not (is_dataclass(group) or group is Parameters):
             parameters.append(parameter)
             continue
         fields = inspect.signature(group, eval_str=True).parameters
