@@ -11,10 +11,10 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Names of unfinished files. Processes on several machines may have the same id, hence the token.
 UNFINISHED = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
@@ -126,5 +126,7 @@ def _flush(path: Path) -> None:
 
 def save_array(path: str | Path, array: NDArray[Any]) -> None:
     """Write an array to a ``.npy`` file atomically."""
+    import numpy as np  # here, because commands that write files start without it
+
     with atomic_write(path) as file:
         np.save(file, array)
