@@ -50,10 +50,3 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
-
-
-def test_commands_are_listed_without_heavy_imports():
-    heavy = "{'numpy', 'numba', 'pyarrow', 'scipy', 'sklearn', 'matplotlib', 'jinja2'}"
-    code = f"import sys, rankinite.cli.app; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
