@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.measures import DCG, ERR, NDCG, PFound, parse_measure, parse_measures
+from rankinite.measures import MEASURES as REGISTRY
 from rankinite.measures import kernels as order
 from rankinite.measures import scorer as compute
 from rankinite.measures.scorer import Scorer
@@ -34,6 +35,10 @@ MEASURES = parse_measures(
 )
 DEPTHS = (None, 1, 3, 10, 500)
 AT_DEPTHS = [replace(measure, depth=depth) for measure in MEASURES for depth in DEPTHS]
+
+
+def test_the_measures_cover_the_registry():
+    assert {measure.name for measure in MEASURES} == REGISTRY.keys()
 
 
 @dataclass

@@ -18,6 +18,7 @@ from rankinite.cli.options import Loading, load_ranker
 from rankinite.cli.parameters import Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
+from rankinite.rankers.parameters import RANKER_PARAMETERS
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("rankinite")
 
 TOP_FEATURES = 5
+
+if TYPE_CHECKING:
+    RankerName = str
+else:
+    RankerName = Literal[tuple(RANKER_PARAMETERS)]
 
 
 def train(
@@ -41,10 +47,10 @@ def train(
         Path | None, typer.Option("--out", "-o", help="The model file to write, such as model.rk.")
     ] = None,
     ranker: Annotated[
-        Literal["LambdaMART", "MART", "McRank", "LambdaRank"] | None,
+        RankerName | None,
         typer.Option(
             metavar="<name>",
-            help="The ranker: LambdaMART, MART, McRank or LambdaRank. (Default: LambdaMART.)",
+            help=f"The ranker, one of {', '.join(RANKER_PARAMETERS)}. (Default: LambdaMART.)",
         ),
     ] = None,
     base: Annotated[

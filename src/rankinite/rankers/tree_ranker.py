@@ -163,13 +163,13 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
 
     def _growth(self) -> GrowthOptions:
         return GrowthOptions(
-            self.n_leaves,
-            self.max_depth,
-            self.min_docs_in_leaf,
-            self.min_gain,
-            self.criterion,
-            self.step,
-            self.symmetric,
+            n_leaves=self.n_leaves,
+            max_depth=self.max_depth,
+            min_docs_in_leaf=self.min_docs_in_leaf,
+            min_gain=self.min_gain,
+            criterion=self.criterion,
+            step=self.step,
+            symmetric=self.symmetric,
         )
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
