@@ -114,7 +114,7 @@ def test_comparison_and_early_stopping(tmp_path):
     net.save(tmp_path / "net.rk")
     loaded = rk.load_model(tmp_path / "net.rk")
     np.testing.assert_array_equal(loaded.predict(DATA), net.predict(DATA))
-    with pytest.raises(UsageError, match="a measure of your own is given as the class"):
+    with pytest.raises(UsageError, match="one of your own must be registered first"):
         loaded.fit(DATA, valid=DATA)
 
 
@@ -144,7 +144,7 @@ def test_what_is_refused():
         rk.evaluate(SCORES, DATA, lambda labels: "much")
     with pytest.raises(UsageError, match="my_dcg: the best point on a line of scores is not known"):
         rk.best_mix(SCORES, -SCORES, DATA, my_dcg)
-    with pytest.raises(UsageError, match="a measure of your own is given as the class or function"):
+    with pytest.raises(UsageError, match=r"one of your own must be registered first"):
         rk.evaluate(SCORES, DATA, "first_label")
 
 

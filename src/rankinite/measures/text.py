@@ -29,10 +29,7 @@ TILDE = re.compile(r"~(?![^\[]*\])")
 FORM = "NAME(option=value)@depth[source], as in NDCG@10 or MAP(relevant=2)"
 TIERS = "NDCG@3 ~0.002 > CNDCG@3[clicks]"
 
-YOURS = (
-    "a measure of your own is given as the class or function itself, or registered with "
-    "measures.register (a model file keeps its name only)"
-)
+YOURS = "one of your own must be registered first (measures.register)"
 
 MeasureLike = str | Measure | TieredMeasure | RankedFunction
 
