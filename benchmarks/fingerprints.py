@@ -196,7 +196,7 @@ def on_scores(kind: str) -> Any:
 
 
 def stopped(kind: str, measures: str | None) -> Any:
-    more, sets = "patience=3 min_improvement=0.002 learning_rate=0.3", {"a": small("valid")}
+    more, sets = "patience=2 min_improvement=0.02 learning_rate=0.3", {"a": small("valid")}
     return fitted_values(
         fit(new(kind, more, valid_measure=measures), valid={**sets, "b": small("test")})
     )
@@ -417,7 +417,8 @@ def _(name: str) -> Any:
         tables = re.findall(r"[<+-]?\d+\.\d+", (Path(folder) / "tables.md").read_text())
     chosen = run.results.selection
     return {
-        "chosen": [chosen.chosen, chosen.best_member, tables],
+        "chosen": [chosen.chosen, chosen.best_member],
+        "tables": tables,
         "first stage": chosen.scores,
         "outcomes": {name: entry.scores for name, entry in run.results.outcomes.items()},
         "members": {k: entry.predict(web("test")) for k, entry in run.ensemble.members_.items()},
@@ -425,7 +426,7 @@ def _(name: str) -> Any:
     }
 
 
-@each("sweep", ["M5"], ["search=tpe trials=9 n_leaves=4:10:2 learning_rate=0.05..0.5"])
+@each("sweep", ["M5"], ["search=tpe trials=14 n_leaves=4:10:2 learning_rate=0.05..0.5"])
 @each("sweep", ["M4", "M10"], [f"search={s} learning_rate=0.003,0.1" for s in ("grid", "random")])
 def _(model: str, text: str) -> Any:
     space = settings_of(text)
