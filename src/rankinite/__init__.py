@@ -7,7 +7,7 @@ else may change between versions. Names are imported when they are first used, s
 
 import lazy_loader
 
-from rankinite.core.version import __version__ as __version__
+from rankinite.core import __version__ as __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

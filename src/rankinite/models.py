@@ -9,8 +9,12 @@ from typing import Any
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
-from rankinite.ensembles.ensemble import INNER, MEMBERS
-from rankinite.ensembles.registry import COMPOSED
+from rankinite.ensembles.average import Average
+from rankinite.ensembles.best_mix import BestMix
+from rankinite.ensembles.ensemble import INNER, MEMBERS, Ensemble
+from rankinite.ensembles.interpolation import Interpolation
+from rankinite.ensembles.score_features import WithScoreFeatures
+from rankinite.ensembles.stacked import Stacked
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
@@ -18,6 +22,16 @@ from rankinite.rankers.mart import MART
 from rankinite.rankers.mcrank import McRank
 from rankinite.rankers.ranker import Ranker
 from rankinite.rankers.tree_ranker import TreeRanker
+
+ENSEMBLES: Mapping[str, type[Ensemble]] = {
+    ensemble.__name__: ensemble for ensemble in (Average, BestMix, Interpolation, Stacked)
+}
+# Rankers that contain other rankers, which are in the same model file.
+COMPOSED: Mapping[str, type[Ensemble] | type[WithScoreFeatures]] = {
+    **ENSEMBLES,
+    WithScoreFeatures.__name__: WithScoreFeatures,
+}
+
 
 # Rankers that a Trainer fits in rounds.
 TrainedRanker = TreeRanker | LambdaRank

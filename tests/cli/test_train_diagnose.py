@@ -8,7 +8,7 @@ import matplotlib.image
 import pytest
 
 import rankinite as rk
-from rankinite.cli.interrupt import Interruption
+from rankinite.cli.train import Interruption
 
 TOLD = ["m.rk.diagnostics.csv", "m.rk.diagnostics.png"]
 GRADED = "-m 'Tiered(NDCG@3 > CNDCG@3[clicks], weights=0.3)' --n-trees 6 --n-leaves 4"

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
 import rankinite as rk
-from rankinite.ensembles.registry import ENSEMBLES
+from rankinite.models import ENSEMBLES
 from tests.ensembles.cases import (
     CASES,
     every_case,

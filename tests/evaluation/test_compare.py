@@ -11,8 +11,7 @@ import scipy.stats
 
 import rankinite as rk
 from rankinite.stats.bootstrap import bootstrap
-from rankinite.stats.multiple_testing import holm_of_pairs
-from rankinite.stats.paired_tests import SMALLEST_P, randomisation_test, t_test
+from rankinite.stats.paired_tests import SMALLEST_P, holm_of_pairs, randomisation_test, t_test
 from tests.evaluation.cases import graded_systems, pairs_of_documents
 
 MEASURES = ["NDCG@10", "ERR", "MAP(relevant=2)"]

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 import typer
 
-from rankinite.cli.parameters import Parameters
+from rankinite.cli.options import Parameters
 from rankinite.core.errors import UsageError
 from rankinite.core.params import YES_OR_NO, OneOf, file_parameters_of, parameters_of
 from rankinite.models import RANKERS

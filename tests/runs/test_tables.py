@@ -15,9 +15,15 @@ from rankinite.data.describe import describe
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.subsets import Subset, SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.runs.ensemble_comparison import compare_ensemble, gain_over
 from rankinite.runs.recipe import FINAL_TABLE, MEMBERS_TABLE
-from rankinite.runs.results import ENSEMBLE, Outcome, Results, Selection
+from rankinite.runs.results import (
+    ENSEMBLE,
+    Outcome,
+    Results,
+    Selection,
+    compare_ensemble,
+    gain_over,
+)
 from rankinite.runs.tables import per_query_csv, short_form, tables_of
 from tests.report.cases import MEASURES, fake_recipe, fake_results, without_labels
 

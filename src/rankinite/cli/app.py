@@ -7,26 +7,22 @@ from typing import Annotated
 
 import typer
 
-from rankinite.cli.augment import augment
 from rankinite.cli.combine import combine
 from rankinite.cli.compare import compare
-from rankinite.cli.convert import convert
+from rankinite.cli.data import augment, convert, describe, normalise, split
 from rankinite.cli.demo import demo
-from rankinite.cli.describe import describe
 from rankinite.cli.evaluate import evaluate
 from rankinite.cli.inspect import inspect
 from rankinite.cli.mix import mix
-from rankinite.cli.normalise import normalise
 from rankinite.cli.optimality import optimality
 from rankinite.cli.options import with_groups
 from rankinite.cli.predict import predict
 from rankinite.cli.recipe import check, list_recipes, report, run, show
 from rankinite.cli.reproduce import experiment
 from rankinite.cli.simulate import challenge, clicks, polynomials
-from rankinite.cli.split import split
 from rankinite.cli.sweep import sweep
 from rankinite.cli.train import train
-from rankinite.core.version import __version__
+from rankinite.core import __version__
 from rankinite.papers import EXPERIMENTS
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}

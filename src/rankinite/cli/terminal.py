@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import rich.progress
     import rich.table
 
-    from rankinite.evaluation.summary import Summary
+    from rankinite.evaluation.tables import Summary
 
 SECONDS_BEFORE_BAR = 1.0
 SECONDS_BETWEEN_LINES = 5.0

@@ -4,21 +4,53 @@ from __future__ import annotations
 
 import errno
 import logging
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
 
 from rankinite.cli.inspect import show_importances
-from rankinite.cli.interrupt import Interruption
 from rankinite.cli.members import short_names
-from rankinite.cli.options import Loading, load_ranker
-from rankinite.cli.parameters import Parameters
+from rankinite.cli.options import Loading, Parameters, load_ranker
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.rankers.parameters import RANKER_PARAMETERS
+
+
+class Interruption:
+    """Treats Ctrl-C as a request to stop after the current round; a second one stops at once.
+
+    Before the first round is done there is nothing to keep, so the first one stops at once too.
+    """
+
+    def __init__(self) -> None:
+        self.is_requested = False
+        self.has_rounds = False
+        self.previous_handler: Any = None
+
+    def after_round(self) -> bool:
+        """Return whether to stop; called after every round."""
+        self.has_rounds = True
+        return self.is_requested
+
+    def __enter__(self) -> Self:
+        self.previous_handler = signal.getsignal(signal.SIGINT)
+        if self.previous_handler is not signal.SIG_IGN:  # as under nohup, and behind a shell's &
+            signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        signal.signal(signal.SIGINT, self.previous_handler)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self.is_requested or not self.has_rounds:
+            raise KeyboardInterrupt
+        self.is_requested = True
+
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import re
 import shutil
@@ -23,8 +24,11 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numba.core.event as events
-from numba.core import config
+import numpy as np
+from llvmlite import ir
+from numba.core import config, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from rankinite.core.sources import all_sources, hash_of, with_imports
@@ -222,3 +226,134 @@ class CompileListener(events.Listener):  # type: ignore[misc]
 def log_compilation() -> None:
     """Log from now on when kernels are compiled."""
     events.register(COMPILE_EVENT, CompileListener())
+
+
+WORD = ir.IntType(64)
+
+
+def _load_word(array: NDArray[np.uint8], index: int) -> np.uint64:
+    return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
+
+
+def _load_byte(array: NDArray[np.uint8], index: int) -> int:
+    return int(array[index])
+
+
+def _trailing_zeros(word: np.uint64) -> int:
+    value = int(word)
+    return (value & -value).bit_length() - 1 if value else 64
+
+
+def _prefetch(array: NDArray[Any], index: int) -> None:
+    pass
+
+
+def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.gep(view.data, [arguments[1]])
+        # Words begin at any byte: a load that assumes alignment could be a fault.
+        return builder.load(builder.bitcast(pointer, WORD.as_pointer()), align=1)
+
+    return types.uint64(array, types.int64), generate
+
+
+def _load_byte_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.gep(view.data, [arguments[1]])
+        return builder.zext(builder.load(pointer), WORD)
+
+    return types.int64(array, types.int64), generate
+
+
+def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+def _prefetch_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(view.data, [arguments[1]])
+        pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        instruction = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [pointer.type],
+            ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number]),
+        )
+        # For reading, into all levels of the cache, of data.
+        builder.call(instruction, [pointer, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+if config.DISABLE_JIT:
+    load_byte: Any = _load_byte
+    load_word: Any = _load_word
+    trailing_zeros: Any = _trailing_zeros
+    prefetch: Any = _prefetch
+else:
+    load_byte = intrinsic(_load_byte_intrinsic)
+    load_word = intrinsic(_load_word_intrinsic)
+    trailing_zeros = intrinsic(_trailing_zeros_intrinsic)
+    prefetch = intrinsic(_prefetch_intrinsic)
+
+
+# Adding this to a number of moderate size rounds it to an integer, which is then in the lowest
+# bits of the sum.
+ROUNDER = 1.5 * 2.0**52
+LOG2_E = 1.0 / math.log(2.0)
+# ln 2 in two parts; the first has so few bits that its product with an integer is exact.
+LN2_HIGH = float.fromhex("0x1.62e42feep-1")
+LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+# The exponent is to the left of the 52 bits of the fraction; this is the exponent of 1.0.
+FRACTION_BITS = 52
+EXPONENT_OF_ONE = 1023 << FRACTION_BITS
+
+
+@summing_kernel
+def exponential_near_0(r: float) -> float:
+    """Return exp(r) for numbers up to 0.35 by Taylor's series, to the last bits."""
+    series = 1.0 / 479001600.0
+    series = series * r + 1.0 / 39916800.0
+    series = series * r + 1.0 / 3628800.0
+    series = series * r + 1.0 / 362880.0
+    series = series * r + 1.0 / 40320.0
+    series = series * r + 1.0 / 5040.0
+    series = series * r + 1.0 / 720.0
+    series = series * r + 1.0 / 120.0
+    series = series * r + 1.0 / 24.0
+    series = series * r + 1.0 / 6.0
+    series = series * r + 0.5
+    series = series * r + 1.0
+    return series * r + 1.0
+
+
+@kernel
+def exponentials(
+    numbers: NDArray[np.float64],
+    shift: float,
+    n: int,
+    power: NDArray[np.float64],
+    power_bits: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write exp(number - shift) for n numbers; the differences must lie between -700 and 700.
+
+    With x = k ln 2 + r and k whole, exp(x) = 2^k exp(r), and r is at most 0.35. ``power`` is
+    scratch and ``power_bits`` the same memory seen as integers.
+    """
+    for i in range(n):
+        rounded = (numbers[i] - shift) * LOG2_E + ROUNDER
+        power[i] = rounded
+        out[i] = rounded - ROUNDER
+    for i in range(n):
+        power_bits[i] = (power_bits[i] << FRACTION_BITS) + EXPONENT_OF_ONE
+    for i in range(n):
+        r = ((numbers[i] - shift) - out[i] * LN2_HIGH) - out[i] * LN2_LOW
+        out[i] = exponential_near_0(r) * power[i]

@@ -10,8 +10,7 @@ from rankinite.ensembles.combine import AVERAGE, CombineResult, EnsembleEvaluati
 from rankinite.ensembles.ensemble import LinearEnsemble
 from rankinite.ensembles.subsets import Subset, SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table, csv_text
+from rankinite.evaluation.tables import Summary, Table, csv_text
 
 NAME = "combined"
 MOST_SHOWN = 10  # subsets in a printed table

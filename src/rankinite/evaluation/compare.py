@@ -24,8 +24,7 @@ from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.measures.text import MeasureLike
 from rankinite.stats.bootstrap import Intervals, bootstrap
 from rankinite.stats.kendall import kendall_tau
-from rankinite.stats.multiple_testing import holm_of_pairs
-from rankinite.stats.paired_tests import randomisation_test, t_test
+from rankinite.stats.paired_tests import holm_of_pairs, randomisation_test, t_test
 
 log = logging.getLogger("rankinite")
 

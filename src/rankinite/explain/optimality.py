@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.stats.optimality import (
     STEPS,

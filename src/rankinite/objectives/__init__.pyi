@@ -5,6 +5,7 @@ from .constructions import SigmoidCost as SigmoidCost
 from .constructions import SpringSmooth as SpringSmooth
 from .custom import FunctionObjective as FunctionObjective
 from .custom import register as register
+from .objective import OBJECTIVES as OBJECTIVES
 from .objective import Gradients as Gradients
 from .objective import Objective as Objective
 from .objective import Targets as Targets
@@ -15,7 +16,6 @@ from .pointwise import CentredSquaredError as CentredSquaredError
 from .pointwise import Logistic as Logistic
 from .pointwise import MultiClass as MultiClass
 from .pointwise import SquaredError as SquaredError
-from .registry import OBJECTIVES as OBJECTIVES
 from .tiers import Tiered as Tiered
 from .transition import ExponentialGrowth as ExponentialGrowth
 from .transition import LevellingGrowth as LevellingGrowth

@@ -32,7 +32,7 @@ from rankinite.objectives.kernels.arrays import (
     SIGMOID_COST,
     SPRING_SMOOTH,
 )
-from rankinite.objectives.objective import Targets, read_only
+from rankinite.objectives.objective import NamedObjective, Targets, named, read_only
 from rankinite.objectives.pairwise import (
     NORMALISE,
     PairGradients,
@@ -42,7 +42,6 @@ from rankinite.objectives.pairwise import (
     scales_of,
     values_of,
 )
-from rankinite.objectives.registry import NamedObjective, named
 
 DEFAULT_MARGIN = 1.0
 

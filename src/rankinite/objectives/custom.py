@@ -25,13 +25,13 @@ from rankinite.measures.text import is_measure_name
 from rankinite.objectives.objective import (
     EVERY_QUERY,
     FROM_ZERO,
+    OBJECTIVES,
     Gradients,
     Objective,
     Targets,
     doc_weights,
     labels_of,
 )
-from rankinite.objectives.registry import OBJECTIVES
 
 # From scores, labels and offsets to gradients and hessians, or to gradients alone.
 GradientFunction = Callable[[Floats, Floats, Integers], Any]

@@ -35,8 +35,16 @@ from rankinite.objectives.kernels.arrays import (
     single_mixture,
 )
 from rankinite.objectives.kernels.diagnostics import count_pairs
-from rankinite.objectives.objective import EVERY_QUERY, Gradients, Targets, labels_of, read_only
-from rankinite.objectives.registry import Call, NamedObjective, named
+from rankinite.objectives.objective import (
+    EVERY_QUERY,
+    Call,
+    Gradients,
+    NamedObjective,
+    Targets,
+    labels_of,
+    named,
+    read_only,
+)
 
 NORMALISE = {
     "none": kernels.NOT_NORMALISED,

@@ -17,9 +17,8 @@ from rankinite.objectives.custom import (
     ProtocolObjective,
     is_gradient_function,
 )
-from rankinite.objectives.objective import Objective
+from rankinite.objectives.objective import OBJECTIVES, NamedObjective, Objective, parse_call
 from rankinite.objectives.pairwise import Lambdas
-from rankinite.objectives.registry import OBJECTIVES, NamedObjective, parse_call
 from rankinite.objectives.tiers import Tiered
 
 # The paper's name of the usual lambda gradient.

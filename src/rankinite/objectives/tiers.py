@@ -20,7 +20,14 @@ from rankinite.objectives.constructions import ConstructedGradients, constructed
 from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.kernels.arrays import TIED_PAIRS, ObjectiveMixture, single_mixture
 from rankinite.objectives.kernels.dispatch import SumOptions, add_mixture
-from rankinite.objectives.objective import EVERY_QUERY, Gradients, Targets, labels_of, read_only
+from rankinite.objectives.objective import (
+    EVERY_QUERY,
+    Gradients,
+    Targets,
+    labels_of,
+    named,
+    read_only,
+)
 from rankinite.objectives.pairwise import (
     NORMALISE,
     Lambdas,
@@ -29,7 +36,6 @@ from rankinite.objectives.pairwise import (
     compiled_measure,
     values_of,
 )
-from rankinite.objectives.registry import named
 
 MixtureWeights = Callable[[int], Sequence[float]]
 

@@ -15,10 +15,17 @@ from rankinite.core.params import Real, check
 from rankinite.core.types import Floats
 from rankinite.measures.measure import Measure
 from rankinite.measures.tiers import TieredMeasure
-from rankinite.objectives.objective import Gradients, Objective, Targets
+from rankinite.objectives.objective import (
+    Call,
+    Gradients,
+    Objective,
+    Targets,
+    named,
+    parse_call,
+    value_of,
+)
 from rankinite.objectives.pairwise import PairGradients, WithRankerOptions
 from rankinite.objectives.parse import parse_objective
-from rankinite.objectives.registry import Call, named, parse_call, value_of
 from rankinite.objectives.tiers import MixtureGradients
 
 WEIGHT = Real(0, 1)

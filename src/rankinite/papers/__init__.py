@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rankinite.evaluation.summary import Summary
+    from rankinite.evaluation.tables import Summary
     from rankinite.papers.setting import Setting
 
 

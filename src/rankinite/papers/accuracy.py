@@ -18,8 +18,7 @@ from rankinite.core.format import p_exponent
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.papers.setting import (
     LEVEL,
     NDCG,

@@ -16,8 +16,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.simulate.challenge import QUERIES, domain
 from rankinite.ensembles.interpolation import Interpolation
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.papers.setting import (
     LEVEL,
     NDCG,

@@ -17,8 +17,7 @@ from rankinite.ensembles.best_mix import BestMix
 from rankinite.ensembles.combine import HIDDEN
 from rankinite.ensembles.stacked import Stacked
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.papers.setting import (
     LEVEL,
     Gain,

@@ -14,8 +14,7 @@ import numpy as np
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.objectives.constructions import (
     DiscreteBounded,
     LocalCost,

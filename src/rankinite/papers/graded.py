@@ -14,8 +14,7 @@ from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.measures.measure import CNDCG, NDCG
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives.tiers import ALL_PAIRS, Tiered

@@ -19,8 +19,7 @@ from rankinite.core.progress import ProgressBar
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.papers.setting import Setting, count_rounds, p_value, with_error
 from rankinite.rankers.lambdamart import LambdaMART
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from rankinite.core.figures import Line, Panel
 from rankinite.evaluation.evaluate import evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.papers.setting import (
     Setting,
     p_value,

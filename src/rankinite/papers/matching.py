@@ -14,8 +14,7 @@ import numpy as np
 from rankinite.core.figures import Line, Panel
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, effective_pairs
 from rankinite.papers.setting import (

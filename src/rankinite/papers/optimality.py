@@ -11,8 +11,7 @@ from typing import Any
 
 from rankinite.core.figures import Line, Panel
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.explain.optimality import (
     COLUMNS,
     Tested,

@@ -15,8 +15,7 @@ from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table
+from rankinite.evaluation.tables import Summary, Table
 from rankinite.objectives.constructions import SigmoidCost
 from rankinite.objectives.transition import (
     ExponentialGrowth,

@@ -13,8 +13,7 @@ from rankinite.core.types import Floats
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report.charts import Scale, steps_path, thinned
-from rankinite.runs.ensemble_comparison import LEVEL, EnsembleComparison, Gain, gain_over
-from rankinite.runs.results import Results
+from rankinite.runs.results import LEVEL, EnsembleComparison, Gain, Results, gain_over
 from rankinite.runs.tables import short_form
 from rankinite.stats.kendall import RankCorrelation
 

@@ -11,8 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankinite.core.format import counted
 from rankinite.report import comparisons, sections
-from rankinite.runs.ensemble_comparison import EnsembleComparison, compare_ensemble, comparison_of
-from rankinite.runs.results import Results
+from rankinite.runs.results import EnsembleComparison, Results, compare_ensemble, comparison_of
 from rankinite.runs.run import Run
 from rankinite.runs.store import REPORT, write_text
 from rankinite.runs.tables import (

@@ -29,9 +29,16 @@ from rankinite.report.charts import (
     line_path,
     steps_path,
 )
-from rankinite.runs.ensemble_comparison import HELD_OUT, EnsembleComparison, Gain, gain_over
 from rankinite.runs.recipe import ENSEMBLE, Model
-from rankinite.runs.results import Curve, MemberFacts, Results
+from rankinite.runs.results import (
+    HELD_OUT,
+    Curve,
+    EnsembleComparison,
+    Gain,
+    MemberFacts,
+    Results,
+    gain_over,
+)
 from rankinite.runs.tables import oracle_of
 
 MOST_BARS = 20

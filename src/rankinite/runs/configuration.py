@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankinite.core import __version__
 from rankinite.core.errors import FileFormatError, UsageError
 from rankinite.core.params import (
     YES_OR_NO,
@@ -27,7 +28,6 @@ from rankinite.core.params import (
     file_parameters_of,
     parameters_of,
 )
-from rankinite.core.version import __version__
 from rankinite.models import RANKERS
 from rankinite.rankers.aliases import explain_alias
 from rankinite.rankers.ranker import Ranker

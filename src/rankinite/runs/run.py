@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rankinite.core import __version__
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
-from rankinite.core.version import __version__
 from rankinite.data.describe import describe
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import save_scores
@@ -28,14 +28,13 @@ from rankinite.ensembles.average import Average
 from rankinite.ensembles.ensemble import Scaling, weighted_sum
 from rankinite.ensembles.subsets import SubsetSearch, best_subset
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
-from rankinite.evaluation.summary import Summary
+from rankinite.evaluation.tables import Summary
 from rankinite.rankers.ranker import Ranker
-from rankinite.runs.ensemble_comparison import HELD_OUT
 from rankinite.runs.graph import Graph, StageModel, with_dependencies
 from rankinite.runs.prepare import prepare, with_top_grade
 from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
-from rankinite.runs.results import Outcome, Results, Selection, averages_of, facts_of
+from rankinite.runs.results import HELD_OUT, Outcome, Results, Selection, averages_of, facts_of
 from rankinite.runs.scheduler import compile_kernels, execute
 from rankinite.runs.store import (
     DATA,

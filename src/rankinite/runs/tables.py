@@ -10,18 +10,7 @@ from rankinite.core.format import counted, number_text, p_phrase, p_text
 from rankinite.ensembles.subsets import SubsetSearch
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.evaluation.summary import Summary
-from rankinite.evaluation.tables import Table, csv_text
-from rankinite.runs.ensemble_comparison import (
-    HELD_OUT,
-    PLACES,
-    EnsembleComparison,
-    compare_ensemble,
-    comparison_of,
-    counts,
-    gain_over,
-    p_against,
-)
+from rankinite.evaluation.tables import Summary, Table, csv_text
 from rankinite.runs.recipe import (
     ENSEMBLE,
     FINAL_TABLE,
@@ -30,7 +19,18 @@ from rankinite.runs.recipe import (
     P_VALUES_TABLE,
     SUBSETS_TABLE,
 )
-from rankinite.runs.results import Results, without_nan
+from rankinite.runs.results import (
+    HELD_OUT,
+    PLACES,
+    EnsembleComparison,
+    Results,
+    compare_ensemble,
+    comparison_of,
+    counts,
+    gain_over,
+    p_against,
+    without_nan,
+)
 
 
 def means_of(evaluation: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:

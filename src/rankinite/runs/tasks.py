@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rankinite.core import __version__
 from rankinite.core.errors import ModelFileError
 from rankinite.core.files import atomic_folder, atomic_write, save_array
 from rankinite.core.sources import module_hash
 from rankinite.core.types import Floats32
-from rankinite.core.version import __version__
 from rankinite.data.augment import augment
 from rankinite.data.concat import concat, rows_of
 from rankinite.data.memmap import names_file

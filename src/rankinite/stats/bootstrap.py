@@ -9,7 +9,7 @@ import numpy as np
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
 from rankinite.core.types import Floats
-from rankinite.stats.exact_sums import FixedPoint
+from rankinite.stats.paired_tests import FixedPoint
 
 
 @dataclass(frozen=True)

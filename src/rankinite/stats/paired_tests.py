@@ -15,7 +15,46 @@ from scipy.special import stdtr
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.stats.exact_sums import FixedPoint
+
+SUM_BITS = 60  # below the 63 of int64, for differences of sums
+VALUE_BITS = 48  # of the largest value; the last bits of a float64 are rounding anyway
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Values of systems (rows) for queries (columns) as integer multiples of a power of two.
+
+    Attributes
+    ----------
+    integers
+        The multiples: systems x queries, with further axes before them.
+    exponents
+        Exponents of the power of two, one for each index of the further axes.
+    """
+
+    integers: Integers
+    exponents: NDArray[np.int32]
+
+    @classmethod
+    def from_floats(cls, numbers: Floats) -> FixedPoint:
+        """Round numbers to the finest power of two at which no sum over queries exceeds 2^60.
+
+        Examples
+        --------
+        >>> numbers = FixedPoint.from_floats(np.array([[0.5, 0.25], [1.0, 0.0]]))
+        >>> numbers.to_floats(numbers.integers.sum(axis=-1)).tolist()
+        [0.75, 1.0]
+        """
+        largest = np.frexp(np.abs(numbers).max(axis=(-2, -1)))[1]
+        exponents = largest - min(VALUE_BITS, SUM_BITS - numbers.shape[-1].bit_length())
+        integers = np.rint(np.ldexp(numbers, -exponents[..., None, None]))
+        return cls(integers.astype(np.int64), exponents)
+
+    def to_floats(self, sums: Integers) -> Floats:
+        """Return the values of sums over queries."""
+        values: Floats = np.ldexp(sums.astype(np.float64), self.exponents[..., None])
+        return values
+
 
 # Relative: rounding errors of computed values show in the last six bits of a float64.
 ROUNDING = 2.0**-46
@@ -304,3 +343,30 @@ def _symmetric(p: Floats) -> Floats:
     """Return the matrix with its upper triangle on both sides, and 1 on the diagonal."""
     above = np.triu(p, 1)
     return above + above.swapaxes(-2, -1) + np.eye(p.shape[-1])
+
+
+def holm(p_values: Floats) -> Floats:
+    """Return p-values adjusted by Holm's method, which controls the family-wise error rate.
+
+    The smallest of n p-values is multiplied by n, the next by n - 1, and so on; adjusted p-values
+    are kept in order and at most 1.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    multiplied = p_values[order] * np.arange(len(p_values), 0, -1)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(multiplied), 1.0)
+    return adjusted
+
+
+def holm_of_pairs(p_values: Floats) -> Floats:
+    """Return a symmetric matrix of p-values, adjusted for the number of its pairs."""
+    above = np.triu_indices(len(p_values), 1)
+    adjusted = np.ones_like(p_values)
+    adjusted[above] = holm(p_values[above])
+    adjusted.T[above] = adjusted[above]
+    return adjusted

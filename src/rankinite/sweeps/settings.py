@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rankinite.core import __version__
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.sources import module_hash
-from rankinite.core.version import __version__
 from rankinite.runs.graph import Graph
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.recipe_reader import recipe_of

@@ -28,8 +28,7 @@ from rankinite.runs.scheduler import compile_kernels, execute
 from rankinite.runs.store import SETTINGS, TRAIN, Store
 from rankinite.runs.tasks import Fold, Split, Task
 from rankinite.runs.workers import new_workers, opened
-from rankinite.sweeps.best_recipe import with_parameters
-from rankinite.sweeps.results import JSON, Sweep, write_results
+from rankinite.sweeps.results import JSON, Sweep, with_parameters, write_results
 from rankinite.sweeps.settings import AGAIN, Settings, check_settings, read_settings
 from rankinite.sweeps.space import (
     Domain,

@@ -24,15 +24,17 @@ from rankinite.trees.kernels.arrays import (
     TreeData,
     Workspace,
 )
-from rankinite.trees.kernels.gradients import (
+from rankinite.trees.kernels.grow import grow
+from rankinite.trees.kernels.histogram import (
+    COLUMNS_PER_WORD,
+    TILE_ROWS,
+    TILE_STRIDE,
     absolute_sum,
     pack_docs,
     pack_rows,
     rows_with_docs,
     sum_leaves,
 )
-from rankinite.trees.kernels.grow import grow
-from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD, TILE_ROWS, TILE_STRIDE
 from rankinite.trees.kernels.predict import (
     add_values,
     find_leaves,

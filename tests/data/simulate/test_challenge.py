@@ -9,8 +9,7 @@ import pytest
 from rankinite.core.errors import UsageError
 from rankinite.data.augment import augment
 from rankinite.data.simulate import markets
-from rankinite.data.simulate.challenge import PARTS, challenge
-from rankinite.data.simulate.features import BM25F, layout_of
+from rankinite.data.simulate.challenge import BM25F, PARTS, challenge, layout_of
 from rankinite.data.simulate.markets import MARKETS
 from rankinite.evaluation.evaluate import evaluate
 

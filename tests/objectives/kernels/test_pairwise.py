@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankinite.core.jit import exponentials
 from rankinite.measures import ERR, MAP, NDCG, Measure, parse_measures
 from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.kernels import swaps
-from rankinite.objectives.kernels.exponential import exponentials
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from tests.naive import measures as naive

@@ -2,18 +2,209 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from rankinite.core.jit import n_threads
 from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
+from rankinite.core.types import Floats32
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.simulate.features import N_FEATURES, layout_of
-from rankinite.data.simulate.markets import MARKETS, PARTS, Market
+from rankinite.data.simulate.markets import LATENTS, MARKETS, OF_QUERIES, PARTS, Latents, Market
+
+N_FEATURES = 700
+HOMES = {"both": 415, "1": 104, "2": 181}
+KINDS = {"binary": 48, "count": 172, "often 0": 180, "continuous": 300}
+ZEROS = (0.3, 0.95)  # range of the shares of zeros of binary and often-0 features
+COUNTS = (3, 300)  # range of the numbers of distinct values of counts
+DECAY = (0.6, 1.6)
+POSITIVE = 0.85
+# Ranges of the factors by which the second market's features differ from the first's.
+DRIFT_OF_CLARITY = (0.7, 1.0)
+DRIFT_OF_WEIGHTS = (0.3, 1.2)
+BM25F = 636  # feature 637, counted from 0
+BM25F_LATENTS = {"match": 0.95, "title": 0.25}
+BM25F_CLARITY = 0.965
+DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class Family:
+    """A category of features (Challenge, Sec. 4.2).
+
+    Attributes
+    ----------
+    n_features
+        Number of features of this category.
+    common
+        Latent variable on which all of its features depend, or None.
+    others
+        Latent variables; each feature depends on one of them.
+    clarity
+        Range of the correlations between a feature and its latent variables.
+    """
+
+    n_features: int
+    common: str | None
+    others: tuple[str, ...]
+    clarity: tuple[float, float]
+
+
+FAMILIES = {
+    "web graph": Family(80, None, ("authority", "host", "homepage"), (0.4, 0.9)),
+    "document statistics": Family(50, None, ("length", "homepage", "subject"), (0.4, 0.95)),
+    "document classifier": Family(70, None, ("quality", "subject", "homepage"), (0.3, 0.9)),
+    "query": Family(60, None, OF_QUERIES, (0.4, 0.95)),
+    "text match": Family(
+        240, "match", ("title", "body", "anchor", "url", "proximity", "terms"), (0.3, 0.85)
+    ),
+    "topical matching": Family(40, "topical", ("subject", "topic"), (0.3, 0.8)),
+    "click": Family(90, "clicks", ("match", "popularity", "quality"), (0.3, 0.85)),
+    "external references": Family(30, None, ("quality", "authority", "topical"), (0.2, 0.6)),
+    "time": Family(40, None, ("freshness", "timely"), (0.3, 0.9)),
+}
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature: a weighted sum of latent variables and noise, and its steps.
+
+    Attributes
+    ----------
+    latents, weights
+        Rows of the latent variables, and their weights.
+    noise
+        Weight of the noise.
+    of_query
+        Whether all documents of a query have the same value.
+    levels
+        Ranks of the values of a binary or count feature, from 0; None if it is continuous.
+    zeros
+        Rank below which a continuous feature is 0.
+    needs_clicks
+        Whether the feature is 0 for unpopular queries.
+    """
+
+    latents: tuple[int, ...]
+    weights: tuple[float, ...]
+    noise: float
+    of_query: bool
+    levels: NDArray[np.float32] | None
+    zeros: float
+    needs_clicks: bool
+
+    def rank(self, latents: Latents, noise: Floats32) -> Floats32:
+        """Return the normalised values; ``noise`` has one number per query or per document."""
+        z = np.float32(self.noise) * (noise[latents.query] if self.of_query else noise)
+        for row, weight in zip(self.latents, self.weights, strict=True):
+            z += np.float32(weight) * latents.values[row]
+        rank: Floats32 = ndtr(z)
+        if self.levels is not None:
+            return self.levels[np.searchsorted(self.levels, rank, side="right") - 1]
+        zeros = np.float32(self.zeros)
+        if self.needs_clicks:
+            popular = latents["popularity"] >= np.float32(ndtri(self.zeros))
+            rank = np.where(popular, zeros + (1 - zeros) * rank, np.float32(0))
+        else:
+            rank[rank < zeros] = 0
+        return np.round(rank, DECIMALS)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Features of a market; None for a feature that the market does not have."""
+
+    features: tuple[Feature | None, ...]
+
+    def draw(self, rng: np.random.Generator, latents: Latents) -> Floats32:
+        """Return the features of some documents, one row per feature; undefined features are 0."""
+        n_docs, n_queries = len(latents.query), int(latents.query[-1]) + 1
+        rows = np.zeros((len(self.features), n_docs), np.float32)
+        for row, feature in zip(rows, self.features, strict=True):
+            if feature is not None:
+                noise = rng.standard_normal(n_queries if feature.of_query else n_docs, np.float32)
+                row[:] = feature.rank(latents, noise)
+        return rows
+
+
+@cache
+def layout_of(market: int) -> Layout:
+    """Return the features of a market; they are the same for any seed."""
+    rng = generator(0, "challenge", "layout")
+    families = _assign(
+        rng, {name: family.n_features for name, family in FAMILIES.items()}, "text match"
+    )
+    kinds = _assign(rng, KINDS, "continuous")
+    homes = _assign(rng, HOMES, "both")
+    return Layout(
+        tuple(
+            _feature(j, FAMILIES[family], kind, market) if home in ("both", str(market)) else None
+            for j, (family, kind, home) in enumerate(zip(families, kinds, homes, strict=True))
+        )
+    )
+
+
+def _assign(rng: np.random.Generator, counts: Mapping[str, int], of_bm25f: str) -> list[str]:
+    """Assign names to the features at random, each ``counts`` times; BM25F-SD gets a fixed one."""
+    names = [name for name, count in counts.items() for _ in range(count - (name == of_bm25f))]
+    shuffled = [names[k] for k in rng.permutation(len(names))]
+    return [*shuffled[:BM25F], of_bm25f, *shuffled[BM25F:]]
+
+
+def _feature(number: int, family: Family, kind: str, market: int) -> Feature:
+    rng = generator(0, "challenge", "feature", number)
+    clarity = float(rng.uniform(*family.clarity))
+    weights = _latent_weights(rng, family)
+    levels = _levels(rng, kind)
+    zeros = float(rng.uniform(*ZEROS)) if kind == "often 0" else 0.0
+    if number == BM25F:
+        clarity, weights = BM25F_CLARITY, BM25F_LATENTS
+    if market != 1:
+        drift = generator(0, "challenge", "feature", number, market)
+        clarity *= float(drift.uniform(*DRIFT_OF_CLARITY))
+        weights = {name: w * float(drift.uniform(*DRIFT_OF_WEIGHTS)) for name, w in weights.items()}
+    length = sum(weight**2 for weight in weights.values()) ** 0.5
+    return Feature(
+        latents=tuple(LATENTS[name] for name in weights),
+        weights=tuple(clarity * weight / length for weight in weights.values()),
+        noise=(1 - clarity**2) ** 0.5,
+        of_query=set(weights) <= set(OF_QUERIES),
+        levels=levels,
+        zeros=zeros,
+        # A feature of popularity itself is 0 for unpopular queries by its own rank.
+        needs_clicks="clicks" in weights and "popularity" not in weights and kind == "often 0",
+    )
+
+
+def _latent_weights(rng: np.random.Generator, family: Family) -> dict[str, float]:
+    """Draw the latent variables of a feature and their weights, mostly positive."""
+    sign = 1.0 if rng.random() < POSITIVE else -1.0
+    other = family.others[rng.integers(len(family.others))]
+    weight = float(rng.uniform(0.3, 1.0))
+    if family.common is None:
+        return {other: sign}
+    return {family.common: sign * weight, other: sign * (1 - weight**2) ** 0.5}
+
+
+def _levels(rng: np.random.Generator, kind: str) -> Floats32 | None:
+    """Return the ranks of a binary feature's or a count's values: shares of smaller values."""
+    if kind == "binary":
+        return np.array([0.0, round(rng.uniform(*ZEROS), DECIMALS)], np.float32)
+    if kind != "count":
+        return None
+    n_values = round(float(np.exp(rng.uniform(*np.log(COUNTS)))))
+    chances = np.arange(1.0, n_values + 1) ** -rng.uniform(*DECAY)
+    below = np.cumsum(chances / chances.sum()) - chances / chances.sum()
+    levels: Floats32 = np.round(np.maximum(below, 0.0), DECIMALS).astype(np.float32)
+    return levels
+
 
 TOP_GRADE = 4
 QUERIES_A_BLOCK = 200

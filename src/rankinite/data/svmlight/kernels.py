@@ -15,8 +15,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.intrinsics import load_byte, load_word, trailing_zeros
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import (
+    inlined_kernel,
+    kernel,
+    load_byte,
+    load_word,
+    parallel_kernel,
+    prange,
+    trailing_zeros,
+)
 
 # States of a line.
 NO_DOCUMENT = 0

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, summing_kernel
-from rankinite.objectives.kernels.exponential import exponentials
+from rankinite.core.jit import exponentials, inlined_kernel, kernel, summing_kernel
 
 # Documents that are computed together.
 GROUP = 4

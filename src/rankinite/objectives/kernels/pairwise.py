@@ -15,10 +15,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
+from rankinite.core.jit import (
+    exponentials,
+    inlined_kernel,
+    kernel,
+    parallel_kernel,
+    prange,
+    summing_kernel,
+)
 from rankinite.measures.kernels import order_documents, padded_length
 from rankinite.objectives.kernels.arrays import ObjectiveArrays, Scratch, SortScratch
-from rankinite.objectives.kernels.exponential import exponentials
 from rankinite.objectives.kernels.swaps import (
     DISTANCE,
     EVERY_PAIR,

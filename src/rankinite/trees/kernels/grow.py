@@ -46,12 +46,13 @@ from rankinite.trees.kernels.arrays import (
     Workspace,
 )
 from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD, count_siblings
-from rankinite.trees.kernels.partition import missing_shift, partition_rows
 from rankinite.trees.kernels.split import (
     MAX_CUTS,
     SCRATCH_ROWS,
     best_leaf_split,
     best_level_split,
+    missing_shift,
+    partition_rows,
     split_gain,
 )
 

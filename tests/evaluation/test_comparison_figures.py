@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 import rankinite as rk
-from rankinite.evaluation import figures
+from rankinite.evaluation import comparison as comparison_module
 from tests.evaluation.cases import pairs_of_documents
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -35,7 +35,7 @@ def test_figures_repeat(tmp_path):
 @pytest.mark.parametrize("n_systems", [2, 12, 60])
 def test_axes_keep_their_height_and_colours_differ(monkeypatch, tmp_path, n_systems):
     drawn = []
-    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(comparison_module, "save_figure", lambda figure, path: drawn.append(figure))
     marks = {f"system {k}": "1" * (k % 9) + "0" * (8 - k % 9) for k in range(n_systems)}
     scores, data = pairs_of_documents(**marks)
     rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
@@ -55,7 +55,7 @@ def test_axes_keep_their_height_and_colours_differ(monkeypatch, tmp_path, n_syst
 
 def test_long_names_are_cut_in_figures(monkeypatch, tmp_path):
     drawn = []
-    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(comparison_module, "save_figure", lambda figure, path: drawn.append(figure))
     scores, data = pairs_of_documents(**{f"{k}{'x' * 200}{k}": "10" for k in "ab"})
     rk.compare(scores, data, "MRR", resamples=1).draw_differences(tmp_path)
     (figure,) = drawn

@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from rankinite.core import intrinsics
-from rankinite.core.intrinsics import load_word, trailing_zeros
+from rankinite.core import jit
+from rankinite.core.jit import load_word, trailing_zeros
 
 pytestmark = pytest.mark.kernel
 
@@ -29,7 +29,7 @@ def test_a_word_is_eight_bytes_from_anywhere():
     out = np.empty(33, np.uint64)
     load_all(text, out)
     assert out.tolist() == [int.from_bytes(bytes(text[i : i + 8]), "little") for i in range(33)]
-    assert [int(intrinsics._load_word(text, i)) for i in range(33)] == out.tolist()
+    assert [int(jit._load_word(text, i)) for i in range(33)] == out.tolist()
 
 
 def test_a_word_of_a_piece_of_text():
@@ -47,4 +47,4 @@ def test_trailing_zeros():
     count_all(numbers, out)
     expected = [f"{number:064b}"[::-1].find("1") for number in numbers.tolist()]
     assert out.tolist() == [64, *expected[1:]]
-    assert [intrinsics._trailing_zeros(number) for number in numbers] == out.tolist()
+    assert [jit._trailing_zeros(number) for number in numbers] == out.tolist()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.stats.multiple_testing import holm, holm_of_pairs
+from rankinite.stats.paired_tests import holm, holm_of_pairs
 from tests.naive import stats as naive
 
 p_values = st.floats(1e-300, 1.0)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankinite.trees.kernels.partition import PARALLEL_ROWS, missing_shift, partition_rows
+from rankinite.trees.kernels.split import PARALLEL_ROWS, missing_shift, partition_rows
 
 JIT = not numba.config.DISABLE_JIT
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.stats.exact_sums import FixedPoint
+from rankinite.stats.paired_tests import FixedPoint
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=40))
