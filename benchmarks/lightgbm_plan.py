@@ -16,7 +16,7 @@ import rankinite as rk
 from peers import BINS
 from rankinite.core.files import save_array
 from rankinite.core.progress import Silent
-from rankinite.ensembles.ensemble import Scaling
+from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
 from rankinite.runs.graph import Graph, StageModel
 from rankinite.runs.prepare import share

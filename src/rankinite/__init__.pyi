@@ -24,9 +24,9 @@ from .data.simulate.challenge import challenge as challenge
 from .data.simulate.clicks import clicks as clicks
 from .data.simulate.polynomials import polynomials as polynomials
 from .ensembles.average import Average as Average
+from .ensembles.average import Interpolation as Interpolation
 from .ensembles.best_mix import BestMix as BestMix
-from .ensembles.interpolation import Interpolation as Interpolation
-from .ensembles.mix import best_mix as best_mix
+from .ensembles.best_mix import best_mix as best_mix
 from .ensembles.score_features import WithScoreFeatures as WithScoreFeatures
 from .ensembles.score_features import score_features as score_features
 from .ensembles.stacked import Stacked as Stacked

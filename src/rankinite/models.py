@@ -9,10 +9,9 @@ from typing import Any
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.data.normalise import OWNER as NORMALISER
-from rankinite.ensembles.average import Average
+from rankinite.ensembles.average import Average, Interpolation
 from rankinite.ensembles.best_mix import BestMix
 from rankinite.ensembles.ensemble import INNER, MEMBERS, Ensemble
-from rankinite.ensembles.interpolation import Interpolation
 from rankinite.ensembles.score_features import WithScoreFeatures
 from rankinite.ensembles.stacked import Stacked
 from rankinite.rankers.checkpoint import KIND as CHECKPOINT

@@ -239,7 +239,7 @@ def test_combiners(call):
             )
     # Of the paper's table: the least and the largest of six, minus 0.459 and 0.783.
     assert "-0.002 to -0.001 ERR and +0.001 to +0.002 NDCG" in out
-    assert out.count("combinations that learn from labels") == 2
+    assert out.count("ensembles that learn from labels") == 2
 
 
 def test_optimality_of_the_paper(call):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankinite as rk
-from rankinite.ensembles.ensemble import Scaling, weighted_sum
+from rankinite.ensembles.members import Scaling, weighted_sum
 from tests.ensembles.cases import members, scores_of
 from tests.rankers.cases import TEST, VALID
 

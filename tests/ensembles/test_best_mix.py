@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rankinite as rk
 from rankinite.core.errors import UsageError
-from rankinite.ensembles.best_mix import neighbours, parse_mix_tree
+from rankinite.ensembles.mix_tree import neighbours, parse_mix_tree
 from tests.ensembles.cases import members, scores_of
 from tests.rankers.cases import TEST, VALID
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from rankinite.data.describe import describe
 from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.ensemble import Scaling
+from rankinite.ensembles.members import Scaling
+from rankinite.ensembles.selection import Selection
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.runs.recipe import ALL, ORIGINAL, TABLES, Model, Recipe
 from rankinite.runs.results import (
@@ -18,7 +19,7 @@ from rankinite.runs.results import (
     MemberFacts,
     Outcome,
     Results,
-    Selection,
+    measured_subsets,
 )
 
 MEASURES = ("NDCG@10", "ERR")
@@ -87,11 +88,9 @@ def fake_selection(recipe: Recipe, data: RankingData) -> Selection:
     scores = invented_scores(data, tuple(recipe.models), 1)
     members = evaluated(scores, data)
     subsets = evaluated(
-        {name: averaged(scores, models) for name, models in recipe.subsets.items()}, data
+        {name: averaged(scores, models) for name, models in measured_subsets(recipe).items()}, data
     )
-    best = max(members, key=lambda name: members[name].mean[MEASURES[0]])
-    chosen = tuple(recipe.models)
-    return Selection(data, scores, members, subsets, None, chosen, best)
+    return Selection(data, scores, members, subsets, None, tuple(recipe.models))
 
 
 def fake_outcome(names: Sequence[str], data: RankingData, seed: int) -> Outcome:

@@ -58,7 +58,7 @@ min_docs_in_leaf = 2
 trained_as = "C"
 per_query = true
 
-[combination]
+[ensemble]
 choose = "all"
 
 [subsets]

@@ -220,9 +220,10 @@ MISTAKES = [
     ('[defaults.MART]\nloss = 1\n[models.M1]\nranker = "MART"\n[models.M2]\ntrained_as = "M1"\n', 2,
      "defaults.MART.loss must be one of"),
     (MODEL + '[models.M2]\ntrained_as = "M1"\nper_query = true\n', 4, "which must be a MART with"),
-    ('[combination]\nchoose = "named"\n' + MODEL, 2, "is 'named', but [subsets] names none"),
-    ('[combination]\nchoose = "nmed"\n' + MODEL, 2, "must be one of 'named', 'every', 'greedy'"),
-    ("[combination]\nlevel = 2\n" + MODEL, 2, "combination.level must be a finite number"),
+    ('[ensemble]\nchoose = "named"\n' + MODEL, 2, "is 'named', but [subsets] names none"),
+    ('[ensemble]\nchoose = "nmed"\n' + MODEL, 2, "must be one of 'named', 'every', 'greedy'"),
+    ("[ensemble]\nlevel = 2\n" + MODEL, 2, "ensemble.level must be a finite number"),
+    ("[combination]\nlevel = 0.1\n" + MODEL, 1, "'combination'; the section is called [ensemble]"),
     ("[subsets]\na = []\n" + MODEL, 2, "subsets.a is empty; name at least one model"),
     ('[subsets]\n"a b" = ["M1", "M1"]\n' + MODEL, 2, "subsets.\"a b\" has 'M1' twice"),
     ('[subsets]\na = ["M1",\n"M2"]\n' + MODEL, 3, "there is no model 'M2'; expected one of 'M1'"),
@@ -261,8 +262,8 @@ def test_mistakes_of_models_that_are_trained_as_others(text, line, sentence):
 
 def test_every_needs_few_models():
     many = "".join(f'[models.M{k}]\nranker = "MART"\n' for k in range(16))
-    (mistake,) = mistakes_of(many + '[combination]\nchoose = "every"\n')
-    assert mistake.startswith("x.toml:34: combination.choose is 'every', and 16 models have too")
+    (mistake,) = mistakes_of(many + '[ensemble]\nchoose = "every"\n')
+    assert mistake.startswith("x.toml:34: ensemble.choose is 'every', and 16 models have too")
 
 
 def test_all_mistakes_are_told_at_once_in_order():

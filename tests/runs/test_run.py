@@ -175,8 +175,8 @@ def test_lost_tasks_are_executed_again_to_the_same_bytes(recipe_of, tmp_path):
 def test_adding_a_model_changes_no_other(recipe_of, tmp_path):
     go(recipe_of())
     before = tasks_of(tmp_path / "run")
-    more = '[models.E]\nranker = "MART"\nn_trees = 2\nmin_docs_in_leaf = 2\n\n[combination]'
-    go(recipe_of(("[combination]", more)))
+    more = '[models.E]\nranker = "MART"\nn_trees = 2\nmin_docs_in_leaf = 2\n\n[ensemble]'
+    go(recipe_of(("[ensemble]", more)))
     after = tasks_of(tmp_path / "run")
     assert before < after
     names = {json.loads((tmp_path / "run" / "tasks" / key / "task.json").read_text())["name"]

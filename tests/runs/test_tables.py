@@ -13,6 +13,7 @@ from scipy.stats import ttest_rel
 
 from rankinite.data.describe import describe
 from rankinite.data.ranking_data import RankingData
+from rankinite.ensembles.selection import Selection, gain_over
 from rankinite.ensembles.subsets import Subset, SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.runs.recipe import FINAL_TABLE, MEMBERS_TABLE
@@ -20,9 +21,7 @@ from rankinite.runs.results import (
     ENSEMBLE,
     Outcome,
     Results,
-    Selection,
     compare_ensemble,
-    gain_over,
 )
 from rankinite.runs.tables import per_query_csv, short_form, tables_of
 from tests.report.cases import MEASURES, fake_recipe, fake_results, without_labels
@@ -52,7 +51,6 @@ def hand_made_results(**changes: object) -> Results:
         hand_made({"All": STRONG, "Weak": WEAK}),
         None,
         ("M1", "M2"),
-        "M2",
     )
     members = hand_made({"M1": WEAK, "M2": WEAK, ENSEMBLE: STRONG})
     results = Results(

@@ -38,7 +38,7 @@ def keys_after(recipe_of, monkeypatch):
         "runs/scheduler.py",
         "sweeps/sweep.py",
         "papers/linear.py",
-        "ensembles/combine_tables.py",
+        "ensembles/combine.py",
         "__init__.pyi",
     ],
 )

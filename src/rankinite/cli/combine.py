@@ -17,7 +17,8 @@ from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
 
 if TYPE_CHECKING:
-    from rankinite.ensembles.combine import CombineOptions, CombineResult, EnsembleEvaluation
+    from rankinite.ensembles.combine import CombineOptions, CombineResult
+    from rankinite.ensembles.selection import EnsembleEvaluation
 
 SCORES, TEST_SCORES, MODEL = "scores.txt", "test-scores.txt", "ensemble.rk"
 RUN_NAME = "ensemble"
@@ -111,7 +112,7 @@ def combine(
 
 
 def _check_targets(out: Path, sources: Sequence[Path]) -> None:
-    from rankinite.ensembles.combine_tables import NAME
+    from rankinite.ensembles.combine import NAME
 
     refuse_file_as_folder(out)
     names = [SCORES, TEST_SCORES, MODEL, *(f"{NAME}.{end}" for end in ("md", "csv", "json"))]
@@ -141,7 +142,7 @@ def _finish(
     out: Path,
 ) -> None:
     """Write the tables and the model, and print a summary."""
-    from rankinite.ensembles.combine_tables import MOST_SHOWN, NAME, summary_of, to_csv
+    from rankinite.ensembles.combine import MOST_SHOWN, NAME, summary_of, to_csv
 
     kinds = {
         member.name: type(member.ranker).__name__ if member.ranker else "scores"

@@ -21,7 +21,7 @@ from rankinite.core.format import plain_number
 from rankinite.core.params import Bounds, check
 
 if TYPE_CHECKING:
-    from rankinite.ensembles.mix import MixComparison
+    from rankinite.ensembles.best_mix import MixComparison
 
 MOST_DIGITS = 17
 FIGURE = "mix.png"
@@ -83,7 +83,7 @@ def mix(
     them to one scale first, and for more than two rankers, see rankinite combine.
     """
     from rankinite.data.samples import refuse_dependent_queries
-    from rankinite.ensembles.mix import mix_scores
+    from rankinite.ensembles.best_mix import mix_scores
     from rankinite.measures.text import one_measure
 
     chosen = one_measure("mix", measure)

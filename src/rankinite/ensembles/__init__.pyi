@@ -1,2 +1,2 @@
-from .mix import Mix as Mix
+from .best_mix import Mix as Mix
 from .subsets import SubsetSearch as SubsetSearch

@@ -1,172 +1,254 @@
-"""BestMix: members joined two by two in the best proportion, along a binary tree of them."""
+"""The best mix of two rankers, and of many: `best_mix`, and the ensemble `BestMix`.
+
+Along a line between two rankers' scores a measure is a step function, whose best step is found
+exactly (LambdaSMART, Sec. 4). `best_mix` does that for two rankers. `BestMix` does it again and
+again: members are joined two by two along a binary tree, a `MixTree`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
-from rankinite.core.format import some_of
-from rankinite.core.params import Constraint
+from rankinite.core.figures import save_figure, subplots
+from rankinite.core.params import Bounds, Constraint, OneOf, check
 from rankinite.core.types import Floats
-from rankinite.ensembles.ensemble import LinearEnsemble, MemberScores, read_numbers
-from rankinite.measures.line_search import MeasureAlongLine, mixed
-from rankinite.measures.text import one_measure
+from rankinite.data import checks
+from rankinite.data.ranking_data import RankingData
+from rankinite.ensembles.ensemble import LinearEnsemble, read_numbers
+from rankinite.ensembles.members import MemberScores
+from rankinite.ensembles.mix_tree import MixTree, neighbours, parse_mix_tree
+from rankinite.evaluation.evaluate import evaluate_all
+from rankinite.measures.line_search import LineOptimum, MeasureAlongLine, ScoreLine, mixed
+from rankinite.measures.measure import Measure
+from rankinite.measures.text import MeasureLike, one_measure
+from rankinite.rankers.base import given_scores, is_model, model_scores
 from rankinite.rankers.line_search import checked_measure_along_line
 from rankinite.rankers.ranker import Ranker
+from rankinite.stats.paired_tests import gain_and_p
 
-TOKEN = re.compile(r"[()]|[^()\s]+")
-FORM = "expected pairs of pairs, as in (((1 3)(2 4))(5 6))"
+CONVEX, ADDITIVE = "convex", "additive"
+BOUNDS = (0.0, 100.0)
 
 
 @dataclass(frozen=True)
-class MixTree:
-    """A binary tree whose leaves are members, each once; its text is ``(((1 3)(2 4))(5 6))``.
+class Mix(LineOptimum):
+    """The best mix of two rankers; see `LineOptimum` for its other attributes.
+
+    Attributes
+    ----------
+    measure
+        Measure that was maximised, as a text.
+    form
+        ``"convex"`` for (1 - alpha) a + alpha b, ``"additive"`` for a + alpha b.
+    """
+
+    measure: str
+    form: str
+
+    def scores(self, a: ArrayLike, b: ArrayLike) -> Floats:
+        """Return the mix of other scores of the same two rankers.
+
+        Parameters
+        ----------
+        a, b
+            Scores of the two, one per document.
+        """
+        first = given_scores("Mix", "a", a, np.size(a))
+        second = given_scores("Mix", "b", b, len(first))
+        return ScoreLine(first, second, 0.0, 0.0, convex=self.form == CONVEX).scores(self.alpha)
+
+    def draw(self, path: str | Path, names: tuple[str, str] = ("a", "b")) -> None:
+        """Draw the measure against alpha.
+
+        Parameters
+        ----------
+        path
+            PNG file to write.
+        names
+            Names of the two rankers.
+        """
+        figure, (axes,) = subplots()
+        course = self.course
+        alphas = np.stack([course.begins, course.ends], axis=1).ravel()
+        axes.plot(alphas, np.repeat(course.values, 2), linewidth=1)
+        axes.plot([self.alpha], [self.value], "o", color="C1")
+        axes.annotate(
+            f"{self.value:.4f} at {self.alpha:.4g}",
+            (self.alpha, self.value),
+            textcoords="offset points",
+            xytext=(0, 8),
+            ha="center",
+        )
+        axes.margins(y=0.12)
+        formula = "(1 - alpha) a + alpha b" if self.form == CONVEX else "a + alpha b"
+        axes.set_xlabel(f"alpha in {formula}; a is {names[0]}, b is {names[1]}")
+        axes.set_ylabel(self.measure)
+        save_figure(figure, path)
+
+
+def best_mix(
+    a: Any,
+    b: Any,
+    data: RankingData,
+    measure: MeasureLike = "NDCG@10",
+    *,
+    form: str = CONVEX,
+    bounds: tuple[float, float] | None = None,
+    whole_course: bool = False,
+) -> Mix:
+    """Find the exact best mix of two rankers (LambdaSMART, Sec. 4).
+
+    The measure changes only where two documents of a query tie. The best value is taken over the
+    open intervals between such points, and the two ends. Points whose relative difference is at
+    most 10^-12 are merged, so the scales of the two rankers should not differ by nearly as much.
+
+    Parameters
+    ----------
+    a, b
+        Fitted rankers, or one score per document.
+    data
+        Queries with labels that neither ranker was trained on.
+    measure
+        Measure to maximise; any measure.
+    form
+        ``"convex"``: (1 - alpha) a + alpha b, with alpha from 0 to 1. ``"additive"``: a + alpha b,
+        with alpha within the bounds.
+    bounds
+        Smallest and largest alpha of the additive form; 0 and 100 by default.
+    whole_course
+        Return every interval of the course, even if there are millions.
+
+    Examples
+    --------
+    >>> data = RankingData(X=[[0.0]] * 3, y=[0, 2, 1], qid=[1, 1, 1])
+    >>> mix = best_mix([3.0, 2.0, 1.0], [0.0, 2.0, 1.0], data, "NDCG")
+    >>> mix.alpha, mix.value, mix.interval
+    (0.8333333333333333, 1.0, (0.6666666666666666, 1.0))
+    """
+    owner = "best_mix"
+    checks.require_data_set(owner, data)
+    check(owner, "form", form, OneOf([CONVEX, ADDITIVE]))
+    chosen = one_measure(owner, measure)
+    low, high = _bounds(owner, form, bounds)
+    first, second = _scores(owner, "a", a, data), _scores(owner, "b", b, data)
+    measure_of = checked_measure_along_line(owner, chosen, data)
+    if form == CONVEX:
+        best = measure_of.best_mix(first, second, whole=whole_course)
+    else:
+        best = measure_of.best_step(first, second, low, high, whole=whole_course)
+    return Mix(**vars(best), measure=str(chosen), form=form)
+
+
+def _bounds(owner: str, form: str, bounds: tuple[float, float] | None) -> tuple[float, float]:
+    if bounds is None:
+        return BOUNDS
+    if form == CONVEX:
+        raise UsageError(
+            f"{owner}: bounds are for the additive form; in the convex one alpha lies between 0 "
+            "and 1"
+        )
+    check(owner, "bounds", bounds, Bounds())
+    low, high = bounds
+    return float(low), float(high)
+
+
+def _scores(owner: str, name: str, ranker: Any, data: RankingData) -> Floats:
+    if is_model(ranker):
+        return model_scores(owner, ranker, data, None, data.n_docs, called=name)
+    return given_scores(owner, name, ranker, data.n_docs)
+
+
+@dataclass(frozen=True)
+class MixComparison:
+    """The best mix of two rankers, compared with the better of the two ends of alpha.
 
     Attributes
     ----------
     names
-        Names of the members; node k is the member k, from 0.
-    pairs
-        Children of each inner node, in an order in which children come before their parents. Pair
-        k is the node ``len(names) + k``, and the last pair is the root.
+        Names of the two rankers.
+    mix
+        Their best mix.
+    bounds
+        Smallest and largest alpha.
+    scores
+        The mixed scores.
+    n_queries
+        Number of queries that count.
+    better
+        Index of the better end of alpha, 0 or 1.
+    gain, p_value
+        Mean difference between the best mix and that end, and the p-value of the paired t-test,
+        on the queries that alpha was chosen by.
     """
 
-    names: tuple[str, ...]
-    pairs: tuple[tuple[int, int], ...]
+    names: tuple[str, str]
+    mix: Mix
+    bounds: tuple[float, float]
+    scores: Floats
+    n_queries: int
+    better: int
+    gain: float
+    p_value: float
 
-    @property
-    def texts(self) -> list[str]:
-        """Text of each node, with names; with numbers if a name has spaces or parentheses."""
-        plain = all(TOKEN.fullmatch(name) and name not in "()" for name in self.names)
-        texts = list(self.names) if plain else [str(k + 1) for k in range(len(self.names))]
-        for left, right in self.pairs:
-            space = "" if texts[left].endswith(")") or texts[right].startswith("(") else " "
-            texts.append(f"({texts[left]}{space}{texts[right]})")
-        return texts
-
-    def __str__(self) -> str:
-        return self.texts[-1]
-
-
-def neighbours(names: Sequence[str]) -> MixTree:
-    """Return the tree that pairs neighbours, then pairs of neighbours, and so on.
-
-    Examples
-    --------
-    >>> str(neighbours(["1", "2", "3", "4", "5", "6"]))
-    '(((1 2)(3 4))(5 6))'
-    """
-    level = list(range(len(names)))
-    pairs: list[tuple[int, int]] = []
-    while len(level) > 1:
-        above = []
-        for k in range(0, len(level) - 1, 2):
-            above.append(len(names) + len(pairs))
-            pairs.append((level[k], level[k + 1]))
-        level = above + level[2 * len(above) :]
-    return MixTree(tuple(names), tuple(pairs))
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON file."""
+        best = self.mix
+        return {
+            "a": self.names[0],
+            "b": self.names[1],
+            "measure": best.measure,
+            "form": best.form,
+            "bounds": list(self.bounds),
+            "queries": self.n_queries,
+            "at_ends": list(best.at_ends),
+            "alpha": best.alpha,
+            "interval": list(best.interval),
+            "value": best.value,
+            "better_end": self.better,
+            "gain": self.gain,
+            "p_value": self.p_value,
+            "peak": None if best.peak is None else dict(vars(best.peak)),
+        }
 
 
-def parse_mix_tree(text: str, names: Sequence[str]) -> MixTree:
-    """Parse a tree of members; the inverse of ``str``.
+def mix_scores(
+    rows: Mapping[str, Floats],
+    data: RankingData,
+    measure: Measure,
+    form: str = CONVEX,
+    bounds: tuple[float, float] | None = None,
+) -> MixComparison:
+    """Find the best mix of two rankers' scores, and compare it with the better end.
 
     Parameters
     ----------
-    text
-        Text such as ``(((1 3)(2 4))(5 6))``: members by name, or by number from 1 if no member
-        has the number as its name.
-    names
-        Names of the members.
-
-    Examples
-    --------
-    >>> parse_mix_tree("((a c)b)", ["a", "b", "c"]).pairs
-    ((0, 2), (3, 1))
+    rows
+        Scores of the two, by name.
+    data, measure, form, bounds
+        As in `best_mix`.
     """
-    parser = _TreeParser(text, names)
-    for match in TOKEN.finditer(text):
-        parser.take(match[0], match.start() + 1)
-    return parser.result()
-
-
-class _TreeParser:
-    """Parser of a tree: a stack of open parentheses with the nodes inside them so far."""
-
-    def __init__(self, text: str, names: Sequence[str]) -> None:
-        self.text = text
-        self.names = tuple(names)
-        self.pairs: list[tuple[int, int]] = []
-        self.used: set[int] = set()
-        # Place of each open parenthesis, and the nodes behind it; the first is the whole text.
-        self.open: list[tuple[int, list[int]]] = [(0, [])]
-
-    def take(self, token: str, place: int) -> None:
-        """Take the next token, a parenthesis or a member."""
-        if token == "(":
-            self.open.append((place, []))
-        elif token == ")":
-            self._close(place)
-        else:
-            self.open[-1][1].append(self._member(token, place))
-
-    def result(self) -> MixTree:
-        """Return the tree when all tokens are taken."""
-        if len(self.open) > 1:
-            raise self._error(f"the parenthesis at place {self.open[-1][0]} is never closed")
-        parts = self.open[0][1]
-        if not parts:
-            raise self._error("names no member")
-        if len(parts) > 1:
-            raise self._error(f"has {len(parts)} trees side by side; put each two in parentheses")
-        left_out = [name for k, name in enumerate(self.names) if k not in self.used]
-        if left_out:
-            raise self._error(f"leaves out the members {some_of(left_out)}; name every member once")
-        return MixTree(self.names, tuple(self.pairs))
-
-    def _close(self, place: int) -> None:
-        if len(self.open) == 1:
-            raise self._error(f"the parenthesis at place {place} closes nothing")
-        start, parts = self.open.pop()
-        if len(parts) != 2:
-            raise self._error(
-                f"{self.text[start - 1 : place]!r} has {len(parts)} "
-                f"part{'' if len(parts) == 1 else 's'}; a mix is of two"
-            )
-        self.open[-1][1].append(len(self.names) + len(self.pairs))
-        self.pairs.append((parts[0], parts[1]))
-
-    def _member(self, token: str, place: int) -> int:
-        if token in self.names:
-            member = self.names.index(token)
-        # int() of very long texts takes long, and is refused by Python.
-        elif token.isdecimal() and len(token) < 10 and 1 <= int(token) <= len(self.names):
-            member = int(token) - 1
-        else:
-            raise self._error(
-                f"there is no member {token!r} (at place {place}) among {some_of(self.names)}"
-                + self._hint(token)
-            )
-        if member in self.used:
-            raise self._error(f"the member {token!r} comes twice; name every member once")
-        self.used.add(member)
-        return member
-
-    def _hint(self, token: str) -> str:
-        """Return a hint if the token is digits without spaces, as the paper prints them."""
-        if len(token) > 1 and token.isdecimal():
-            return f"; did you mean {' '.join(token)}, with spaces between?"
-        return ""
-
-    def _error(self, problem: str) -> UsageError:
-        shown = self.text if len(self.text) <= 60 else self.text[:60] + "..."
-        return UsageError(f"the mix tree {shown!r}: {problem}; {FORM}")
+    (first, a), (second, b) = rows.items()
+    best = best_mix(a, b, data, measure, form=form, bounds=bounds)
+    limits = (0.0, 1.0) if form == CONVEX else bounds or BOUNDS
+    # The better end is the fair baseline: a gain over the worse one would be no news.
+    better = int(best.at_ends[1] > best.at_ends[0])
+    end = (a, b)[better] if form == CONVEX else a + limits[better] * b
+    mixed = best.scores(a, b)
+    values = [
+        evaluation.per_query[str(measure)]
+        for evaluation in evaluate_all([mixed, end], data, measure, drop_single_label=False)
+    ]
+    gain, p_value = gain_and_p(*values)
+    n_queries = int((~np.isnan(values[0])).sum())
+    return MixComparison((first, second), best, limits, mixed, n_queries, better, gain, p_value)
 
 
 @dataclass(frozen=True)

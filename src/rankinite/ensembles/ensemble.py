@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,10 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from rankinite.core.container import Content
-from rankinite.core.errors import DataError, ModelFileError, UsageError
+from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
+from rankinite.ensembles.members import (
+    LARGEST,
+    MemberScores,
+    Scaling,
+    fitted_members,
+    in_order,
+    predict_all,
+    scores_by_name,
+    weighted_sum,
+)
 from rankinite.rankers.inputs import InputData, check_features, training_data
 from rankinite.rankers.model_file import Manifest, plain
 from rankinite.rankers.ranker import Ranker
@@ -44,91 +52,6 @@ def with_members(content: Content, members: Mapping[str, Ranker]) -> Content:
         else:
             manifest[MEMBERS].append(inner.manifest)
     return Content(manifest, arrays)
-
-
-# Relative to the largest score: a smaller standard deviation is rounding, not information.
-ROUNDING = 2.0**-46
-# Limit of scaled scores, weights and the numbers in a model file, so that products stay finite.
-LARGEST = 1e150
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Standardisation of the members' scores to zero mean and unit variance (Ensemble, Sec. 4.3).
-
-    Attributes
-    ----------
-    means, scales
-        Mean and standard deviation of each member's scores.
-    """
-
-    means: Floats
-    scales: Floats
-
-    @classmethod
-    def fit(cls, scores: Floats) -> Scaling:
-        """Learn the scales of scores, one row per member; constant scores have scale 1.
-
-        Means are over all documents, not over those of a query, so that a member's confidence in
-        a query stays in its scores.
-
-        Examples
-        --------
-        >>> Scaling.fit(np.array([[1.0, 3.0], [5.0, 5.0]]))
-        Scaling(means=array([2., 5.]), scales=array([1., 1.]))
-        """
-        # Relative to the largest score, so that no square overflows or underflows.
-        largest = np.abs(scores).max(axis=1, keepdims=True)
-        largest[largest == 0.0] = 1.0
-        relative = scores / largest
-        spreads = relative.std(axis=1)
-        scales = spreads * largest[:, 0]
-        constant = (spreads <= ROUNDING) | (scales < np.finfo(np.float64).tiny)
-        return cls(relative.mean(axis=1) * largest[:, 0], np.where(constant, 1.0, scales))
-
-    def apply(self, owner: str, names: Sequence[str], scores: Floats) -> Floats:
-        """Return standardised scores, one row per member."""
-        with np.errstate(over="ignore"):
-            scaled: Floats = (scores - self.means[:, None]) / self.scales[:, None]
-        bad = np.abs(scaled) > LARGEST
-        if bad.any():
-            member, doc = np.argwhere(bad)[0]
-            raise DataError(
-                f"{owner}: the score {scores[member, doc]:g} of the member {names[member]!r} for "
-                f"document {doc} is too far from the scores in fit, whose standard deviation is "
-                f"{self.scales[member]:g}"
-            )
-        return scaled
-
-
-def weighted_sum(scaled: Floats, weights: Floats) -> Floats:
-    """Return the weighted sum of rows."""
-    # Row by row: a matrix product may add in another order for other numbers of documents, and
-    # a document's score must not depend on the documents beside it.
-    total = np.zeros(scaled.shape[1])
-    for row, weight in zip(scaled, weights, strict=True):
-        total += weight * row
-    return total
-
-
-@dataclass(frozen=True)
-class MemberScores:
-    """Training data of an ensemble: the members' scores of labelled documents.
-
-    Attributes
-    ----------
-    data
-        The documents, with labels and queries.
-    names
-        Names of the members.
-    scaling, scaled
-        Standardisation of the scores, and the standardised scores, one row per member.
-    """
-
-    data: RankingData
-    names: tuple[str, ...]
-    scaling: Scaling
-    scaled: Floats
 
 
 class Ensemble(Ranker):
@@ -194,10 +117,27 @@ class Ensemble(Ranker):
         """
         self._check_fitted()
         scores = self._scores_to_combine(X, qid, member_scores)
+        return self._combine_rows(scores, X.qid if isinstance(X, RankingData) else qid)
+
+    def combine(self, member_scores: Mapping[str, Floats], qid: ArrayLike | None = None) -> Floats:
+        """Return one score per document from the members' scores, also if they are rankers.
+
+        It is for callers that have these scores already; predict would compute them again.
+
+        Parameters
+        ----------
+        member_scores
+            Scores of the members, and perhaps of other rankers, by name.
+        qid
+            Query of each document.
+        """
+        return self._combine_rows(
+            np.stack([member_scores[name] for name in self.member_names_]), qid
+        )
+
+    def _combine_rows(self, scores: Floats, qid: ArrayLike | None) -> Floats:
         scaling = Scaling(self.means_, self.scales_)
         scaled = scaling.apply(self._name, self.member_names_, scores)
-        if isinstance(X, RankingData):
-            qid = X.qid
         return self._combine(scaled, None if qid is None else np.asarray(qid))
 
     def _scores_to_combine(self, X: Any, qid: ArrayLike | None, member_scores: Any) -> Floats:
@@ -386,11 +326,6 @@ class LinearEnsemble(Ensemble):
         if inner is not None:
             raise ModelFileError("the file has a ranker inside that does not belong there")
         self.weights_ = read_numbers(content, "weights", len(self.member_names_))
-
-
-def predict_all(members: Mapping[str, Ranker], X: Any, qid: ArrayLike | None) -> Floats:
-    """Return the predictions of members, one row each."""
-    return np.stack([member.predict(X, qid) for member in members.values()])
 
 
 def _n_docs(X: Any) -> int | None:

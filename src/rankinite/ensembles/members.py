@@ -1,8 +1,13 @@
-"""Members of an ensemble: checks of fitted rankers, and of scores from elsewhere."""
+"""Members of an ensemble and their scores: checks, the scale of each member, and their sum.
+
+Every ensemble works on one matrix: a row of standardised scores per member. The scores come from
+fitted rankers (`fitted_members`, `predict_all`), or from elsewhere (`scores_by_name`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +20,119 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer
 from rankinite.rankers.ranker import Ranker
+
+# Relative to the largest score: a smaller standard deviation is rounding, not information.
+ROUNDING = 2.0**-46
+# Limit of scaled scores, weights and the numbers in a model file, so that products stay finite.
+LARGEST = 1e150
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Standardisation of the members' scores to zero mean and unit variance (Ensemble, Sec. 4.3).
+
+    Attributes
+    ----------
+    means, scales
+        Mean and standard deviation of each member's scores.
+    """
+
+    means: Floats
+    scales: Floats
+
+    @classmethod
+    def fit(cls, scores: Floats) -> Scaling:
+        """Learn the scales of scores, one row per member; constant scores have scale 1.
+
+        Means are over all documents, not over those of a query, so that a member's confidence in
+        a query stays in its scores.
+
+        Examples
+        --------
+        >>> Scaling.fit(np.array([[1.0, 3.0], [5.0, 5.0]]))
+        Scaling(means=array([2., 5.]), scales=array([1., 1.]))
+        """
+        # Relative to the largest score, so that no square overflows or underflows.
+        largest = np.abs(scores).max(axis=1, keepdims=True)
+        largest[largest == 0.0] = 1.0
+        relative = scores / largest
+        spreads = relative.std(axis=1)
+        scales = spreads * largest[:, 0]
+        constant = (spreads <= ROUNDING) | (scales < np.finfo(np.float64).tiny)
+        return cls(relative.mean(axis=1) * largest[:, 0], np.where(constant, 1.0, scales))
+
+    def apply(self, owner: str, names: Sequence[str], scores: Floats) -> Floats:
+        """Return standardised scores, one row per member."""
+        with np.errstate(over="ignore"):
+            scaled: Floats = (scores - self.means[:, None]) / self.scales[:, None]
+        bad = np.abs(scaled) > LARGEST
+        if bad.any():
+            member, doc = np.argwhere(bad)[0]
+            raise DataError(
+                f"{owner}: the score {scores[member, doc]:g} of the member {names[member]!r} for "
+                f"document {doc} is too far from the scores in fit, whose standard deviation is "
+                f"{self.scales[member]:g}"
+            )
+        return scaled
+
+
+def weighted_sum(scaled: Floats, weights: Floats) -> Floats:
+    """Return the weighted sum of rows."""
+    # Row by row: a matrix product may add in another order for other numbers of documents, and
+    # a document's score must not depend on the documents beside it.
+    total = np.zeros(scaled.shape[1])
+    for row, weight in zip(scaled, weights, strict=True):
+        total += weight * row
+    return total
+
+
+@dataclass(frozen=True)
+class MemberScores:
+    """Training data of an ensemble: the members' scores of labelled documents.
+
+    Attributes
+    ----------
+    data
+        The documents, with labels and queries.
+    names
+        Names of the members.
+    scaling, scaled
+        Standardisation of the scores, and the standardised scores, one row per member.
+    """
+
+    data: RankingData
+    names: tuple[str, ...]
+    scaling: Scaling
+    scaled: Floats
+
+
+def member_scorer(owner: str, data: RankingData, measures: Sequence[Measure]) -> Scorer:
+    """Return the scorer of a data set, in which some query must count for each measure.
+
+    Parameters
+    ----------
+    owner
+        Name that error messages begin with.
+    data
+        Data set on which ensembles are measured.
+    measures
+        Measures to compute; the first decides.
+    """
+    scorer = Scorer(measures, data.all_labels, data.offsets, data.top_grade)
+    # Which queries count does not depend on the scores.
+    values = scorer.per_query(np.zeros(data.n_docs))
+    for measure, row in zip(measures, values, strict=True):
+        if np.isnan(row).all():
+            raise DataError(
+                f"{owner}: no query of the data counts for {measure}: none has a relevant "
+                "document; give others, or another measure"
+            )
+    return scorer
+
+
+def predict_all(members: Mapping[str, Ranker], X: Any, qid: ArrayLike | None) -> Floats:
+    """Return the predictions of members, one row each."""
+    return np.stack([member.predict(X, qid) for member in members.values()])
 
 
 def fitted_members(owner: str, members: Any) -> dict[str, Ranker]:
@@ -158,27 +276,3 @@ def _named(owner: str, argument: str, values: Any) -> dict[str, Any]:
     if not by_name:
         raise UsageError(f"{owner}: {argument} is empty; give at least one member")
     return by_name
-
-
-def member_scorer(owner: str, data: RankingData, measures: Sequence[Measure]) -> Scorer:
-    """Return the scorer of a data set, in which some query must count for each measure.
-
-    Parameters
-    ----------
-    owner
-        Name that error messages begin with.
-    data
-        Data set on which ensembles are measured.
-    measures
-        Measures to compute; the first decides.
-    """
-    scorer = Scorer(measures, data.all_labels, data.offsets, data.top_grade)
-    # Which queries count does not depend on the scores.
-    values = scorer.per_query(np.zeros(data.n_docs))
-    for measure, row in zip(measures, values, strict=True):
-        if np.isnan(row).all():
-            raise DataError(
-                f"{owner}: no query of the data counts for {measure}: none has a relevant "
-                "document; give others, or another measure"
-            )
-    return scorer

@@ -15,8 +15,14 @@ from rankinite.core.params import Constraint
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.ensemble import INNER, Ensemble, MemberScores, predict_all
-from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
+from rankinite.ensembles.ensemble import INNER, Ensemble
+from rankinite.ensembles.members import (
+    MemberScores,
+    fitted_members,
+    in_order,
+    predict_all,
+    scores_by_name,
+)
 from rankinite.rankers.inputs import VALID, InputData, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.ranker import Ranker

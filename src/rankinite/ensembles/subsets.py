@@ -16,8 +16,13 @@ from rankinite.core.types import Floats, Integers
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import split_queries
-from rankinite.ensembles.ensemble import Scaling, weighted_sum
-from rankinite.ensembles.members import fitted_members, member_scorer, scores_by_name
+from rankinite.ensembles.members import (
+    Scaling,
+    fitted_members,
+    member_scorer,
+    scores_by_name,
+    weighted_sum,
+)
 from rankinite.measures.scorer import mean_of_counted
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.rankers.ranker import Ranker
@@ -98,6 +103,18 @@ class SubsetSearch:
             f"p = {self.p_value:.3g} (on the queries chosen by: {self.naive_gain:+.4f}, "
             f"p = {self.naive_p_value:.3g}); chosen: {took}"
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a JSON file."""
+        names = ("p_value", "gain", "naive_p_value", "naive_gain", "method", "level")
+        return {
+            "best": list(self.best.members),
+            **{name: getattr(self, name) for name in names},
+            "subsets": [
+                {"members": list(subset.members), "values": dict(subset.values)}
+                for subset in self.table
+            ],
+        }
 
 
 def best_subset(

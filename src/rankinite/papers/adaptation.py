@@ -14,7 +14,7 @@ from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.simulate.challenge import QUERIES, domain
-from rankinite.ensembles.interpolation import Interpolation
+from rankinite.ensembles.average import Interpolation
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.tables import Summary, Table
 from rankinite.papers.setting import (

@@ -1,6 +1,6 @@
-"""Ensemble, Table 1: combinations of six rankers, compared with their average.
+"""Ensemble, Table 1: ensembles of six rankers, compared with their average.
 
-The paper claims that combinations that learn from labels have no clear advantage over the average.
+The paper claims that ensembles that learn from labels have no clear advantage over the average.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def combiners(setting: Setting) -> Summary:
     """Combine six rankers in nine ways, and compare each with the average of all.
 
     As in the paper, queries are split into ten parts: rankers are trained on the first six,
-    combinations are fitted to the next two and tested on the last two.
+    ensembles are fitted to the next two and tested on the last two.
     """
     train, fitting, test = _parts(setting)
     with setting.progress.start("rankers", len(PAPER), "rankers") as bar:
@@ -75,12 +75,12 @@ def combiners(setting: Setting) -> Summary:
             name = list(PAPER)[len(scores) - 1]
             evaluations[name] = evaluate(scores[-1][1], test, MEASURES)
             bar.advance(1)
-        for name, members, combination in _combinations(setting):
+        for name, members, ensemble in _ensembles(setting):
             fitting_scores, test_scores = (
                 {str(k): scores[k - 1][part] for k in members} for part in range(2)
             )
-            combination.fit(fitting, member_scores=fitting_scores)
-            combined = combination.predict(test, member_scores=test_scores)
+            ensemble.fit(fitting, member_scores=fitting_scores)
+            combined = ensemble.predict(test, member_scores=test_scores)
             evaluations[name] = evaluate(combined, test, MEASURES)
             bar.advance(1)
     compared = {name: gains(e, evaluations[ALL], MEASURES) for name, e in evaluations.items()}
@@ -113,8 +113,8 @@ def _members(setting: Setting, train: RankingData) -> Iterator[Any]:
         yield setting.net(target, HIDDEN_UNITS, n_epochs=EPOCHS).fit(train, valid=valid)
 
 
-def _combinations(setting: Setting) -> Iterator[tuple[str, Sequence[int], Any]]:
-    """Yield name, members and unfitted ensemble of every combination in the table."""
+def _ensembles(setting: Setting) -> Iterator[tuple[str, Sequence[int], Any]]:
+    """Yield name, members and unfitted ensemble of every row of the table below the members."""
     every = range(1, N_MEMBERS + 1)
     yield ALL, every, Average()
     for k, tree in enumerate((TREE_1, TREE_2), 1):
@@ -145,12 +145,12 @@ def _table(
         rows.append((name, *cells, *(f"{value:.3f}" for value in PAPER[name])))
     measured = (column for m in MEASURES for column in (m, "p"))
     columns = ("Ranker", *measured, "ERR, paper", "NDCG, paper")
-    title = f"Six rankers and their combinations on {test.n_queries:,} test queries"
+    title = f"Six rankers and ensembles of them on {test.n_queries:,} test queries"
     return Table(title, columns, tuple(rows))
 
 
 def _notes(compared: Mapping[str, Mapping[str, Gain]]) -> list[str]:
-    """Return how the learned combinations compare with the average of all."""
+    """Return how the learned ensembles compare with the average of all."""
     learned = _learned()
     notes = [
         "p is of the paired t-test against the average of all 6; + is significantly better at "
@@ -161,7 +161,7 @@ def _notes(compared: Mapping[str, Mapping[str, Gain]]) -> list[str]:
         better, worse = count_significant(by_name.values())
         best = max(learned, key=lambda name: by_name[name].difference)
         notes.append(
-            f"{m}: of {len(learned)} combinations that learn from labels, {better} are "
+            f"{m}: of {len(learned)} ensembles that learn from labels, {better} are "
             f"significantly better than the average and {worse} worse; the best is {best}, "
             f"{by_name[best].difference:+.4f} (p = {by_name[best].p:.2g}, not corrected for "
             f"{len(learned)} tests)."
@@ -170,7 +170,7 @@ def _notes(compared: Mapping[str, Mapping[str, Gain]]) -> list[str]:
 
 
 def _learned() -> list[str]:
-    """Return the combinations that learn from labels."""
+    """Return the ensembles that learn from labels."""
     return [name for name in list(PAPER)[N_MEMBERS:] if "average" not in name]
 
 
@@ -187,7 +187,7 @@ def _paper_note() -> str:
 
 def _size_note(setting: Setting, train: RankingData, fitting: RankingData) -> str:
     return (
-        f"Rankers learned from {train.n_queries:,} queries, combinations from "
+        f"Rankers learned from {train.n_queries:,} queries, ensembles from "
         f"{fitting.n_queries:,}; the paper's from 11,966 and 3,989. LambdaMART has up to "
         f"{TREES['n_trees']} trees of {TREES['n_leaves']} leaves (the paper: 3,000 of 50 to 400), "
         f"nets {HIDDEN_UNITS} units and up to {EPOCHS} epochs; "

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from rankinite.core.format import MISSING, number_text, p_text, signed_text
 from rankinite.core.types import Floats
+from rankinite.ensembles.selection import LEVEL, Gain, gain_over
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report.charts import Scale, steps_path, thinned
-from rankinite.runs.results import LEVEL, EnsembleComparison, Gain, Results, gain_over
+from rankinite.runs.results import EnsembleComparison, Results
 from rankinite.runs.tables import short_form
 from rankinite.stats.kendall import RankCorrelation
 
@@ -75,7 +76,7 @@ class IntervalChart:
 
 def subset_intervals(results: Results) -> IntervalChart | None:
     """Return the chart of subsets against all models; None if there is nothing to compare."""
-    averages, chosen = results.averages, set(results.selection.chosen)
+    averages, chosen = results.selection.subsets, set(results.selection.chosen)
     details = {name: short_form(results.models_of(name)) for name in averages}
     emphasised = {name for name in averages if set(results.models_of(name)) == chosen}
     return _interval_chart(averages, results.whole, results.recipe.measures[0], details, emphasised)

@@ -10,8 +10,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankinite.core.format import counted
+from rankinite.ensembles.selection import comparison_of
 from rankinite.report import comparisons, sections
-from rankinite.runs.results import EnsembleComparison, Results, compare_ensemble, comparison_of
+from rankinite.runs.results import EnsembleComparison, Results, compare_ensemble
 from rankinite.runs.run import Run
 from rankinite.runs.store import REPORT, write_text
 from rankinite.runs.tables import (

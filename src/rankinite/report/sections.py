@@ -18,6 +18,7 @@ from rankinite.core.format import (
     value_text,
 )
 from rankinite.data.describe import Description
+from rankinite.ensembles.selection import Gain, gain_over
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.evaluation.tables import Table
 from rankinite.report.charts import (
@@ -34,10 +35,8 @@ from rankinite.runs.results import (
     HELD_OUT,
     Curve,
     EnsembleComparison,
-    Gain,
     MemberFacts,
     Results,
-    gain_over,
 )
 from rankinite.runs.tables import oracle_of
 

@@ -61,7 +61,7 @@ TOP: Mapping[str, Constraint] = {
     "measures": Texts(),
     "tables": Texts(),
     **dict.fromkeys(
-        ("data", TRAINING_SETS, FEATURES, DEFAULTS, MODELS, "combination", SUBSETS), AnyTable()
+        ("data", TRAINING_SETS, FEATURES, DEFAULTS, MODELS, ENSEMBLE, SUBSETS), AnyTable()
     ),
 }
 DATA: Mapping[str, Constraint] = {
@@ -73,7 +73,9 @@ DATA: Mapping[str, Constraint] = {
 PAPERS_DATA = {"parts": 10, "train_parts": 6, "folds": 10, "top_grade": None}
 SAMPLES: Mapping[str, Constraint] = {"fraction": FRACTION, "times": Whole(1)}
 SCORES: Mapping[str, Constraint] = {"scores_of": Text(), "folds": Whole(2)}
-COMBINATION: Mapping[str, Constraint] = {"choose": OneOf(CHOICES), "level": Real(0, 1)}
+# What the section was called once.
+FORMER_ENSEMBLE = "combination"
+ENSEMBLE_KEYS: Mapping[str, Constraint] = {"choose": OneOf(CHOICES), "level": Real(0, 1)}
 
 
 def read_recipe(source: str | Path) -> Recipe:
@@ -135,7 +137,13 @@ class _Reader:
 
     def __init__(self, mistakes: Mistakes, tables: Mapping[str, Any]) -> None:
         self._mistakes = mistakes
-        self._top = mistakes.values((), tables, TOP, {})
+        sections = {key: value for key, value in tables.items() if key != FORMER_ENSEMBLE}
+        if FORMER_ENSEMBLE in tables:
+            mistakes.add(
+                (FORMER_ENSEMBLE,),
+                f"there is no key {FORMER_ENSEMBLE!r}; the section is called [{ENSEMBLE}]",
+            )
+        self._top = mistakes.values((), sections, TOP, {})
 
     def recipe(self, name: str, text: str) -> Recipe:
         """Return the recipe; raise an error that lists all mistakes, if there are any."""
@@ -154,7 +162,7 @@ class _Reader:
         models = reader.read(tables)
         self._check_scorers(features, models, tables)
         subsets = self._subsets(tables)
-        choose, level = self._combination(subsets, len(tables))
+        choose, level = self._ensemble(subsets, len(tables))
         measures = self._measures()
         shown = self._tables()
         self._mistakes.refuse()
@@ -292,17 +300,17 @@ class _Reader:
             subsets[name] = tuple(members)
         return subsets
 
-    def _combination(self, subsets: Mapping[str, Any], n_models: int) -> tuple[str, float]:
+    def _ensemble(self, subsets: Mapping[str, Any], n_models: int) -> tuple[str, float]:
         defaults = {"choose": NAMED if subsets else ALL, "level": 0.05}
-        table = self._top.get("combination", {})
-        values = self._mistakes.values(("combination",), table, COMBINATION, defaults)
+        table = self._top.get(ENSEMBLE, {})
+        values = self._mistakes.values((ENSEMBLE,), table, ENSEMBLE_KEYS, defaults)
         choose = values["choose"]
-        path = ("combination", "choose")
+        path = (ENSEMBLE, "choose")
         if choose == NAMED and not subsets and not self._top.get(SUBSETS):
-            self._mistakes.add(path, "combination.choose is 'named', but [subsets] names none")
+            self._mistakes.add(path, "ensemble.choose is 'named', but [subsets] names none")
         if choose == EVERY and n_models > MOST_EXHAUSTIVE:
             self._mistakes.add(
-                path, f"combination.choose is 'every', and {n_models} models have too many subsets "
+                path, f"ensemble.choose is 'every', and {n_models} models have too many subsets "
                 f"(up to {MOST_EXHAUSTIVE} models it can be); choose 'greedy' or 'named'"
             )  # fmt: skip
         return choose, float(values["level"])

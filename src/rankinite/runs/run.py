@@ -14,27 +14,25 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rankinite.core import __version__
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.progress import Progress, Silent
-from rankinite.core.types import Floats
 from rankinite.data.describe import describe
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import save_scores
 from rankinite.ensembles.average import Average
-from rankinite.ensembles.ensemble import Scaling, weighted_sum
-from rankinite.ensembles.subsets import SubsetSearch, best_subset
-from rankinite.evaluation.evaluate import Evaluation, evaluate_all
+from rankinite.ensembles.selection import Selection, evaluate_by_name, select_members
 from rankinite.evaluation.tables import Summary
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.graph import Graph, StageModel, with_dependencies
 from rankinite.runs.prepare import prepare, with_top_grade
 from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
-from rankinite.runs.results import HELD_OUT, Outcome, Results, Selection, averages_of, facts_of
+from rankinite.runs.results import HELD_OUT, Outcome, Results, facts_of, measured_subsets
 from rankinite.runs.scheduler import compile_kernels, execute
 from rankinite.runs.store import (
     DATA,
@@ -251,34 +249,22 @@ class _Stages:
         self._execute(tasks.values(), "first stage")
         data = self.graph.first.outside(self.sets[TRAIN])
         scores = {name: self.inputs.scores(task.key) for name, task in tasks.items()}
-        members = _evaluated(scores, data, self.recipe.measures)
-        averages = averages_of(scores, self.recipe.subsets)
-        search = self._search(scores, data)
-        first = self.recipe.measures[0]
-        return Selection(
-            data=data,
-            scores=scores,
-            members=members,
-            subsets=_evaluated(averages, data, self.recipe.measures),
-            search=search,
-            chosen=tuple(scores) if search is None else search.chosen,
-            best_member=max(members, key=lambda name: members[name].mean[first]),
-        )
+        search = self._search_options() if len(scores) > 1 else None
+        subsets = measured_subsets(self.recipe)
+        return select_members(scores, data, self.recipe.measures, subsets, search)
 
-    def _search(self, scores: Mapping[str, Floats], data: RankingData) -> SubsetSearch | None:
+    def _search_options(self) -> dict[str, Any] | None:
+        """Return how `best_subset` chooses members; None if the recipe takes all."""
         recipe = self.recipe
-        if recipe.choose == ALL or len(scores) < 2:
+        if recipe.choose == ALL:
             return None
-        return best_subset(
-            scores,
-            data,
-            recipe.measures,
-            candidates=list(recipe.subsets.values()) if recipe.choose == NAMED else None,
-            most_exhaustive=MOST_EXHAUSTIVE if recipe.choose == EVERY else 1,
-            level=recipe.level,
-            seed=recipe.seed,
-            progress=self.progress,
-        )
+        return {
+            "candidates": list(recipe.subsets.values()) if recipe.choose == NAMED else None,
+            "most_exhaustive": MOST_EXHAUSTIVE if recipe.choose == EVERY else 1,
+            "level": recipe.level,
+            "seed": recipe.seed,
+            "progress": self.progress,
+        }
 
     def _retrain(self, selection: Selection) -> dict[str, StageModel]:
         """Train the chosen models on all training queries, and the best one for comparison."""
@@ -317,19 +303,8 @@ class _Stages:
             model: self.inputs.scores(self.graph.score(staged, name, self.digests[name]).key)
             for model, staged in final.items()
         }
-        # From the scores of members, which are there: predicting would compute them again.
-        chosen = np.stack([scores[model] for model in ensemble.member_names_])
-        scaling = Scaling(ensemble.means_, ensemble.scales_)
-        scaled = scaling.apply(ENSEMBLE, ensemble.member_names_, chosen)
-        scores[ENSEMBLE] = weighted_sum(scaled, ensemble.weights_)
-        return Outcome(data, scores, _evaluated(scores, data, self.recipe.measures))
-
-
-def _evaluated(
-    scores: Mapping[str, Floats], data: RankingData, measures: tuple[str, ...]
-) -> dict[str, Evaluation]:
-    evaluations = evaluate_all(list(scores.values()), data, measures, drop_single_label=False)
-    return dict(zip(scores, evaluations, strict=True))
+        scores[ENSEMBLE] = ensemble.combine(scores)
+        return Outcome(data, scores, evaluate_by_name(scores, data, self.recipe.measures))
 
 
 def _versions() -> dict[str, str]:

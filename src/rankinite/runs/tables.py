@@ -7,6 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankinite.core.format import counted, number_text, p_phrase, p_text
+from rankinite.ensembles.selection import (
+    comparison_of,
+    counts,
+    gain_over,
+    mean_texts,
+    p_against,
+    without_nan,
+)
 from rankinite.ensembles.subsets import SubsetSearch
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
@@ -25,17 +33,7 @@ from rankinite.runs.results import (
     EnsembleComparison,
     Results,
     compare_ensemble,
-    comparison_of,
-    counts,
-    gain_over,
-    p_against,
-    without_nan,
 )
-
-
-def means_of(evaluation: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
-    """Return the means of measures as texts; a dash where no query counts."""
-    return tuple(number_text(evaluation.mean.get(measure, float("nan"))) for measure in measures)
 
 
 def short_form(names: Sequence[str]) -> str:
@@ -174,7 +172,7 @@ def means_and_p(
     return {
         name: [
             text
-            for measure, mean in zip(measures, means_of(evaluation, measures), strict=True)
+            for measure, mean in zip(measures, mean_texts(evaluation, measures), strict=True)
             for text in (mean, p_text(tests[measure][name]))
         ]
         for name, evaluation in evaluations.items()
@@ -188,7 +186,7 @@ def _with_p(measures: Sequence[str], place: str = "") -> list[str]:
 
 def subsets_table(results: Results) -> Table | None:
     """Return Table 3: averages on the held-out parts; None if that of all is the only one."""
-    recipe, averages = results.recipe, results.averages
+    recipe, averages = results.recipe, results.selection.subsets
     searched = _searched_rows(results)
     if not recipe.subsets and not searched:
         return None
@@ -207,9 +205,10 @@ def subsets_table(results: Results) -> Table | None:
 def _searched_rows(results: Results) -> list[tuple[str, ...]]:
     """Return the best subset of a search, if it is none of those that have a name."""
     search, recipe = results.selection.search, results.recipe
+    averages = results.selection.subsets
     if search is None:
         return []
-    if any(set(search.best.members) == set(results.models_of(name)) for name in results.averages):
+    if any(set(search.best.members) == set(results.models_of(name)) for name in averages):
         return []
     cells = [number_text(search.best.values.get(m, float("nan"))) for m in recipe.measures]
     # The p-value of the subset itself, as in all rows; the notes have that of the search.
@@ -264,8 +263,8 @@ def oracle_table(results: Results, comparison: EnsembleComparison) -> Table:
     measures = results.recipe.measures
     oracle = oracle_of(comparison, measures)
     rows = (
-        (comparison.best, *means_of(comparison.members[comparison.best], measures)),
-        (comparison.title, *means_of(comparison.ensemble, measures)),
+        (comparison.best, *mean_texts(comparison.members[comparison.best], measures)),
+        (comparison.title, *mean_texts(comparison.ensemble, measures)),
         (ORACLE, *(number_text(oracle.get(measure, float("nan"))) for measure in measures)),
     )
     title = f"The best member chosen for every query after the fact, on {comparison.place}"
@@ -319,7 +318,7 @@ def _tests(
     return {
         "p_values": {
             "members": _all_p_values(selection.members, selection.best_member, measures),
-            "subsets": _all_p_values(results.averages, results.whole, measures),
+            "subsets": _all_p_values(selection.subsets, results.whole, measures),
             "final": {
                 name: _all_p_values(outcome.members, ENSEMBLE, measures)
                 for name, outcome in results.outcomes.items()

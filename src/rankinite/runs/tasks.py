@@ -27,7 +27,7 @@ from rankinite.data.augment import augment
 from rankinite.data.concat import concat, rows_of
 from rankinite.data.memmap import names_file
 from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.ensemble import Scaling
+from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
 from rankinite.models import RANKERS, TrainedRanker
 from rankinite.rankers.callbacks import Callback
