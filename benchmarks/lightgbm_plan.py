@@ -19,10 +19,9 @@ from rankinite.core.progress import Silent
 from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
 from rankinite.runs.graph import Graph, StageModel
-from rankinite.runs.prepare import share
 from rankinite.runs.recipe import Recipe
 from rankinite.runs.scheduler import execute
-from rankinite.runs.store import ADDED, MODEL, SCORES, Store, TaskInputs
+from rankinite.runs.store import ADDED, MODEL, SCORES, Store, TaskInputs, share
 from rankinite.runs.tasks import Fit, GatherScores, Stage, Task, TaskSummary
 from rankinite.runs.workers import new_workers
 

@@ -12,7 +12,7 @@ import pytest
 import rankinite as rk
 from rankinite.cli.options import Loading
 from rankinite.models import RANKERS
-from rankinite.runs.configuration import LOADING
+from rankinite.runs.training import LOADING
 
 SMALL = "--n-trees 6 --n-leaves 4"
 SMALL_NET = "--ranker LambdaRank --n-epochs 6 --hidden 4"

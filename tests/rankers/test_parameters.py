@@ -22,8 +22,8 @@ from rankinite.rankers.parameters import (
     LambdaRankParameters,
     MARTParameters,
 )
-from rankinite.runs.configuration import Source, configure, defaults_of, keys_of
-from rankinite.runs.model_tables import recipe_parameters
+from rankinite.runs.recipe_models import recipe_parameters
+from rankinite.runs.training import Source, configure, defaults_of, keys_of
 
 every_ranker = pytest.mark.parametrize("name", RANKERS)
 EVERY_PARAMETER = [

@@ -14,8 +14,8 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import FileFormatError, RecipeError
 from rankinite.models import RANKERS
-from rankinite.runs.model_tables import ADVICE, OWN, recipe_parameters
 from rankinite.runs.recipe import SHIPPED, Samples, ScoreFeatures, n_trainings, shipped_text
+from rankinite.runs.recipe_models import ADVICE, OWN, recipe_parameters
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
 
 MODEL = '[models.M1]\nranker = "LambdaMART"\n'

@@ -54,8 +54,7 @@ class Interruption:
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
-    from rankinite.runs.configuration import Configuration
-    from rankinite.runs.training import Training
+    from rankinite.runs.training import Configuration, Training
 
 log = logging.getLogger("rankinite")
 
@@ -118,7 +117,7 @@ def train(
     current tree or epoch; MODEL.checkpoint then keeps what was learned, as it does if the machine
     stops, and the same command resumes and ends with the same model.
     """
-    from rankinite.runs.configuration import configure, flags, read_configuration
+    from rankinite.runs.training import configure, flags, read_configuration
 
     files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
     from_flags = flags({**_provided({**files, **asdict(loading)}), **parameters.values})

@@ -15,8 +15,6 @@ from rankinite.core.params import Constraint, OneOf, Real, Text, Whole
 from rankinite.data.augment import FRACTION
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
-from rankinite.runs.configuration import Texts
-from rankinite.runs.model_tables import DEFAULTS, MODELS, ModelTables
 from rankinite.runs.recipe import (
     ALL,
     CHOICES,
@@ -33,7 +31,8 @@ from rankinite.runs.recipe import (
     ScoreFeatures,
     shipped_text,
 )
-from rankinite.runs.toml_lines import KeyPath, Mistakes, spelled
+from rankinite.runs.recipe_models import DEFAULTS, MODELS, ModelTables
+from rankinite.runs.toml import KeyPath, Mistakes, Texts, spelled
 
 # Longest name of a model. With a suffix it names a file, and many file systems allow 255 bytes, of
 # which a letter can take four.

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,23 +20,26 @@ import numpy as np
 from rankinite.core import __version__
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.progress import Progress, Silent
+from rankinite.data import checks
 from rankinite.data.describe import describe
+from rankinite.data.memmap import fingerprint
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.samples import refuse_samples
 from rankinite.data.scores import save_scores
 from rankinite.ensembles.average import Average
+from rankinite.ensembles.score_features import FEATURE_NAMES
 from rankinite.ensembles.selection import Selection, evaluate_by_name, select_members
 from rankinite.evaluation.tables import Summary
+from rankinite.rankers.inputs import check_features
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.graph import Graph, StageModel, with_dependencies
-from rankinite.runs.prepare import prepare, with_top_grade
 from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
 from rankinite.runs.results import HELD_OUT, Outcome, Results, facts_of, measured_subsets
-from rankinite.runs.scheduler import compile_kernels, execute
+from rankinite.runs.scheduler import compile_kernels, execute, logged_to
 from rankinite.runs.store import (
     DATA,
     ENSEMBLE_FILE,
-    LOG,
     NAME,
     RECIPE,
     REPORT,
@@ -48,6 +50,8 @@ from rankinite.runs.store import (
     VERSIONS,
     Store,
     inputs_of,
+    numbers_of_bins,
+    share,
     write_text,
 )
 from rankinite.runs.tables import per_query_csv, tables_of
@@ -57,6 +61,8 @@ from rankinite.runs.workers import new_workers, opened
 log = logging.getLogger("rankinite")
 
 VALID, TEST = "valid", "test"
+# What to do about samples in the data.
+ORIGINALS = "give the original data, and let the recipe augment it"
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "joblib")
 
 # Makes sure that tasks are finished; the text is the title of the work.
@@ -186,6 +192,75 @@ def open_run(folder: str | Path) -> Run:
             )
 
     return _Stages(graph, store.digests, store, require_finished, Silent()).run(state[VERSIONS])
+
+
+def prepare(
+    recipe: Recipe, sets: Mapping[str, RankingData], store: Store, progress: Progress
+) -> dict[str, str]:
+    """Check the data sets, write those that are not in the store yet; return their fingerprints.
+
+    Parameters
+    ----------
+    recipe
+        The recipe, which needs enough queries.
+    sets
+        ``train``, and ``valid`` and ``test`` if present.
+    store
+        The store of the run.
+    progress
+        Progress reporter.
+    """
+    if (store.path / SETTINGS).exists():
+        raise UsageError(f"{store.path}: is the folder of a sweep; name another one for a run")
+    _check(recipe, sets)
+    digests = {name: fingerprint(data) for name, data in sets.items()}
+    store.check_data(digests, recipe)
+    models = [(model.ranker, model.parameters) for model in recipe.models.values()]
+    share(sets, numbers_of_bins(models), store, progress, digests)
+    return digests
+
+
+def _check(recipe: Recipe, sets: Mapping[str, RankingData]) -> None:
+    train = sets[TRAIN]
+    for name, data in sets.items():
+        check_features(f"the {name} data", data.feature_names, train.feature_names)
+        if data.top_grade != train.top_grade:
+            raise DataError(
+                f"the top grade of the {name} data is {data.top_grade:g}, that of the training "
+                f"data {train.top_grade:g}; set top_grade, the largest possible label, in [data] "
+                "of the recipe"
+            )
+        refuse_samples(name, data.qids, ORIGINALS)
+    clashing = sorted({*FEATURE_NAMES} & {*train.feature_names})
+    if recipe.features and clashing:
+        raise DataError(
+            f"the training data have a feature {clashing[0]!r}, as score features are called; give "
+            "it another name"
+        )
+    _check_size(recipe, train)
+
+
+def with_top_grade(recipe: Recipe, data: RankingData) -> RankingData:
+    """Return a data set with the top grade of the recipe, if the recipe sets one."""
+    if recipe.top_grade is None or recipe.top_grade == data.top_grade:
+        return data
+    return data.replace(top_grade=checks.top_grade(recipe.top_grade, data.y))
+
+
+def _check_size(recipe: Recipe, train: RankingData) -> None:
+    """Refuse training data with too few queries for all parts and folds."""
+    folds = [recipe.folds, *(features.folds for features in recipe.features.values())]
+    smallest = train.n_queries // recipe.parts * recipe.train_parts
+    # For score features, one fold is left out and the rest is split once more.
+    left = smallest - -(-smallest // min(folds)) if recipe.features else smallest
+    if train.n_queries < recipe.parts or left < max(folds):
+        raise UsageError(
+            f"the training data have {train.n_queries:,} queries, too few for {recipe.parts} parts "
+            f"of which {recipe.train_parts} are split into {max(folds)} folds; ask for fewer parts "
+            "and folds in [data] of the recipe, or give more data"
+        )
+    # Splitting raises its own error for data that cannot be split.
+    train.split(recipe.parts, seed=recipe.seed)
 
 
 RESUME = "run the recipe again in this folder, which resumes it"
@@ -338,53 +413,3 @@ def _write_files(run: Run, store: Store) -> tuple[Path, ...]:
     (path / REPORT).unlink(missing_ok=True)
     store.record_finished([*files, *written], results.digests, results.versions)
     return written
-
-
-class _QuietHandler(logging.FileHandler):
-    """A log file; an error in writing it must not disturb the run."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging's name
-        """Ignore the error."""
-
-    def close(self) -> None:
-        """Close the file, even if its last lines cannot be written."""
-        with suppress(OSError):
-            super().close()
-
-
-class _ParentHandler(logging.Handler):
-    """Passes records to the parent logger's handlers, above a level of its own."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Pass a record on."""
-        if log.parent is not None:
-            log.parent.handle(record)
-
-
-@contextmanager
-def logged_to(store: Store) -> Iterator[None]:
-    """Write all log records to the store; other handlers get the records that they got before."""
-    handler = _QuietHandler(store.path / LOG, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    level, wanted, propagate = log.level, log.getEffectiveLevel(), log.propagate
-    parent = _ParentHandler(wanted)
-    # The log file needs the level DEBUG of the logger, by which other handlers are filtered: they
-    # get its former level for as long.
-    others = [(other, other.level) for other in log.handlers]
-    for other, _ in others:
-        other.setLevel(max(wanted, other.level))
-    log.addHandler(handler)
-    if propagate:
-        log.addHandler(parent)
-    log.propagate = False
-    log.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        log.propagate = propagate
-        log.removeHandler(parent)
-        log.removeHandler(handler)
-        handler.close()
-        for other, before in others:
-            other.setLevel(before)

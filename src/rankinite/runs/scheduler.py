@@ -7,7 +7,7 @@ import errno
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from rankinite.core.errors import RankiniteError, RunError
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
 from rankinite.runs.graph import with_dependencies
-from rankinite.runs.store import Store, inputs_of
+from rankinite.runs.store import LOG, Store, inputs_of
 from rankinite.runs.tasks import Fit, Task, TaskRecord, execute_task
 from rankinite.runs.workers import Workers, is_death, problem_of
 
@@ -283,3 +283,53 @@ def train_one_round(store: Store, fits: list[Fit]) -> None:
         with contextlib.suppress(RankiniteError):  # of data too small for anything
             ranker.fit(few, valid=few, **plain.options(inputs))
             ranker.predict(few)
+
+
+class _QuietHandler(logging.FileHandler):
+    """A log file; an error in writing it must not disturb the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging's name
+        """Ignore the error."""
+
+    def close(self) -> None:
+        """Close the file, even if its last lines cannot be written."""
+        with contextlib.suppress(OSError):
+            super().close()
+
+
+class _ParentHandler(logging.Handler):
+    """Passes records to the parent logger's handlers, above a level of its own."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass a record on."""
+        if log.parent is not None:
+            log.parent.handle(record)
+
+
+@contextlib.contextmanager
+def logged_to(store: Store) -> Iterator[None]:
+    """Write all log records to the store; other handlers get the records that they got before."""
+    handler = _QuietHandler(store.path / LOG, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    level, wanted, propagate = log.level, log.getEffectiveLevel(), log.propagate
+    parent = _ParentHandler(wanted)
+    # The log file needs the level DEBUG of the logger, by which other handlers are filtered: they
+    # get its former level for as long.
+    others = [(other, other.level) for other in log.handlers]
+    for other, _ in others:
+        other.setLevel(max(wanted, other.level))
+    log.addHandler(handler)
+    if propagate:
+        log.addHandler(parent)
+    log.propagate = False
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.propagate = propagate
+        log.removeHandler(parent)
+        log.removeHandler(handler)
+        handler.close()
+        for other, before in others:
+            other.setLevel(before)

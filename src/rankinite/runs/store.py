@@ -1,4 +1,8 @@
-"""The store of a run: the layout of its folder, its lock, and what tasks read from it."""
+"""The store of a run: the layout of its folder, its lock, and what tasks read from it.
+
+Data sets and their bins are written into it once (`share`). All tasks map these files into memory
+(`TaskInputs`): processes on one machine share the pages, and nothing is sent to them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import contextlib
 import json
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +20,13 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.files import atomic_write, remove_unfinished
+from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
-from rankinite.data.memmap import open_shared
+from rankinite.data.memmap import fingerprint, open_shared, save_shared
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.average import Average
 from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.models import TrainedRanker, load_model
+from rankinite.models import RANKERS, TrainedRanker, load_model
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.recipe import Recipe
 from rankinite.trees.binning import BinnedData
@@ -230,6 +235,61 @@ class Store:
         raise DataError(
             f"{path}: is damaged; delete it, and the run resumes with the data that you give then"
         )
+
+
+def share(
+    sets: Mapping[str, RankingData],
+    bins: Sequence[int],
+    store: Store,
+    progress: Progress,
+    digests: Mapping[str, str] | None = None,
+) -> None:
+    """Write data sets, and bins of the training data, into the store for all tasks.
+
+    Sets that are there under the same fingerprint, undamaged, are not written again.
+    """
+    store.digests = dict(digests or {name: fingerprint(data) for name, data in sets.items()})
+    with progress.start("sharing data", len(sets) + len(bins), "sets") as bar:
+        for name, data in sets.items():
+            if not _is_sound(store.data(name), open_shared):
+                save_shared(data, store.data(name))
+            bar.advance(1)
+        for most_bins in bins:
+            if not _is_sound(store.binned(most_bins), BinnedData.open):
+                train = sets[TRAIN]
+                # Without the seed of a recipe, as all recipes of one store share the bins.
+                binned = BinnedData.make(train.X, train.feature_names, most_bins=most_bins)
+                binned.save(store.binned(most_bins))
+            bar.advance(1)
+
+
+def _is_sound(folder: Path, opened: Callable[[Path], object]) -> bool:
+    """Tell whether a shared folder can be opened; remove one that is damaged."""
+    if not folder.is_dir():
+        return False
+    try:
+        opened(folder)
+    except DataError:
+        shutil.rmtree(folder)
+        return False
+    return True
+
+
+def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int]:
+    """Return the different values of ``most_bins`` of rankers of trees.
+
+    Parameters
+    ----------
+    models
+        Name of each ranker's class, and its parameters.
+    """
+    return sorted(
+        {
+            int(parameters["most_bins"])
+            for ranker, parameters in models
+            if RANKERS[ranker].takes_binned
+        }
+    )
 
 
 class TaskInputs:

@@ -1,123 +1,214 @@
-"""A single training: ``rankinite train`` without the command line, and files of its diagnostics."""
+"""A single training: ``rankinite train`` without the command line.
+
+Its `Configuration`, everything that the model depends on, is a flat TOML file. A key of the file is
+a flag with underscores, and what a parameter may be comes from its declaration. `run_training` fits
+the ranker and writes its files, with `write_diagnostics` those of its diagnostics.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
+import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankinite.core import __version__
+from rankinite.core.errors import FileFormatError, UsageError
 from rankinite.core.figures import Line, Panel, draw_panels
 from rankinite.core.files import atomic_write
+from rankinite.core.params import (
+    YES_OR_NO,
+    Constraint,
+    OneOf,
+    Real,
+    Text,
+    Whole,
+    check,
+    file_parameters_of,
+    parameters_of,
+)
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
-from rankinite.models import TrainedRanker
+from rankinite.evaluation.tables import csv_text
+from rankinite.models import RANKERS, TrainedRanker
+from rankinite.rankers.aliases import explain_alias
 from rankinite.rankers.diagnostic_curves import AGREEMENT, CHANGES, SHARE, TOP
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdarank import TRAIN, LambdaRank
 from rankinite.rankers.ranker import Ranker
-from rankinite.runs.configuration import Configuration
+from rankinite.runs.toml import Texts, from_toml, toml_constraint, toml_of
 
+DEFAULT_RANKER = "LambdaMART"
+BASE = "base"
 Curve = Sequence[float]
 PANELS_A_ROW = 2
 
+FILES: Mapping[str, Constraint] = {"train": Text(), "valid": Texts(), BASE: Text(), "out": Text()}
+LOADING: Mapping[str, Constraint] = {
+    "top_grade": Real(0),
+    "labels": Text(),
+    "group": YES_OR_NO,
+    "label_column": Text(),
+    "qid_column": Text(),
+    "doc_id_column": Text(),
+    "n_features": Whole(1),
+    "query_file": Text(),
+    "no_comments": YES_OR_NO,
+}
 
-def write_diagnostics(
-    diagnostics: Diagnostics, ranker: TrainedRanker, table: Path, figure: Path
-) -> None:
-    """Write the diagnostics of a fit.
 
-    Parameters
+@dataclass(frozen=True)
+class Configuration:
+    """Ranker, parameters and files of a training.
+
+    Attributes
     ----------
-    diagnostics
-        The diagnostics that were passed to the fit.
     ranker
-        The fitted ranker, whose history has the curves of the validation sets.
-    table, figure
-        The files: CSV, one row per round and one column per curve; and PNG.
+        Name of the ranker's class.
+    train, valid, base, out
+        The files, as they were named.
+    loading
+        Options for loading data sets that were set, without defaults.
+    parameters
+        All parameters of the ranker except its base.
     """
-    _write_table(diagnostics.rounds, _curves(diagnostics, ranker), table)
-    draw_panels(diagnosed(diagnostics, ranker), figure, per_row=PANELS_A_ROW)
+
+    ranker: str
+    train: str | None
+    valid: tuple[str, ...]
+    base: str | None
+    out: str | None
+    loading: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+
+    def new_ranker(self, base: Ranker | None = None) -> Ranker:
+        """Return the ranker, not yet fitted."""
+        parameters = dict(self.parameters)
+        if base is not None:
+            parameters[BASE] = base
+        return RANKERS[self.ranker](**parameters)
+
+    def to_toml(self) -> str:
+        """Return the text of a file that `read_configuration` reads."""
+        files = {"train": self.train, "valid": list(self.valid), BASE: self.base, "out": self.out}
+        named = {key: value for key, value in files.items() if value}
+        tables = [{"ranker": self.ranker, **named}, self.loading, self.parameters]
+        blocks = [
+            "\n".join(f"{key} = {toml_of(value)}" for key, value in table.items())
+            for table in tables
+            if table
+        ]
+        header = (
+            f"# A training of rankinite {__version__}: rankinite train --config FILE repeats it."
+        )
+        return "\n\n".join([header, *blocks]) + "\n"
 
 
-def _curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
-    """Return all curves of the training data and of the validation sets."""
-    return {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
+@dataclass(frozen=True)
+class Source:
+    """Values of a file or of flags, with the spelling of their keys for error messages."""
+
+    owner: str
+    values: Mapping[str, Any]
+    spell: Callable[[str], str] = str
 
 
-def _validation_curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
-    """Return the curves of the validation sets, at the rounds with diagnostics."""
+def flags(values: Mapping[str, Any]) -> Source:
+    """Return the values of flags of ``rankinite train``."""
+    return Source("train", values, lambda key: "--" + key.replace("_", "-"))
+
+
+def read_configuration(path: str | Path) -> Source:
+    """Read a TOML file, whose values `configure` checks."""
+    try:
+        return Source(str(path), tomllib.loads(Path(path).read_text("utf-8")))
+    except FileNotFoundError:
+        raise FileFormatError(path, "there is no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise FileFormatError(path, f"is no TOML file: {problem}") from None
+
+
+def configure(*sources: Source) -> Configuration:
+    """Return the configuration of several sources, of which later ones override earlier ones."""
+    name = _ranker_name(sources)
+    known = keys_of(name)
+    values: dict[str, Any] = {}
+    for source in sources:
+        for key, value in source.values.items():
+            if key not in known:
+                problem = unknown_key(source.spell(key), key, name, known)
+                hint = problem or f"there is no key {key!r}; --print-config shows what there is"
+                raise UsageError(f"{source.owner}: {hint}")
+            check(source.owner, source.spell(key), value, known[key])
+            values[key] = from_toml(value, known[key])
+    parameters = {key: values.get(key, default) for key, default in defaults_of(name).items()}
+    # Wrong measures are refused now, and not when the data are loaded.
+    RANKERS[name](**parameters).check_objective()
+    return Configuration(
+        ranker=name,
+        train=values.get("train"),
+        valid=tuple(values.get("valid", ())),
+        base=values.get(BASE),
+        out=values.get("out"),
+        loading={key: values[key] for key in LOADING if key in values},
+        parameters=parameters,
+    )
+
+
+def keys_of(ranker: str) -> dict[str, Constraint]:
+    """Return the keys of a configuration of the ranker, with what they may be."""
+    keys: dict[str, Constraint] = {"ranker": OneOf(list(RANKERS)), **FILES, **LOADING}
+    if BASE not in parameters_of(RANKERS[ranker]):
+        del keys[BASE]
+    return keys | parameter_keys(ranker)
+
+
+def parameter_keys(ranker: str) -> dict[str, Constraint]:
+    """Return the parameters of the ranker, with what a TOML file can set them to."""
     return {
-        f"{measure} of {name}": [curve[number - 1] for number in diagnostics.rounds]
-        for name, measured in ranker.history_.items()
-        for measure, curve in measured.items()
-        # The history of a net may hold its training set, of which diagnostics have curves anyway.
-        if not (isinstance(ranker, LambdaRank) and name == TRAIN)
+        name: toml_constraint(declared.file_constraint)
+        for name, declared in file_parameters_of(RANKERS[ranker]).items()
+        if declared.file_constraint is not None
     }
 
 
-def _write_table(rounds: Sequence[int], curves: Mapping[str, Curve], path: Path) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["round", *curves])
-    for number, *values in zip(rounds, *curves.values(), strict=True):
-        writer.writerow([number, *(_cell(value) for value in values)])
-    with atomic_write(path) as file:
-        file.write(text.getvalue().encode())
+def defaults_of(ranker: str) -> dict[str, Any]:
+    """Return the defaults of the ranker's parameters, without its base."""
+    declared = file_parameters_of(RANKERS[ranker])
+    return {name: parameter.default for name, parameter in declared.items()}
 
 
-def _cell(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.6g}"
+def _ranker_name(sources: Sequence[Source]) -> str:
+    name = DEFAULT_RANKER
+    for source in sources:
+        name = source.values.get("ranker", name)
+        check(source.owner, source.spell("ranker"), name, OneOf(list(RANKERS)))
+    return name
 
 
-def diagnosed(diagnostics: Diagnostics, ranker: TrainedRanker) -> list[Panel]:
-    """Return a panel for each kind of curves; the last shows two kinds.
+def unknown_key(spelled: str, key: str, ranker: str, known: Collection[str]) -> str | None:
+    """Return the sentence for an unknown key; None if there is nothing to advise.
 
     Parameters
     ----------
-    diagnostics, ranker
-        The diagnostics that were passed to a fit, and the fitted ranker.
+    spelled, key
+        The key as it was spelled, and as a file spells it.
+    ranker
+        Name of the ranker's class.
+    known
+        The known keys.
     """
-    curves, top = _curves(diagnostics, ranker), diagnostics.top
-    measure = str(ranker.validation_measures()[0])
-    measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
-    changes = {f"{CHANGES} {name}": curve for name, curve in _starting(CHANGES, curves).items()}
-    drawn = [
-        (
-            "Lambdas that agree with the first",
-            "share of documents",
-            _starting(AGREEMENT, curves),
-        ),
-        (
-            "Who moves highly relevant documents",
-            "signed share of lambda",
-            _starting(SHARE, curves),
-        ),
-        (f"Grades in the top {top}", "share of ranks", _starting(TOP.format(top), curves)),
-        (f"Rank changes and {measure}", "mean over queries", {**measured, **changes}),
-    ]
-    unit = ranker.rounds.removesuffix("s")
-    return [
-        Panel(title, unit, y_label, _lines(diagnostics.rounds, shown), legend_beside=True)
-        for title, y_label, shown in drawn
-        if shown
-    ]
-
-
-def _starting(prefix: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
-    """Return the curves whose names begin with a prefix, by the rest of their names."""
-    return {
-        name.removeprefix(f"{prefix} "): curve
-        for name, curve in curves.items()
-        if name.startswith(f"{prefix} ")
-    }
-
-
-def _lines(rounds: Sequence[int], curves: Mapping[str, Curve]) -> tuple[Line, ...]:
-    return tuple(Line(name, rounds, curve) for name, curve in curves.items())
+    others = [other for other in RANKERS if key in keys_of(other)]
+    if others:
+        return f"{ranker} has no {spelled}; {' and '.join(others)} can have it"
+    advice = explain_alias(ranker, key, known)
+    if advice is None:
+        near = difflib.get_close_matches(key, known, 1)
+        advice = f"did you mean {near[0]!r}?" if near else None
+    return None if advice is None else f"there is no key {key!r}; {advice}"
 
 
 @dataclass(frozen=True)
@@ -212,3 +303,93 @@ def checkpoint_of(out: Path) -> Path:
 
 def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
+
+
+def write_diagnostics(
+    diagnostics: Diagnostics, ranker: TrainedRanker, table: Path, figure: Path
+) -> None:
+    """Write the diagnostics of a fit.
+
+    Parameters
+    ----------
+    diagnostics
+        The diagnostics that were passed to the fit.
+    ranker
+        The fitted ranker, whose history has the curves of the validation sets.
+    table, figure
+        The files: CSV, one row per round and one column per curve; and PNG.
+    """
+    _write_table(diagnostics.rounds, _curves(diagnostics, ranker), table)
+    draw_panels(diagnosed(diagnostics, ranker), figure, per_row=PANELS_A_ROW)
+
+
+def _curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
+    """Return all curves of the training data and of the validation sets."""
+    return {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
+
+
+def _validation_curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
+    """Return the curves of the validation sets, at the rounds with diagnostics."""
+    return {
+        f"{measure} of {name}": [curve[number - 1] for number in diagnostics.rounds]
+        for name, measured in ranker.history_.items()
+        for measure, curve in measured.items()
+        # The history of a net may hold its training set, of which diagnostics have curves anyway.
+        if not (isinstance(ranker, LambdaRank) and name == TRAIN)
+    }
+
+
+def _write_table(rounds: Sequence[int], curves: Mapping[str, Curve], path: Path) -> None:
+    rows = (
+        [number, *("" if math.isnan(value) else f"{value:.6g}" for value in values)]
+        for number, *values in zip(rounds, *curves.values(), strict=True)
+    )
+    with atomic_write(path) as file:
+        file.write(csv_text(["round", *curves], rows).encode())
+
+
+def diagnosed(diagnostics: Diagnostics, ranker: TrainedRanker) -> list[Panel]:
+    """Return a panel for each kind of curves; the last shows two kinds.
+
+    Parameters
+    ----------
+    diagnostics, ranker
+        The diagnostics that were passed to a fit, and the fitted ranker.
+    """
+    curves, top = _curves(diagnostics, ranker), diagnostics.top
+    measure = str(ranker.validation_measures()[0])
+    measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
+    changes = {f"{CHANGES} {name}": curve for name, curve in _starting(CHANGES, curves).items()}
+    drawn = [
+        (
+            "Lambdas that agree with the first",
+            "share of documents",
+            _starting(AGREEMENT, curves),
+        ),
+        (
+            "Who moves highly relevant documents",
+            "signed share of lambda",
+            _starting(SHARE, curves),
+        ),
+        (f"Grades in the top {top}", "share of ranks", _starting(TOP.format(top), curves)),
+        (f"Rank changes and {measure}", "mean over queries", {**measured, **changes}),
+    ]
+    unit = ranker.rounds.removesuffix("s")
+    return [
+        Panel(title, unit, y_label, _lines(diagnostics.rounds, shown), legend_beside=True)
+        for title, y_label, shown in drawn
+        if shown
+    ]
+
+
+def _starting(prefix: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Return the curves whose names begin with a prefix, by the rest of their names."""
+    return {
+        name.removeprefix(f"{prefix} "): curve
+        for name, curve in curves.items()
+        if name.startswith(f"{prefix} ")
+    }
+
+
+def _lines(rounds: Sequence[int], curves: Mapping[str, Curve]) -> tuple[Line, ...]:
+    return tuple(Line(name, rounds, curve) for name, curve in curves.items())

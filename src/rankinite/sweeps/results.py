@@ -15,12 +15,11 @@ from typing import Any
 from rankinite.core.errors import RecipeError, UsageError
 from rankinite.core.format import MISSING, counted, number_text, value_text
 from rankinite.evaluation.tables import Summary, Table
-from rankinite.runs.configuration import toml_of
-from rankinite.runs.model_tables import MODELS
 from rankinite.runs.recipe import Recipe
+from rankinite.runs.recipe_models import MODELS
 from rankinite.runs.recipe_reader import recipe_of
 from rankinite.runs.store import RECIPE, write_json, write_text
-from rankinite.runs.toml_lines import KeyPath, Span, key_positions
+from rankinite.runs.toml import KeyPath, Span, key_positions, toml_of
 from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.trials import Trial, best_of, ranked
 

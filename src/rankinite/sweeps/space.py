@@ -15,9 +15,10 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint
 from rankinite.models import RANKERS
 from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.runs.configuration import from_toml, unknown_key
-from rankinite.runs.model_tables import ADVICE, OWN, recipe_parameters
 from rankinite.runs.recipe import Model
+from rankinite.runs.recipe_models import ADVICE, OWN, recipe_parameters
+from rankinite.runs.toml import from_toml
+from rankinite.runs.training import unknown_key
 
 # Ensemble, Sec. 4.2.
 TREES = {"n_leaves": "50:400:30", "learning_rate": "0.01,0.05,0.1,0.3,0.5"}

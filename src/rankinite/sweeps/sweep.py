@@ -20,12 +20,11 @@ from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.models import RANKERS
 from rankinite.runs.graph import Graph, cost_of, with_dependencies
-from rankinite.runs.prepare import ORIGINALS, numbers_of_bins, share, with_top_grade
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.recipe_reader import read_recipe
-from rankinite.runs.run import Executor, logged_to
-from rankinite.runs.scheduler import compile_kernels, execute
-from rankinite.runs.store import SETTINGS, TRAIN, Store
+from rankinite.runs.run import ORIGINALS, Executor, with_top_grade
+from rankinite.runs.scheduler import compile_kernels, execute, logged_to
+from rankinite.runs.store import SETTINGS, TRAIN, Store, numbers_of_bins, share
 from rankinite.runs.tasks import Fold, Split, Task
 from rankinite.runs.workers import new_workers, opened
 from rankinite.sweeps.results import JSON, Sweep, with_parameters, write_results

@@ -10,7 +10,7 @@ import tomllib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.runs.toml_lines import key_lines
+from rankinite.runs.toml import key_lines
 
 FILE = '''\
 # a = 1

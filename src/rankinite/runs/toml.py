@@ -1,6 +1,7 @@
-"""Lines of the keys of a TOML file, and the mistakes of a recipe with the line of each.
+"""TOML files: values of parameters, the lines of keys, and mistakes with the line of each.
 
-tomllib reads values without their lines, so a file that it accepts is scanned once more for them.
+TOML has no None, so ``"none"`` stands for None, in files and in flags. tomllib reads values without
+their lines, so a file that it accepts is scanned once more for them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,58 @@ from typing import Any
 
 from rankinite.core.errors import RecipeError
 from rankinite.core.format import some_of
-from rankinite.core.params import Constraint
+from rankinite.core.params import Constraint, Either, OneOf, Real, Text
+
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A list of texts."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is a list of texts."""
+        return isinstance(value, list) and all(Text().allows(item) for item in value)
+
+    def __str__(self) -> str:
+        return "a list of texts"
+
+
+@dataclass(frozen=True)
+class OrNone:
+    """What a constraint allows, or the text that stands for None."""
+
+    first: Constraint
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is allowed, or stands for None."""
+        return value == NONE or self.first.allows(value)
+
+    def __str__(self) -> str:
+        return f"{self.first}, or {NONE!r}"
+
+
+def toml_constraint(constraint: Constraint) -> Constraint:
+    """Return what a TOML file can set a parameter to that has this constraint."""
+    if isinstance(constraint, Either) and constraint.second == OneOf([None]):
+        return OrNone(constraint.first)
+    return constraint
+
+
+def from_toml(value: Any, constraint: Constraint) -> Any:
+    """Return the value of a parameter from its value in a TOML file."""
+    if isinstance(constraint, Real):
+        return float(value)
+    return None if isinstance(constraint, OrNone) and value == NONE else value
+
+
+def toml_of(value: Any) -> str:
+    """Write a value as TOML."""
+    # TOML's texts and lists are JSON's, but for the character DEL; its numbers are Python's.
+    if isinstance(value, (bool, str, list, tuple)):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(NONE) if value is None else repr(value)
+
 
 # Keys from the outermost to the innermost; an item of an array is its number, from 0.
 KeyPath = tuple[str | int, ...]

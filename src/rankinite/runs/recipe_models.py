@@ -9,17 +9,16 @@ from typing import Any
 from rankinite.core.errors import UsageError
 from rankinite.core.params import YES_OR_NO, Constraint, OneOf, Text, Whole
 from rankinite.models import RANKERS
-from rankinite.runs.configuration import (
+from rankinite.runs.recipe import ORIGINAL, Model, Samples, ScoreFeatures
+from rankinite.runs.toml import KeyPath, Mistakes, from_toml, spelled
+from rankinite.runs.training import (
     BASE,
     FILES,
     LOADING,
     defaults_of,
-    from_toml,
     parameter_keys,
     unknown_key,
 )
-from rankinite.runs.recipe import ORIGINAL, Model, Samples, ScoreFeatures
-from rankinite.runs.toml_lines import KeyPath, Mistakes, spelled
 
 SEED, BAGS, TRAINED_AS, PER_QUERY = "random_state", "bags", "trained_as", "per_query"
 LOSS = "loss"
