@@ -201,13 +201,19 @@ def half_width(differences: Floats) -> float:
 
 
 def p_against(
-    evaluations: Mapping[str, Evaluation], baseline: str, measure: str
-) -> dict[str, float | None]:
-    """Return p-values against one of the systems; None for itself, and without a test."""
-    p_values = {}
+    evaluations: Mapping[str, Evaluation], baseline: str, measures: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    """Return p-values against one of the systems, by system and measure.
+
+    They are None for the baseline itself, and where no query counts.
+    """
+    p_values: dict[str, dict[str, float | None]] = {}
     for name, evaluation in evaluations.items():
-        gain = None if name == baseline else gain_over(evaluation, evaluations[baseline], measure)
-        p_values[name] = None if gain is None else gain.p
+        gains = {m: gain_over(evaluation, evaluations[baseline], m) for m in measures}
+        p_values[name] = {
+            measure: None if gain is None or name == baseline else gain.p
+            for measure, gain in gains.items()
+        }
     return p_values
 
 

@@ -171,9 +171,12 @@ def best_subset(
     means = _SubsetMeans(names, scaled, data, measure, _halves(data, seed))
     progress = progress or Silent()
     if candidates is not None:
-        method, search = GIVEN, _given(means, _numbers(names, candidates), progress)
+        method = GIVEN
+        subsets = list(dict.fromkeys([*_numbers(names, candidates), means.full]))
+        search = _exhaustive(means, ((s, None) for s in subsets), len(subsets), progress)
     elif len(names) <= most_exhaustive:
-        method, search = EVERY, _every(means, progress)
+        method = EVERY
+        search = _exhaustive(means, _averages(means.scaled), 2 ** len(names) - 1, progress)
     else:
         method, search = GREEDY, _greedy(means, progress)
     best = search(0)
@@ -304,23 +307,19 @@ def _numbers(names: Sequence[str], candidates: Iterable[Sequence[str]]) -> list[
     return list(subsets)
 
 
-def _given(means: _SubsetMeans, subsets: Sequence[Numbers], progress: Progress) -> Search:
-    subsets = list(dict.fromkeys([*subsets, means.full]))
-    with progress.start("subsets", len(subsets), "subsets") as bar:
-        for subset in subsets:
-            means.add(subset)
-            bar.advance(1)
-    return lambda part: means.best(subsets, part)
-
-
-def _every(means: _SubsetMeans, progress: Progress) -> Search:
-    n = len(means.names)
-    with progress.start("subsets", 2**n - 1, "subsets") as bar:
-        for subset, average in _averages(means.scaled):
+def _exhaustive(
+    means: _SubsetMeans,
+    subsets: Iterable[tuple[Numbers, Floats | None]],
+    n_subsets: int,
+    progress: Progress,
+) -> Search:
+    """Measure subsets, whose averages may be known; the search is over all of them."""
+    with progress.start("subsets", n_subsets, "subsets") as bar:
+        for subset, average in subsets:
             means.add(subset, average)
             bar.advance(1)
-    subsets = list(means.by_subset)
-    return lambda part: means.best(subsets, part)
+    measured = list(means.by_subset)
+    return lambda part: means.best(measured, part)
 
 
 def _averages(scaled: Floats) -> Iterator[tuple[Numbers, Floats]]:

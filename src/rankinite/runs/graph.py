@@ -9,12 +9,11 @@ from typing import Any
 
 from rankinite.core.random import child_seed
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe, Samples
-from rankinite.runs.store import TRAIN
+from rankinite.runs.store import TRAIN, ModelKeys
 from rankinite.runs.tasks import (
     Fit,
     Fold,
     GatherScores,
-    ModelKeys,
     Score,
     Split,
     Spread,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +31,12 @@ from rankinite.runs.recipe import (
     shipped_text,
 )
 from rankinite.runs.recipe_models import DEFAULTS, MODELS, ModelTables
-from rankinite.runs.toml import KeyPath, Mistakes, Texts, spelled
+from rankinite.runs.toml import AnyTable, KeyPath, Mistakes, Texts, spelled
 
 # Longest name of a model. With a suffix it names a file, and many file systems allow 255 bytes, of
 # which a letter can take four.
 MOST_LETTERS = 50
 PLACE = re.compile(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class AnyTable:
-    """A table, whose content is checked separately."""
-
-    def allows(self, value: Any) -> bool:
-        """Tell whether the value is a table."""
-        return isinstance(value, dict)
-
-    def __str__(self) -> str:
-        return "a table"
 
 
 TRAINING_SETS, FEATURES, SUBSETS = "training_sets", "features", "subsets"

@@ -294,7 +294,7 @@ class _Stages:
         """Execute both stages, and return their results."""
         selection = self._select()
         final = self._retrain(selection)
-        models = {name: self._ranker(staged) for name, staged in final.items()}
+        models = {name: self.inputs.ranker(staged.keys) for name, staged in final.items()}
         ensemble = self._ensemble({name: final[name] for name in selection.chosen}, models)
         results = Results(
             recipe=self.recipe,
@@ -357,10 +357,6 @@ class _Stages:
         ]
         self._execute(tasks, "final training")
         return final
-
-    def _ranker(self, staged: StageModel) -> Ranker:
-        keys = staged.keys
-        return self.inputs.ranker(keys.fits, keys.scorer, keys.scoring)
 
     def _ensemble(self, final: Mapping[str, StageModel], models: Mapping[str, Ranker]) -> Average:
         """Return the average of the chosen models, each on the scale of its unseen scores."""

@@ -11,6 +11,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -292,6 +293,25 @@ def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int
     )
 
 
+@dataclass(frozen=True)
+class ModelKeys:
+    """A model of a stage, as tasks refer to it.
+
+    Attributes
+    ----------
+    fits
+        Keys of its trainings.
+    scorer
+        Key of the training whose scores it sees as features, if any.
+    scoring
+        Parameters that only affect scores.
+    """
+
+    fits: tuple[str, ...]
+    scorer: str | None
+    scoring: Mapping[str, Any]
+
+
 class TaskInputs:
     """What tasks read: the data of a run, mapped into memory once, and results of other tasks.
 
@@ -338,25 +358,15 @@ class TaskInputs:
         ranker: TrainedRanker = loaded.set_params(**scoring)
         return ranker
 
-    def ranker(self, fits: Sequence[str], scorer: str | None, scoring: Mapping[str, Any]) -> Ranker:
-        """Return all trainings of a model as one ranker.
-
-        Parameters
-        ----------
-        fits
-            The keys of its trainings.
-        scorer
-            The key of the training whose scores it sees as features, if any.
-        scoring
-            Parameters that only affect scores.
-        """
-        bags = [self.fitted(key, scoring) for key in fits]
+    def ranker(self, model: ModelKeys) -> Ranker:
+        """Return all trainings of a model as one ranker."""
+        bags = [self.fitted(key, model.scoring) for key in model.fits]
         ranker: Ranker = bags[0]
         if len(bags) > 1:
             ranker = Average.from_members({str(k): bag for k, bag in enumerate(bags, 1)})
-        if scorer is None:
+        if model.scorer is None:
             return ranker
-        return WithScoreFeatures.from_fitted(self.fitted(scorer, {}), ranker)
+        return WithScoreFeatures.from_fitted(self.fitted(model.scorer, {}), ranker)
 
     def scores(self, key: str) -> Floats:
         """Return the scores that a task has written."""

@@ -168,12 +168,12 @@ def means_and_p(
     evaluations: Mapping[str, Evaluation], baseline: str, measures: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the mean of every measure and its p-value against one of the systems, as texts."""
-    tests = {measure: p_against(evaluations, baseline, measure) for measure in measures}
+    p_values = p_against(evaluations, baseline, measures)
     return {
         name: [
             text
             for measure, mean in zip(measures, mean_texts(evaluation, measures), strict=True)
-            for text in (mean, p_text(tests[measure][name]))
+            for text in (mean, p_text(p_values[name][measure]))
         ]
         for name, evaluation in evaluations.items()
     }
@@ -317,10 +317,10 @@ def _tests(
     selection, measures = results.selection, results.recipe.measures
     return {
         "p_values": {
-            "members": _all_p_values(selection.members, selection.best_member, measures),
-            "subsets": _all_p_values(selection.subsets, results.whole, measures),
+            "members": p_against(selection.members, selection.best_member, measures),
+            "subsets": p_against(selection.subsets, results.whole, measures),
             "final": {
-                name: _all_p_values(outcome.members, ENSEMBLE, measures)
+                name: p_against(outcome.members, ENSEMBLE, measures)
                 for name, outcome in results.outcomes.items()
             },
             "pairs": {} if pairs is None else _pairs(pairs),
@@ -329,13 +329,6 @@ def _tests(
         "compared_on": comparison.name,
         "oracle": without_nan(oracle_of(comparison, measures)),
     }
-
-
-def _all_p_values(
-    evaluations: Mapping[str, Evaluation], baseline: str, measures: Sequence[str]
-) -> dict[str, dict[str, float | None]]:
-    p_values = {measure: p_against(evaluations, baseline, measure) for measure in measures}
-    return {name: {m: p_values[m][name] for m in measures} for name in evaluations}
 
 
 def _search(search: SubsetSearch) -> dict[str, Any]:

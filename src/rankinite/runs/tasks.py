@@ -38,6 +38,7 @@ from rankinite.runs.store import (
     RECORD,
     SCORES,
     WIDE,
+    ModelKeys,
     Store,
     TaskInputs,
     inputs_of,
@@ -263,25 +264,6 @@ def _save_side_by_side(path: Path, matrix: Floats32, added: Floats32) -> None:
 
 
 @dataclass(frozen=True)
-class ModelKeys:
-    """A model of a stage, as tasks refer to it.
-
-    Attributes
-    ----------
-    fits
-        Keys of its trainings.
-    scorer
-        Key of the training whose scores it sees as features, if any.
-    scoring
-        Parameters that only affect scores.
-    """
-
-    fits: tuple[str, ...]
-    scorer: str | None
-    scoring: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Score:
     """The scores of a model for the queries outside of a stage, or for another data set.
 
@@ -305,8 +287,7 @@ class Score:
         data = inputs.data(self.data)
         if self.outside is not None:
             data = self.outside.outside(data)
-        model = self.model
-        scores = inputs.ranker(model.fits, model.scorer, model.scoring).predict(data)
+        scores = inputs.ranker(self.model).predict(data)
         save_array(folder / SCORES, scores)
         return TaskSummary(f"{len(scores):,} documents")
 

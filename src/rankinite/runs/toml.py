@@ -35,6 +35,18 @@ class Texts:
 
 
 @dataclass(frozen=True)
+class AnyTable:
+    """A table, whose content is checked separately."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is a table."""
+        return isinstance(value, dict)
+
+    def __str__(self) -> str:
+        return "a table"
+
+
+@dataclass(frozen=True)
 class OrNone:
     """What a constraint allows, or the text that stands for None."""
 
@@ -269,10 +281,7 @@ class Mistakes:
 
     def table(self, path: KeyPath, value: Any) -> Mapping[str, Any]:
         """Return a table; an empty one, and a mistake, if the value is something else."""
-        if isinstance(value, dict):
-            return value
-        self.add(path, f"{spelled(path)} must be a table; got {value!r}")
-        return {}
+        return value if self.check(path, value, AnyTable()) else {}
 
     def values(
         self,

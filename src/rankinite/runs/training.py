@@ -324,19 +324,18 @@ def write_diagnostics(
 
 
 def _curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
-    """Return all curves of the training data and of the validation sets."""
-    return {**diagnostics.curves, **_validation_curves(diagnostics, ranker)}
+    """Return all curves of the training data and of the validation sets.
 
-
-def _validation_curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]:
-    """Return the curves of the validation sets, at the rounds with diagnostics."""
-    return {
+    Validation sets are measured after every round, and diagnosed are some of these.
+    """
+    validation = {
         f"{measure} of {name}": [curve[number - 1] for number in diagnostics.rounds]
         for name, measured in ranker.history_.items()
         for measure, curve in measured.items()
         # The history of a net may hold its training set, of which diagnostics have curves anyway.
         if not (isinstance(ranker, LambdaRank) and name == TRAIN)
     }
+    return {**diagnostics.curves, **validation}
 
 
 def _write_table(rounds: Sequence[int], curves: Mapping[str, Curve], path: Path) -> None:
@@ -361,25 +360,18 @@ def diagnosed(diagnostics: Diagnostics, ranker: TrainedRanker) -> list[Panel]:
     measured = {name: curve for name, curve in curves.items() if name.startswith(f"{measure} of ")}
     changes = {f"{CHANGES} {name}": curve for name, curve in _starting(CHANGES, curves).items()}
     drawn = [
-        (
-            "Lambdas that agree with the first",
-            "share of documents",
-            _starting(AGREEMENT, curves),
-        ),
-        (
-            "Who moves highly relevant documents",
-            "signed share of lambda",
-            _starting(SHARE, curves),
-        ),
+        ("Lambdas that agree with the first", "share of documents", _starting(AGREEMENT, curves)),
+        ("Who moves highly relevant documents", "signed share of lambda", _starting(SHARE, curves)),
         (f"Grades in the top {top}", "share of ranks", _starting(TOP.format(top), curves)),
         (f"Rank changes and {measure}", "mean over queries", {**measured, **changes}),
     ]
     unit = ranker.rounds.removesuffix("s")
-    return [
-        Panel(title, unit, y_label, _lines(diagnostics.rounds, shown), legend_beside=True)
-        for title, y_label, shown in drawn
-        if shown
-    ]
+    panels = []
+    for title, y_label, shown in drawn:
+        lines = tuple(Line(name, diagnostics.rounds, curve) for name, curve in shown.items())
+        if lines:
+            panels.append(Panel(title, unit, y_label, lines, legend_beside=True))
+    return panels
 
 
 def _starting(prefix: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
@@ -389,7 +381,3 @@ def _starting(prefix: str, curves: Mapping[str, Curve]) -> dict[str, Curve]:
         for name, curve in curves.items()
         if name.startswith(f"{prefix} ")
     }
-
-
-def _lines(rounds: Sequence[int], curves: Mapping[str, Curve]) -> tuple[Line, ...]:
-    return tuple(Line(name, rounds, curve) for name, curve in curves.items())
