@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import rankinite as rk
+from rankinite.runs.run import run_recipe
 
 MICRO = """\
 name = "micro"
@@ -86,3 +87,16 @@ def micro_data(n_queries: int = 60, seed: int = 0, n_features: int = 4) -> rk.Ra
     y = np.digitize(latent, [-0.5, 0.5, 1.5])
     qid = np.repeat(np.arange(n_queries), sizes)
     return rk.RankingData(X, y, qid, top_grade=3)
+
+
+TRAIN, VALID, TEST = micro_data(60), micro_data(20, 1), micro_data(20, 2)
+
+
+def go(recipe, train=TRAIN, valid=VALID, test=TEST, out="run"):
+    """Run a recipe in this process."""
+    return run_recipe(recipe, train, valid, test, out=out, jobs=1)
+
+
+def tasks_of(folder):
+    """Return the keys of the tasks that were executed in a folder."""
+    return {path.name for path in (folder / "tasks").iterdir()}
