@@ -91,6 +91,9 @@ def test_rankers_and_their_scores_are_combined_alike(case):
     np.testing.assert_array_equal(scores, by_rankers.predict(TEST))
     rows = np.stack(list(scores_of(TEST).values()))
     np.testing.assert_array_equal(by_scores.predict(TEST, member_scores=rows), scores)
+    for fitted in (by_scores, by_rankers):
+        combined = fitted.combine(scores_of(TEST), TEST.qid)
+        np.testing.assert_array_equal(combined, scores)
     by_rows = case.new(members=None).fit(
         VALID, member_scores=np.stack(list(scores_of(VALID).values()))
     )

@@ -103,6 +103,7 @@ class Average(LinearEnsemble):
         new = cls(members, scaled=means is not None)
         rankers = fitted_members(new._name, members)
         for name, member in rankers.items():
+            # Such a member cannot predict from features, which is all that this ensemble will get.
             if isinstance(member, Ensemble) and not member.members_:
                 raise UsageError(
                     f"{new._name}: the member {name!r}, a {type(member).__name__}, was fitted to "
@@ -118,6 +119,7 @@ class Average(LinearEnsemble):
         # Features are those of all members, which `fitted_members` has checked.
         first = next(iter(rankers.values()))
         new.feature_names_, new.n_features_in_ = first.feature_names_, first.n_features_in_
+        # Members may come from data of different grades, and measures need the largest.
         new.top_grade_ = max(member.top_grade_ for member in rankers.values())
         return new
 
@@ -213,6 +215,7 @@ class Interpolation(LinearEnsemble):
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         numbers = np.array([self.value_, self.n_evaluations_], np.float64)
+        # A model file holds arrays, and a manifest that is the same for all ensembles.
         return {**super()._arrays(), "search": numbers}
 
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
@@ -235,6 +238,8 @@ class _Search:
         """Evaluate equal weights, each member alone, and Powell's path from equal weights."""
         n = len(self._scaled)
         equal = np.full(n, 1.0 / n)
+        # First these, as Powell's path may miss them: the result is never worse than the average or
+        # the best member. A path that only ties with equal weights does not replace them.
         for weights in (equal, *np.eye(n)):
             self._loss(weights)
         if n > 1:

@@ -61,6 +61,7 @@ class Mix(LineOptimum):
         a, b
             Scores of the two, one per document.
         """
+        # Any number of documents, but the same of both.
         first = given_scores("Mix", "a", a, np.size(a))
         second = given_scores("Mix", "b", b, len(first))
         return ScoreLine(first, second, 0.0, 0.0, convex=self.form == CONVEX).scores(self.alpha)
@@ -77,6 +78,8 @@ class Mix(LineOptimum):
         """
         figure, (axes,) = subplots()
         course = self.course
+        # The measure is constant between two crossings: each value is drawn from its begin to its
+        # end.
         alphas = np.stack([course.begins, course.ends], axis=1).ravel()
         axes.plot(alphas, np.repeat(course.values, 2), linewidth=1)
         axes.plot([self.alpha], [self.value], "o", color="C1")
@@ -237,6 +240,7 @@ def mix_scores(
     """
     (first, a), (second, b) = rows.items()
     best = best_mix(a, b, data, measure, form=form, bounds=bounds)
+    # `best_mix` has refused bounds of the convex form, and others that make no sense.
     limits = (0.0, 1.0) if form == CONVEX else bounds or BOUNDS
     # The better end is the fair baseline: a gain over the worse one would be no news.
     better = int(best.at_ends[1] > best.at_ends[0])
@@ -358,6 +362,7 @@ class BestMix(LinearEnsemble):
             raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
         n = len(tree.pairs)
         alphas, values = (read_numbers(content, name, n) for name in ("alphas", "values"))
+        # A mix is convex, so a share outside cannot come from fit.
         if not ((alphas >= 0.0) & (alphas <= 1.0)).all():
             raise ModelFileError("the file has shares of members that are not between 0 and 1")
         texts = tree.texts[len(self.member_names_) :]
@@ -368,6 +373,8 @@ class BestMix(LinearEnsemble):
 
 def _join(scores: MemberScores, tree: MixTree, measure: MeasureAlongLine) -> tuple[MixNode, ...]:
     """Mix the children of each inner node, from the leaves up."""
+    # Nodes are numbered with the members first, then the pairs in the order of the tree: a mix is
+    # appended where its parent will look for it.
     node_scores = list(scores.scaled)
     nodes = []
     texts = tree.texts[len(tree.names) :]
@@ -387,4 +394,5 @@ def _weights(tree: MixTree, alphas: list[float]) -> Floats:
         left, right = tree.pairs[k]
         shares[left] = shares[n + k] * (1.0 - alphas[k])
         shares[right] = shares[n + k] * alphas[k]
+    # A copy, so that the model does not keep the shares of inner nodes alive.
     return shares[:n].copy()

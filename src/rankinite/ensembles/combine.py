@@ -105,6 +105,7 @@ class CombineOptions:
                 raise UsageError(
                     f"{owner}: a tree is for the method {BEST_MIX}, and the method is {self.method}"
                 )
+            # Parsed to be refused before data are loaded; `BestMix` will do it once more.
             parse_mix_tree(self.tree, names)
         if self.method != AVERAGE and self.subsets not in (None, NO_SEARCH):
             raise UsageError(
@@ -134,6 +135,7 @@ class CombineOptions:
             return BestMix(members, tree=self.tree, measure=measure)
         if self.method == INTERPOLATION:
             return Interpolation(members, measure=measure)
+        # Without hidden units the net is linear: one weight for each member.
         hidden = HIDDEN if self.method == TWO_LAYER else 0
         ranker = LambdaRank(str(measure), hidden=hidden, random_state=self.seed)
         return Stacked(members, ranker=ranker)
@@ -186,6 +188,7 @@ class CombineResult:
     def _evaluate(
         self, rows: Mapping[str, Floats], data: RankingData, members: Mapping[str, Evaluation]
     ) -> EnsembleEvaluation:
+        # From the scores at hand: an ensemble of rankers would compute them once more.
         scores = self.ensemble.combine(rows, data.qid)
         systems = [self.average.combine(rows, data.qid), scores]
         average, chosen = evaluate_all(
@@ -234,6 +237,8 @@ def _fit(
     progress: Progress,
 ) -> Ensemble:
     """Fit the ensemble; it contains the rankers if all of them are known."""
+    # With one member known by its scores alone the ensemble cannot predict from features, so that
+    # none of its members is kept.
     known = {name: ranker for name, ranker in chosen.items() if ranker is not None}
     arguments: dict[str, Any] = {}
     if len(known) < len(chosen):
@@ -357,6 +362,7 @@ def _numbers(result: CombineResult, members: Sequence[str]) -> str:
 
 def _subsets_table(result: CombineResult, search: SubsetSearch, most: int | None) -> Table:
     shown = list(search.table[:most])
+    # All members are what the others are compared with, however far down they are.
     shown += [search.full] if search.full not in shown else []
     texts = result.options.texts
     rows = tuple(

@@ -43,6 +43,8 @@ def with_members(content: Content, members: Mapping[str, Ranker]) -> Content:
         The rankers inside it by the prefix of their arrays: ``members.0``, ``members.1``, and so
         on, and ``ranker`` for a ranker on top of them.
     """
+    # Prefixes are numbers: the name of a member is any text, also one with a dot, which ends a
+    # prefix.
     manifest, arrays = {**content.manifest, MEMBERS: []}, dict(content.arrays)
     for prefix, member in members.items():
         inner = member.to_content()
@@ -147,6 +149,7 @@ class Ensemble(Ranker):
                     f"{self._name}: was fitted to scores, not to rankers; give member_scores, the "
                     "same rankers' scores of these documents"
                 )
+            # X is optional here. If it is there, the number of its documents is checked.
             rows = scores_by_name(self._name, member_scores, _n_docs(X))
             return in_order(self._name, rows, self.member_names_)
         self._refuse_scores(member_scores)
@@ -175,8 +178,10 @@ class Ensemble(Ranker):
             self._refuse_scores(member_scores)
             members = fitted_members(self._name, self.members)
             if isinstance(X, RankingData):
+                # Checked before the members predict, so that the message names the ensemble.
                 first = next(iter(members.values()))
                 check_features(self._name, X.feature_names, first.feature_names_)
+            # X as the caller gave it, in whose order `arrange` expects the scores.
             rows = dict(zip(members, predict_all(members, X, qid), strict=True))
         return {name: inputs.arrange(scores) for name, scores in rows.items()}
 
@@ -240,12 +245,15 @@ class Ensemble(Ranker):
             raise ModelFileError("the base in the file does not fit the ranker that contains it")
         rankers = dict(members or {})
         inner = rankers.pop(INNER, None)
+        # The manifest of rankers that learn in rounds has these keys, too; an ensemble has no
+        # rounds.
         manifest = Manifest.read({**content.manifest, "n_rounds": 0, "history": []})
         names = _read_names(content.manifest.get("member_names"))
         new = cls._with_parameters(manifest.parameters)
         new._set_members(names, list(rankers.values()), manifest)
         new.means_ = read_numbers(content, "means", len(names))
         new.scales_ = read_numbers(content, "scales", len(names))
+        # Scores are divided by them. A file can be wrong although its checksum is right.
         if not (new.scales_ > 0).all():
             raise ModelFileError("the file has a member whose scores have no scale")
         new._set_arrays(content, inner)
@@ -257,6 +265,7 @@ class Ensemble(Ranker):
     @classmethod
     def _with_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """Return an unfitted ensemble with the parameters of a model file, which must be valid."""
+        # They come from the file as rankers of their own, which a value here would replace.
         if {MEMBERS, INNER} & parameters.keys():
             raise ModelFileError("the manifest of the file has rankers among the parameters")
         try:
@@ -270,6 +279,7 @@ class Ensemble(Ranker):
         self, names: tuple[str, ...], members: Sequence[Ranker], manifest: Manifest
     ) -> None:
         expected = 0 if manifest.based_on_scores else len(names)
+        # All members get the X of the ensemble: what fit has checked must hold in a file as well.
         same_features = all(member.feature_names_ == manifest.feature_names for member in members)
         if len(members) != expected or not same_features:
             raise ModelFileError("the members in the file do not fit the ranker that contains them")
@@ -336,6 +346,7 @@ def _n_docs(X: Any) -> int | None:
 
 def _read_names(names: Any) -> tuple[str, ...]:
     are_texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    # They become the keys of `members_`, where a second one of a name would replace the first.
     if not are_texts or not names or len(set(names)) < len(names):
         raise ModelFileError("the manifest of the file does not name the members, each once")
     return tuple(names)
@@ -346,6 +357,7 @@ def read_numbers(content: Content, name: str, length: int) -> Floats:
     array = content.arrays.get(name)
     if array is None or array.dtype != np.float64 or array.shape != (length,):
         raise ModelFileError(f"the file has no {name} of {length} numbers")
+    # Written so that NaN is refused, too: it is not smaller than anything.
     if not (np.abs(array) <= LARGEST).all():
         raise ModelFileError(f"the file has {name} that are too large, or no numbers")
     return array

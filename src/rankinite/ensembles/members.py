@@ -58,11 +58,14 @@ class Scaling:
         relative = scores / largest
         spreads = relative.std(axis=1)
         scales = spreads * largest[:, 0]
+        # A constant member ranks nothing. Divided by a deviation that is mere rounding, its noise
+        # would count as much as the scores of the others.
         constant = (spreads <= ROUNDING) | (scales < np.finfo(np.float64).tiny)
         return cls(relative.mean(axis=1) * largest[:, 0], np.where(constant, 1.0, scales))
 
     def apply(self, owner: str, names: Sequence[str], scores: Floats) -> Floats:
         """Return standardised scores, one row per member."""
+        # An overflow gives infinity, which is refused below by a sentence with the document.
         with np.errstate(over="ignore"):
             scaled: Floats = (scores - self.means[:, None]) / self.scales[:, None]
         bad = np.abs(scaled) > LARGEST
@@ -153,6 +156,7 @@ def fitted_members(owner: str, members: Any) -> dict[str, Ranker]:
     rankers = _named(owner, "members", members)
     for name, ranker in rankers.items():
         _refuse_unfitted(owner, name, ranker)
+    # Members score the same X, so its columns have to mean the same to all of them.
     (first_name, first), *others = rankers.items()
     for name, other in others:
         if other.feature_names_ != first.feature_names_:
@@ -199,6 +203,7 @@ def scores_by_name(owner: str, member_scores: Any, n_docs: int | None) -> dict[s
     n_docs
         Number of documents; that of the first member's scores if None.
     """
+    # Otherwise a vector would pass for many members, and the sentence be about its first number.
     if isinstance(member_scores, np.ndarray) and member_scores.ndim != 2:
         raise DataError(
             f"{owner}: member_scores has the shape {member_scores.shape}; expected one row per "
@@ -252,6 +257,8 @@ def _numbers(owner: str, name: str, values: ArrayLike) -> Floats:
 
 def in_order(owner: str, rows: Mapping[str, Floats], names: Sequence[str]) -> Floats:
     """Return the scores as a matrix, one row per member, in the order of the names."""
+    # By name, as scores may come in another order than in fit. A member too many is refused as
+    # well: more likely it is misspelt than superfluous.
     missing = [name for name in names if name not in rows]
     added = [name for name in rows if name not in set(names)]
     if missing or added:

@@ -32,6 +32,7 @@ class MixTree:
     @property
     def texts(self) -> list[str]:
         """Text of each node, with names; with numbers if a name has spaces or parentheses."""
+        # Any other name would not be read back as one token.
         plain = all(TOKEN.fullmatch(name) and name not in "()" for name in self.names)
         texts = list(self.names) if plain else [str(k + 1) for k in range(len(self.names))]
         for left, right in self.pairs:
@@ -58,6 +59,7 @@ def neighbours(names: Sequence[str]) -> MixTree:
         for k in range(0, len(level) - 1, 2):
             above.append(len(names) + len(pairs))
             pairs.append((level[k], level[k + 1]))
+        # An odd one out has no neighbour yet, and moves up behind the pairs.
         level = above + level[2 * len(above) :]
     return MixTree(tuple(names), tuple(pairs))
 
@@ -131,6 +133,7 @@ class _TreeParser:
         self.pairs.append((parts[0], parts[1]))
 
     def _member(self, token: str, place: int) -> int:
+        # Names first: members may be called by numbers that are not their places.
         if token in self.names:
             member = self.names.index(token)
         # int() of very long texts takes long, and is refused by Python.
@@ -153,5 +156,6 @@ class _TreeParser:
         return ""
 
     def _error(self, problem: str) -> UsageError:
+        # The place in the text is part of most messages, so its beginning is enough.
         shown = self.text if len(self.text) <= 60 else self.text[:60] + "..."
         return UsageError(f"the mix tree {shown!r}: {problem}; {FORM}")

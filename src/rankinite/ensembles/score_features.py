@@ -85,6 +85,7 @@ def _checked(scores: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Integers]:
             f"{OWNER}: offsets must go from 0 to the number of documents, {len(numbers)}, and "
             "never decrease; give those of a RankingData"
         )
+    # Features are float32; a larger score would become infinite, which rankers refuse.
     limit = float(np.finfo(np.float32).max)
     return numbers.clip(-limit, limit), sizes
 
@@ -184,6 +185,7 @@ class WithScoreFeatures(Ranker):
             new._refuse_other(role, value)
             if not value.is_fitted:
                 raise UsageError(f"{new._name}: the {role} is not fitted yet; fit it first")
+        # The names are the only evidence that the ranker was fitted to score features of a scorer.
         if _prefix(scorer, ranker) is None:
             raise DataError(
                 f"{new._name}: the features of the ranker are not those of the scorer and four "
@@ -225,9 +227,12 @@ class WithScoreFeatures(Ranker):
         inputs = training_data(self._name, X, y, qid, query_weight)
         data = inputs.data
         sets = validation_sets(self._name, valid, data.feature_names)
+        # Documents may have been moved to bring queries together; their weights follow them.
         if options.get(WEIGHTS) is not None:
             options[WEIGHTS] = inputs.arrange(np.asarray(options[WEIGHTS]))
         held_out = out_of_fold_scores(scorer, data, self.folds)
+        # A scorer of all queries is for new documents. Training documents get scores of scorers
+        # that have not seen them, or their features would hint at their labels.
         scorer.fit(data)
         prefix = f"{type(scorer).__name__}: "
         if sets:
@@ -274,6 +279,7 @@ class WithScoreFeatures(Ranker):
                 f"{self._name}: a score depends on the whole query; give predict a qid, or a "
                 "RankingData"
             )
+        # Queries as numbers from 0, in whatever order they come.
         numbers = np.unique(np.asarray(qid), return_inverse=True)[1]
         if numbers.shape != (len(matrix),):
             raise UsageError(
@@ -339,6 +345,8 @@ def out_of_fold_scores(scorer: Ranker, data: RankingData, folds: int, *, seed: i
     seed
         Seed of the folds.
     """
+    # Of originals, not of samples: a query and its samples are in one fold, since they share
+    # documents.
     n_queries = int(data.origins.max()) + 1
     if n_queries < folds:
         raise DataError(
@@ -356,6 +364,7 @@ def out_of_fold_scores(scorer: Ranker, data: RankingData, folds: int, *, seed: i
 
 def _features_by_query(scores: Floats, numbers: Integers) -> Floats32:
     """Return score features of documents whose queries need not be contiguous."""
+    # Stable, so that the documents of a query keep their order.
     order = np.argsort(numbers, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
     features = np.empty((len(scores), len(FEATURE_NAMES)), np.float32)

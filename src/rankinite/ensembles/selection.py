@@ -58,6 +58,7 @@ class Selection:
     @property
     def best_member(self) -> str:
         """The member with the largest mean of the first measure."""
+        # Evaluations hold the measures in the order in which they were asked for.
         first = next(iter(next(iter(self.members.values())).per_query))
         return max(self.members, key=lambda name: self.members[name].mean[first])
 
@@ -107,6 +108,7 @@ def averages_of(
 ) -> dict[str, Floats]:
     """Return the average of every subset of members, each of whose scores is standardised."""
     rows = np.stack(list(scores.values()))
+    # Each member on its own scale over all of these documents, as `Average.fit` does it.
     scaled = dict(zip(scores, Scaling.fit(rows).apply("ensemble", list(scores), rows), strict=True))
     return {
         name: weighted_sum(np.stack([scaled[member] for member in members]), np.ones(len(members)))
@@ -175,6 +177,7 @@ def gain_over(evaluation: Evaluation, baseline: Evaluation, measure: str) -> Gai
     if measure not in evaluation.per_query or measure not in baseline.per_query:
         return None
     gain, p = gain_and_p(evaluation.per_query[measure], baseline.per_query[measure])
+    # No query counts for both.
     if np.isnan(gain):
         return None
     differences = evaluation.per_query[measure] - baseline.per_query[measure]
@@ -194,6 +197,7 @@ def half_width(differences: Floats) -> float:
     2.484
     """
     n_queries = len(differences)
+    # One difference has no standard error: the interval is everything.
     if n_queries < 2:
         return float("inf")
     error = differences.std(ddof=1) / np.sqrt(n_queries)
@@ -222,6 +226,7 @@ def comparison_of(
 ) -> Comparison | None:
     """Compare every two systems by the measures that count; None if there is nothing to test."""
     values = list(evaluations.values())
+    # A measure for which no query counts has no test; the others are compared all the same.
     shown = [measure for measure in measures if counts(values, measure)]
     if len(values) < 2 or not shown:
         return None

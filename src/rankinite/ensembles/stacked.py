@@ -95,6 +95,7 @@ class Stacked(Ensemble):
         progress
             Progress reporter.
         """
+        # A wrong ranker is refused before the members compute their scores.
         inner = self._new_ranker()
         scores = self._begin_fit(X, y, qid, member_scores)
         sets = validation_sets(self._name, valid, scores.data.feature_names)
@@ -142,6 +143,7 @@ class Stacked(Ensemble):
 
     def _scores_for(self, name: str, valid_scores: Any) -> Any:
         """Return the scores of a validation set, by its name unless it is the only one."""
+        # Scores by member and scores by set are both mappings; the name of a set tells them apart.
         if isinstance(valid_scores, Mapping) and name in valid_scores:
             return valid_scores[name]
         if valid_scores is None or name != VALID:
@@ -161,6 +163,7 @@ class Stacked(Ensemble):
         return {}
 
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
+        # Its features are the scores in this order; other names would mean other columns.
         fits = inner is not None and inner.feature_names_ == self.member_names_
         if inner is None or not fits or not inner.learns_in_rounds:
             raise ModelFileError("the file has no ranker that takes the scores of its members")
@@ -185,5 +188,7 @@ def _with_scores_as_features(
 
 def _as_columns(scaled: Floats) -> Floats32:
     """Return one column per member, clipped to the range of float32 features."""
+    # Scores are float64 and features float32, where a larger number would become infinite; rankers
+    # refuse infinite features.
     largest = np.finfo(np.float32).max
     return np.ascontiguousarray(scaled.T.clip(-largest, largest), dtype=np.float32)

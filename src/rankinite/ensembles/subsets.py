@@ -165,6 +165,7 @@ def best_subset(
     (('good',), ('good', 'bad'))
     """
     checks.require_data_set(OWNER, data)
+    # 2^24 are 16.8 million subsets, each of which is measured on all queries.
     check(OWNER, "most_exhaustive", most_exhaustive, Whole(1, 24))
     check(OWNER, "level", level, Real(0, 1))
     names, scaled = _scaled_scores(members, data)
@@ -183,6 +184,7 @@ def best_subset(
     held_out = _held_out(means, search)
     gain, p_value = gain_and_p(held_out, means.per_query(means.full))
     naive_gain, naive_p_value = gain_and_p(means.per_query(best), means.per_query(means.full))
+    # The test is two-sided, and significantly worse is not better.
     better = best if p_value < level and gain > 0 else means.full
     return SubsetSearch(
         chosen=means.subset(better).members,
@@ -202,8 +204,10 @@ def _held_out(means: _SubsetMeans, search: Search) -> Floats:
     """Return for each query the measure of the subset that was chosen by the other half."""
     values = means.per_query(means.full)
     _, first, second = means.parts
+    # Without a query that counts in each half nothing is held out: the gain is 0 and p is 1.
     if first.any() and second.any():
         chosen = [means.per_query(search(part)) for part in (1, 2)]
+        # Crosswise: what one half has chosen is measured on the other.
         values[second], values[first] = chosen[0][second], chosen[1][first]
     return values
 
@@ -229,7 +233,9 @@ def _scaled_scores(members: Any, data: RankingData) -> tuple[tuple[str, ...], Fl
 def _halves(data: RankingData, seed: int) -> Integers:
     """Return the half of each query, 0 or 1; samples are in the half of their query."""
     half = np.zeros(data.n_queries, np.int64)
+    # One query alone cannot be split; it stays in the first half, and there is no test.
     if data.origins.max() > 0:
+        # Samples of a query stay together: apart, the search would be tested on what it has seen.
         half[split_queries(data.qids, 2, seed)[1]] = 1
     return half
 
@@ -282,6 +288,7 @@ class _SubsetMeans:
         """
         values = {subset: self.first_means[subset][part] for subset in subsets}
         largest = max(values.values())
+        # Sums in another order differ in the last bits, which must not decide between subsets.
         near = [s for s, value in values.items() if value >= largest - ROUNDING * abs(largest)]
         return self.full if self.full in near else min(near, key=lambda s: (len(s), s))
 
@@ -303,6 +310,7 @@ def _numbers(names: Sequence[str], candidates: Iterable[Sequence[str]]) -> list[
         if unknown or not subset or len(set(subset)) < len(subset):
             problem = f"the members are {some_of(names)}" if unknown else "expected some, each once"
             raise UsageError(f"{OWNER}: candidates has the subset {tuple(subset)}; {problem}")
+        # Sorted: a subset is the same in any order, and sums in one order have the same bits.
         subsets[tuple(sorted(place[name] for name in subset))] = None
     return list(subsets)
 
@@ -342,6 +350,7 @@ def _averages(scaled: Floats) -> Iterator[tuple[Numbers, Floats]]:
 
 def _greedy(means: _SubsetMeans, progress: Progress) -> Search:
     with progress.start("subsets", None, "subsets") as bar:
+        # The greedy path depends on the queries, so each half has a path of its own.
         best_by_part = [_both_ways(means, part, bar) for part in range(len(means.parts))]
     return best_by_part.__getitem__
 
@@ -352,6 +361,7 @@ def _both_ways(means: _SubsetMeans, part: int, bar: ProgressBar) -> Numbers:
     path = [means.full]
     for start, larger in (((), True), (means.full, False)):
         current: Numbers = start
+        # One step fewer than there are members: all of them are measured already.
         for _ in means.full[1:]:
             steps = _steps(current, means.full, larger)
             for subset in steps:

@@ -78,6 +78,8 @@ class Graph:
         self.digest = digest
         self.first = Stage(FIRST, recipe.train_parts, recipe.parts, recipe.seed)
         self.final = Stage(FINAL, recipe.parts, recipe.parts, recipe.seed)
+        # The same objects for all who ask: the key of a task is a hash that is computed once for
+        # each object.
         self.model = cache(self._model)
 
     def _model(self, name: str, stage: Stage) -> StageModel:
@@ -109,6 +111,7 @@ class Graph:
     def _fit(
         self, model: Model, split: Split, features: Task | None, name: str, seed: tuple[str, int]
     ) -> Task:
+        # By the names of model, stage and bag: to add a model or a bag changes no other seed.
         child = child_seed(self.recipe.seed, "model", model.name, split.stage.name, *seed)
         samples = self.recipe.training_sets.get(model.train) if model.train != ORIGINAL else None
         function = Fit(
@@ -154,6 +157,7 @@ class Graph:
         self, model: StageModel, data: str, digest: str, outside: Stage | None = None
     ) -> Task:
         """Return the task that scores a data set with a model."""
+        # Names are for people; the key tells tasks apart.
         where = data if outside is None else "held out"
         function = Score(model.keys, data, digest, outside)
         name = f"scores of {model.model.name} ({where})"
@@ -183,6 +187,8 @@ def with_dependencies(tasks: Iterable[Task]) -> dict[str, Task]:
 
 def cost_of(model: Model, samples: Samples | None, stage: Stage) -> float:
     """Return the number of rounds of a training, each weighted by the size of its data."""
+    # Time is roughly proportional to rounds and documents. Trees and nets differ by a factor that
+    # is left out: an order of execution is all that follows from it.
     rounds = model.parameters.get("n_trees") or model.parameters.get("n_epochs") or SMALL
     more = 0.0 if samples is None else samples.fraction * samples.times
     return float(rounds) * (1.0 + more) * stage.n_parts / stage.parts

@@ -149,6 +149,7 @@ def shipped_text(name: str) -> str:
 
 def shipped_tables() -> dict[str, dict[str, Any]]:
     """Return the tables of all recipes of the package, by name; nothing heavy is imported."""
+    # Not through the reader, which imports all rankers: this answers a listing at once.
     return {name: tomllib.loads(shipped_text(name)) for name in SHIPPED}
 
 
@@ -164,5 +165,6 @@ def n_trainings(recipe: Recipe) -> tuple[int, int]:
     """
     models = trained_models(recipe)
     used = {model.features for model in models}
+    # Features that no model uses are never made.
     folds = sum(spec.folds for name, spec in recipe.features.items() if name in used)
     return len(models) + folds, sum(model.bags for model in models) + folds

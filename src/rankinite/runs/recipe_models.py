@@ -93,6 +93,7 @@ class ModelTables:
         for name, value in content.items():
             self._mistakes.table((MODELS, name), value)
         tables = {name: table for name, table in content.items() if isinstance(table, dict)}
+        # These first: a model may be trained as another that comes later in the file.
         trained = {
             name: self._model(name, table)
             for name, table in tables.items()
@@ -114,6 +115,7 @@ class ModelTables:
             return {}
         values = self._values(path, ranker, table, {BAGS: OWN[BAGS]})
         self._check_bags(path, values)
+        # A wrong measure is reported here once, and not by every model that inherits it.
         values |= self._sound_measures(path, ranker, values)
         return values
 
@@ -131,6 +133,7 @@ class ModelTables:
         if features is not None and features not in self._features:
             known = list(self._features)
             self._mistakes.unknown((*path, "features"), "score features", known, features)
+        # Only what stands in this table: a mistake of the defaults has been reported there.
         self._check_bags(path, set_here)
         parameters = {
             key: values.get(key, default)
@@ -138,6 +141,7 @@ class ModelTables:
             if key != SEED
         }
         parameters |= self._sound_measures(path, ranker, parameters)
+        # Constraints on one parameter have been checked; this checks those on several together.
         if not self._is_loss_wrong(name, ranker, table):
             self._try(path, lambda: RANKERS[ranker](**parameters).check_parameters())
         return self._described(
@@ -177,6 +181,8 @@ class ModelTables:
                 advice = ADVICE.get(key, "set it for each model")
                 self._mistakes.add(place, f"{spelled(path)} cannot have {key!r}; {advice}")
             else:
+                # Another tool's name, or a parameter of another ranker, gets better advice than a
+                # similar key.
                 sentence = unknown_key(key, key, ranker, known)
                 if sentence is None:
                     self._mistakes.unknown(place, "key", known)
@@ -200,6 +206,7 @@ class ModelTables:
         sound: dict[str, Any] = {}
         for key in ("measure", "valid_measure"):
             if key in defaults and values.get(key, defaults[key]) != defaults[key]:
+                # A ranker with this one parameter: the sentence is then about nothing else.
                 candidate = RANKERS[ranker](**{key: values[key]})
                 parse = candidate.objective if key == "measure" else candidate.validation_measures
                 if not self._try((*path, key), parse):
@@ -237,6 +244,7 @@ class ModelTables:
         if model is None:
             return None
         parameters = {**model.parameters, PER_QUERY: values.get(PER_QUERY, False)}
+        # A copy would count twice in every average without anybody's intention.
         if parameters == model.parameters:
             self._mistakes.add(
                 path, f"{spelled(path)} is the same as {other!r}; set {PER_QUERY} = "
@@ -260,6 +268,7 @@ class ModelTables:
             known = [name for name in trained if name != path[-1]]
             self._mistakes.unknown(place, "other model", known, other)
             return None
+        # A chain of them would have to be followed, and has no use: name the first.
         if other not in trained:
             self._mistakes.add(
                 place, f"{spelled(path)} is trained as {other!r}, which is itself trained as "

@@ -58,6 +58,7 @@ DATA: Mapping[str, Constraint] = {
 }
 PAPERS_DATA = {"parts": 10, "train_parts": 6, "folds": 10, "top_grade": None}
 SAMPLES: Mapping[str, Constraint] = {"fraction": FRACTION, "times": Whole(1)}
+# `folds` are of the model whose scores they are, not those of [data].
 SCORES: Mapping[str, Constraint] = {"scores_of": Text(), "folds": Whole(2)}
 # What the section was called once.
 FORMER_ENSEMBLE = "combination"
@@ -77,6 +78,7 @@ def read_recipe(source: str | Path) -> Recipe:
     RecipeError
         Lists every mistake, with the file and the line.
     """
+    # A shipped name means the shipped recipe, whatever files there are.
     if str(source) in SHIPPED:
         return recipe_of(f"{source}.toml", shipped_text(str(source)))
     path = Path(source)
@@ -85,6 +87,7 @@ def read_recipe(source: str | Path) -> Recipe:
             f"there is no recipe {str(source)!r}; give one of {some_of(SHIPPED)}, or a TOML file"
         )
     try:
+        # Some editors put a byte order mark in front, which tomllib would refuse.
         return recipe_of(str(source), path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise FileFormatError(path, "there is no such file") from None
@@ -111,6 +114,7 @@ def _parsed(owner: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
+        # tomllib tells the place in its message alone; ours begins with it, as a compiler's does.
         match = PLACE.fullmatch(str(problem))
         what, line, column = match.groups() if match else (str(problem), None, None)
         last = len(text.splitlines()) or 1
@@ -137,6 +141,7 @@ class _Reader:
         self._check_name(("name",), top.get("name", name))
         data = self._data()
         training_sets = self._training_sets()
+        # In this order: models name training sets and features, and subsets name models.
         features = self._features()
         reader = ModelTables(
             self._mistakes, training_sets, features, data["folds"], top.get(DEFAULTS, {})
@@ -146,11 +151,13 @@ class _Reader:
             self._mistakes.add((MODELS,), "there are no models; give one, such as [models.M1]")
         self._check_models(list(tables))
         models = reader.read(tables)
+        # Only now it is known which models have features of their own.
         self._check_scorers(features, models, tables)
         subsets = self._subsets(tables)
         choose, level = self._ensemble(subsets, len(tables))
         measures = self._measures()
         shown = self._tables()
+        # Only here, so that the author of a recipe sees all mistakes at once.
         self._mistakes.refuse()
         return Recipe(
             name=top.get("name", name),
@@ -188,6 +195,7 @@ class _Reader:
         for name in names:
             path = (MODELS, name)
             self._check_name(path, name)
+            # File systems of macOS and Windows do not tell capital letters apart.
             other = known.setdefault(name.casefold(), name)
             if other != name:
                 self._mistakes.add(
@@ -205,6 +213,7 @@ class _Reader:
                 f"data.train_parts is {data['train_parts']} of {data['parts']} parts; leave at "
                 "least one to compare models on",
             )
+        # TOML reads 4 as a whole number.
         if data["top_grade"] is not None:
             data["top_grade"] = float(data["top_grade"])
         return data
@@ -287,6 +296,7 @@ class _Reader:
         return subsets
 
     def _ensemble(self, subsets: Mapping[str, Any], n_models: int) -> tuple[str, float]:
+        # Whoever names subsets wants to choose among them.
         defaults = {"choose": NAMED if subsets else ALL, "level": 0.05}
         table = self._top.get(ENSEMBLE, {})
         values = self._mistakes.values((ENSEMBLE,), table, ENSEMBLE_KEYS, defaults)
@@ -325,4 +335,5 @@ class _Reader:
         for k, table in enumerate(names):
             if table not in TABLES:
                 self._mistakes.unknown(("tables", k), "table", TABLES, table)
+        # A table that is asked for twice is printed once.
         return tuple(dict.fromkeys(names))

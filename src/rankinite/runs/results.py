@@ -213,6 +213,8 @@ class EnsembleComparison:
 def compare_ensemble(results: Results) -> EnsembleComparison:
     """Compare on the test set; without labels there on the validation set or the held-out parts."""
     first, selection = results.recipe.measures[0], results.selection
+    # Data that nothing was learned from come first. The held-out parts have chosen the members:
+    # there the ensemble would look better than it is, and the average of all models is shown.
     for name in ("test", "valid"):
         outcome = results.outcomes.get(name)
         if outcome is not None and counts(outcome.members.values(), first):
@@ -258,6 +260,7 @@ def facts_of(
     facts = {}
     for name in graph.recipe.models:
         last = final.get(name, graph.model(name, graph.first))
+        # Without parameters of scoring, which change neither curves nor importances.
         rankers = [inputs.fitted(task.key, {}) for task in last.fits]
         seconds = sum(read_record(inputs.store, task).seconds for task in trainings[name].values())
         curves = tuple(_curve(ranker) for ranker in rankers)
@@ -270,6 +273,7 @@ def _trainings(graph: Graph, final: Mapping[str, StageModel]) -> dict[str, dict[
     trainings: dict[str, dict[str, Task]] = {name: {} for name in graph.recipe.models}
     for staged in (*(graph.model(name, graph.first) for name in trainings), *final.values()):
         model = staged.model
+        # Else it would count the trainings of another model as its own.
         if model.trained_as is None:
             trainings[model.name] |= {task.key: task for task in staged.fits}
         if model.features is not None and staged.features is not None:
@@ -291,5 +295,6 @@ def _importances(models: Sequence[TrainedRanker]) -> dict[str, float]:
     if not trees:
         return {}
     shares = np.mean([model.feature_importances_ for model in trees], axis=0)
+    # Stable: features without any gain stay in the order of the data.
     order = np.argsort(-shares, kind="stable")
     return {trees[0].feature_names_[j]: float(shares[j]) for j in order}

@@ -142,6 +142,7 @@ def run_recipe(
         # could be released.
         del train, valid, test, named, sets
         graph = Graph(chosen, digests[TRAIN])
+        # The first stage trains every model, and so needs all kernels of the run.
         compile_kernels(graph.selection_scores().values(), store, workers, reporter)
 
         def execute_here(tasks: Iterable[Task], title: str) -> None:
@@ -169,6 +170,7 @@ def open_run(folder: str | Path) -> Run:
         If the run is not finished.
     """
     path = Path(folder)
+    # The folder of a sweep has a state as well.
     if not (path / STATE).is_file() or (path / SETTINGS).exists():
         raise UsageError(
             f"{path}: is not the folder of a run; name one that 'rankinite recipe run' has written"
@@ -213,6 +215,7 @@ def prepare(
     if (store.path / SETTINGS).exists():
         raise UsageError(f"{store.path}: is the folder of a sweep; name another one for a run")
     _check(recipe, sets)
+    # Computed once: a fingerprint reads all of the data.
     digests = {name: fingerprint(data) for name, data in sets.items()}
     store.check_data(digests, recipe)
     models = [(model.ranker, model.parameters) for model in recipe.models.values()]
@@ -223,6 +226,7 @@ def prepare(
 def _check(recipe: Recipe, sets: Mapping[str, RankingData]) -> None:
     train = sets[TRAIN]
     for name, data in sets.items():
+        # Now, in one sentence, and not after hours in the task that scores the set.
         check_features(f"the {name} data", data.feature_names, train.feature_names)
         if data.top_grade != train.top_grade:
             raise DataError(
@@ -316,6 +320,7 @@ class _Stages:
         self.execute(wanted, title)
         new = {k: t for k, t in with_dependencies(wanted).items() if k not in self.counted}
         self.seconds[title] = sum(read_record(self.store, task).seconds for task in new.values())
+        # A task that both stages need belongs to the first.
         self.counted |= new.keys()
 
     def _select(self) -> Selection:
@@ -343,6 +348,8 @@ class _Stages:
 
     def _retrain(self, selection: Selection) -> dict[str, StageModel]:
         """Train the chosen models on all training queries, and the best one for comparison."""
+        # The best member is trained again even if it was not chosen: a reader wants to know whether
+        # the ensemble is worth more than it.
         wanted = {*selection.chosen, selection.best_member}
         graph = self.graph
         final = {
@@ -360,6 +367,7 @@ class _Stages:
 
     def _ensemble(self, final: Mapping[str, StageModel], models: Mapping[str, Ranker]) -> Average:
         """Return the average of the chosen models, each on the scale of its unseen scores."""
+        # From the folds that validated the final trainings: all other documents were trained on.
         spreads = [
             read_spread(self.store, self.graph.spread(staged).key) for staged in final.values()
         ]

@@ -52,6 +52,7 @@ def execute(
     waiting = {key: task for key, task in needed.items() if not store.is_finished(key)}
     for key in needed:
         if key in waiting:
+            # Whoever finishes a task keeps a folder that is there already, also a damaged one.
             store.remove(key)
         else:  # a run that was killed between finishing the task and this may have left it
             store.checkpoint(key).unlink(missing_ok=True)
@@ -103,6 +104,8 @@ class Scheduler:
         while self.waiting or self.running:
             self._submit_ready()
             ended, _ = wait(self.running, SECONDS, FIRST_COMPLETED)
+            # One death ends several futures at once; the workers are replaced once, after all of
+            # them.
             a_worker_died = False
             for future in ended:
                 task = self.running.pop(future)
@@ -161,6 +164,8 @@ class Scheduler:
         return any(task.key in self.suspects for task in self.running.values())
 
     def _is_ready(self, task: Task) -> bool:
+        # Finished dependencies are neither waiting nor running; those before the start were never
+        # in either.
         running = {other.key for other in self.running.values()}
         return all(
             other.key not in self.waiting and other.key not in running
@@ -190,6 +195,7 @@ class Scheduler:
             count = MOST_FAILURES
         elif count < MOST_FAILURES and self.problem is None:
             log.info("%s failed (%s) and is tried again", task.name, problem)
+        # The first error counts; later ones are likely to follow from it.
         if count >= MOST_FAILURES and self.problem is None:
             self.problem = self._final_error(task, problem)
             if self.running:
@@ -204,6 +210,7 @@ class Scheduler:
         if not self.workers.die_together:
             return
         for future, task in list(self.running.items()):
+            # A task that finished before the death has its result, and is handled in the next turn.
             if not future.done() or future.exception() is not None:
                 del self.running[future]
                 self.waiting[task.key] = task
@@ -246,12 +253,14 @@ def compile_kernels(
     Compiled kernels are kept on disk, where all workers find them. Without this every worker would
     compile the same kernels at the same time.
     """
+    # A single worker compiles nothing twice.
     if workers.slots == 1:
         return
     waiting = [t for t in with_dependencies(tasks).values() if not store.is_finished(t.key)]
     fits = [task.function for task in waiting if isinstance(task.function, Fit)]
     kinds: dict[bool, dict[str, Fit]] = {}
     for fit in fits:
+        # Rankers of one kind share most kernels, so one process compiles for all of them.
         alike = kinds.setdefault(RANKERS[fit.ranker].takes_binned, {})
         alike.setdefault(_kind(fit), fit)
     futures = [
@@ -277,6 +286,7 @@ def train_one_round(store: Store, fits: list[Fit]) -> None:
     inputs = inputs_of(store)
     few = inputs.train[:QUERIES]
     for fit in fits:
+        # Score features do not exist yet, and change no kernel.
         plain = replace(fit, features=None)
         rounds = "n_trees" if "n_trees" in fit.parameters else "n_epochs"
         ranker: Any = replace(plain, parameters={**fit.parameters, rounds: 1}).new_ranker()

@@ -100,6 +100,7 @@ class Store:
         with (self.path / "lock").open("wb") as file:
             if fcntl is not None:
                 try:
+                    # Without waiting, which might take hours.
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     raise UsageError(
@@ -113,6 +114,7 @@ class Store:
                         self.path,
                         problem.strerror,
                     )
+            # Under the lock: nobody else can be writing these files now.
             self._remove_unfinished()
             yield
 
@@ -136,8 +138,11 @@ class Store:
         """Tell whether a task is finished: all its files are there, with their sizes."""
         folder = self.task(key)
         try:
+            # The record is written last, into a folder that appears whole. Sizes tell of files that
+            # were cut or removed since.
             sizes = json.loads((folder / RECORD).read_text("utf-8"))["sizes"]
             return all((folder / name).stat().st_size == size for name, size in sizes.items())
+        # Whatever is wrong with the record, the task is executed again.
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return False
 
@@ -172,6 +177,7 @@ class Store:
         """
         state = self.read_state()
         known = state[DATA]
+        # In a folder with a state the recipe is ours, and may be edited between two runs.
         if not (self.path / STATE).exists():
             self.refuse_recipe(recipe.text)
         for name, digest in digests.items():
@@ -213,6 +219,7 @@ class Store:
         """
         state = self.read_state()
         names = sorted(path.relative_to(self.path).as_posix() for path in written)
+        # They would be taken for results of this recipe.
         for name in {*state[FILES]} - {*names}:
             # The state is a file that anybody can edit: nothing outside of the folder is removed.
             if ".." not in Path(name).parts and not Path(name).is_absolute():
@@ -344,6 +351,7 @@ class TaskInputs:
         shared = BinnedData.open(self.store.binned(most_bins))
         if features is None:
             return shared
+        # Only the new columns are binned; the others are mapped, and the same for all models.
         added = _read_array(self.store.task(features) / ADDED)
         names = self.train_with(features).feature_names[-added.shape[1] :]
         return shared.append(added, names)
@@ -363,6 +371,7 @@ class TaskInputs:
         bags = [self.fitted(key, model.scoring) for key in model.fits]
         ranker: Ranker = bags[0]
         if len(bags) > 1:
+            # Without standardisation: bags are trainings of one model and share its scale.
             ranker = Average.from_members({str(k): bag for k, bag in enumerate(bags, 1)})
         if model.scorer is None:
             return ranker
@@ -375,6 +384,7 @@ class TaskInputs:
 
 def inputs_of(store: Store) -> TaskInputs:
     """Return the inputs of a store; a process that executes many tasks opens the data once."""
+    # The fingerprints are part of what is cached: a process may outlive the data of a folder.
     return _inputs(store.path.absolute(), tuple(store.digests.items()))
 
 
@@ -385,6 +395,7 @@ def _inputs(path: Path, digests: tuple[tuple[str, str], ...]) -> TaskInputs:
 
 def _read_array(path: Path) -> NDArray[Any]:
     try:
+        # Reading a result executes nothing.
         array: NDArray[Any] = np.load(path, allow_pickle=False)
     except (OSError, EOFError, ValueError) as problem:
         raise unreadable(path, problem) from None

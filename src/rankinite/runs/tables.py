@@ -61,6 +61,7 @@ def _ranges(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _follows(name: str, other: str) -> bool:
+    # Without leading zeros: M01 and M2 are not in a row.
     match = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
     return match is not None and other == f"{match[1]}{int(match[2]) + 1}"
 
@@ -137,6 +138,7 @@ ORACLE = "oracle"
 def tables_of(results: Results) -> Summary:
     """Return the tables that the recipe asks for, and sentences on them."""
     comparison = compare_ensemble(results)
+    # Once for the p-values table and the JSON: it tests every pair of systems.
     pairs = comparison_of(comparison.systems, results.recipe.measures)
     makers: Mapping[str, Callable[[], Sequence[Table | None]]] = {
         MEMBERS_TABLE: lambda: [members_table(results)],
@@ -208,6 +210,7 @@ def _searched_rows(results: Results) -> list[tuple[str, ...]]:
     averages = results.selection.subsets
     if search is None:
         return []
+    # It has a row already, under its name.
     if any(set(search.best.members) == set(results.models_of(name)) for name in averages):
         return []
     cells = [number_text(search.best.values.get(m, float("nan"))) for m in recipe.measures]
@@ -274,6 +277,7 @@ def oracle_table(results: Results, comparison: EnsembleComparison) -> Table:
 def oracle_of(comparison: EnsembleComparison, measures: Sequence[str]) -> dict[str, float]:
     """Return the mean of the best member for every query, by measure."""
     pairs = comparison_of(comparison.members, measures)
+    # A single member is its own oracle.
     return comparison.members[comparison.best].mean if pairs is None else pairs.oracle
 
 

@@ -49,6 +49,7 @@ from rankinite.runs.store import (
 SPREAD = "spread.json"
 # Rows at a time of a matrix that may not fit into memory twice.
 ROWS = 10_000
+# Hexadecimal digits, so 80 bits: enough that no two tasks of a store ever share a key.
 KEY_LENGTH = 20
 
 
@@ -172,6 +173,7 @@ class Fit:
         ranker = self.fitted(inputs, key)
         ranker.save(folder / MODEL)
         if self.split.left_out is not None:
+            # Here, while the ranker is in memory: what follows needs the scores, not the model.
             left_out = self.split.left_out_queries(inputs.train)
             save_array(folder / SCORES, ranker.predict(left_out))
         return self._summary(ranker)
@@ -198,11 +200,13 @@ class Fit:
         """Return arguments of ``fit`` besides the data: for trees, the bins."""
         if not RANKERS[self.ranker].takes_binned:
             return {}
+        # Binned once for all trainings, which is faster and gives all of them the same thresholds.
         return {"binned": inputs.binned(self.parameters["most_bins"], self.features)}
 
     def new_ranker(self) -> TrainedRanker:
         """Return the unfitted ranker, which also computes the measures of this task."""
         ranker = RANKERS[self.ranker](**self.parameters)
+        # The measure of the recipe is computed along, and must not decide which round is best.
         judges = ranker.validation_measure()
         known = [str(measure) for measure in ranker.validation_measures()]
         others = [text for text in self.measures if text not in known]
@@ -235,6 +239,8 @@ class GatherScores:
     def __call__(self, inputs: TaskInputs, key: str, folder: Path) -> TaskSummary:
         """Write the four columns, and the feature matrix with them."""
         data = inputs.train
+        # Documents outside of the stage stay NaN, a missing value: no training of the stage sees
+        # them.
         scores = np.full(data.n_docs, np.nan)
         for fit, split in zip(self.fits, self.splits, strict=True):
             scores[rows_of(split.left_out_queries(data))] = inputs.scores(fit)
@@ -242,6 +248,8 @@ class GatherScores:
         rows = rows_of(inside)
         added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
         added[rows] = score_features(scores[rows], inside.offsets)
+        # Both: rankers are fitted to the matrix, while of trees only the four columns are binned;
+        # the bins of all others are shared by all tasks.
         save_array(folder / ADDED, added)
         write_json(names_file(folder / WIDE), list(FEATURE_NAMES))
         _save_side_by_side(folder / WIDE, data.matrix, added)
@@ -378,9 +386,11 @@ def execute_task(store: Store, task: Task) -> TaskRecord:
     inputs = inputs_of(store)
     if inputs.store.is_finished(task.key):  # by a worker that was taken for dead
         return read_record(store, task)
+    # The folder appears whole or not at all, so that a task is finished or was never begun.
     with atomic_folder(inputs.store.task(task.key)) as folder:
         summary = task.function(inputs, task.key, folder)
         record = TaskRecord(summary, time.perf_counter() - start)
+        # By them a later run recognises a file that was cut or removed.
         sizes = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
         content = {"name": task.name, "seconds": record.seconds, **asdict(summary), "sizes": sizes}
         write_json(folder / RECORD, content)

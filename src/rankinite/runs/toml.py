@@ -69,6 +69,8 @@ def toml_constraint(constraint: Constraint) -> Constraint:
 
 def from_toml(value: Any, constraint: Constraint) -> Any:
     """Return the value of a parameter from its value in a TOML file."""
+    # TOML reads 1 as a whole number. Parameters are part of the keys of tasks, where 1 and 1.0
+    # would be two trainings.
     if isinstance(constraint, Real):
         return float(value)
     return None if isinstance(constraint, OrNone) and value == NONE else value
@@ -85,10 +87,12 @@ def toml_of(value: Any) -> str:
 # Keys from the outermost to the innermost; an item of an array is its number, from 0.
 KeyPath = tuple[str | int, ...]
 
+# The text is valid, so the patterns need not recognise mistakes, and may match more than TOML.
 BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 SPACES = re.compile(r"[ \t]*")
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 TEXT = re.compile(
+    # Three quotes before one: two of them would be an empty text.
     r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})'
     r"|'''.*?'''(?:'{0,2})"
     r'|"(?:[^"\\\n]|\\.)*"'
@@ -140,6 +144,8 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        # Positions of all line ends, in which a position is looked up: to count them anew for every
+        # key would take quadratic time.
         self.ends = [k for k, letter in enumerate(text) if letter == "\n"]
         self.lines: dict[KeyPath, int] = {}
         self.spans: dict[KeyPath, Span] = {}
@@ -166,6 +172,7 @@ class _Scanner:
 
     def _note(self, path: KeyPath, line: int) -> None:
         for length in range(1, len(path) + 1):
+            # The first mention counts, also one by a longer path, as [a.b] mentions a.
             self.lines.setdefault(path[:length], line)
 
     def _line(self) -> int:
@@ -181,6 +188,7 @@ class _Scanner:
             path = (*path, key)
             if number == len(keys) and brackets == 2:
                 self.n_tables[path] = self.n_tables.get(path, 0) + 1
+            # Below an array of tables a header speaks of its last table.
             if path in self.n_tables:
                 path = (*path, self.n_tables[path] - 1)
         self._note(path, line)
@@ -192,6 +200,7 @@ class _Scanner:
         while True:
             self._skip(SPACES)
             quoted = self._skip(TEXT)
+            # tomllib knows the escapes of quoted keys.
             keys.append(str(tomllib.loads(f"k = {quoted}")["k"]) if quoted else self._skip(BARE))
             self._skip(SPACES)
             if self.text[self.at] != ".":
@@ -206,6 +215,7 @@ class _Scanner:
         self._skip(SPACES)
         value = self.at
         self._value(path)
+        # A plain value is read up to what ends it, with the spaces before that.
         end = value + len(self.text[value : self.at].rstrip())
         self.spans[path] = Span(key, value, end)
 
@@ -269,6 +279,7 @@ class Mistakes:
     def refuse(self) -> None:
         """Raise an error if there was a mistake; it lists all in the order of their lines."""
         if self._sentences:
+            # Only by line: sentences about one line keep the order in which they were written.
             ordered = sorted(self._sentences, key=lambda mistake: mistake[0])
             raise RecipeError(*(f"{self._owner}:{line}: {sentence}" for line, sentence in ordered))
 

@@ -94,7 +94,10 @@ class Configuration:
     def to_toml(self) -> str:
         """Return the text of a file that `read_configuration` reads."""
         files = {"train": self.train, "valid": list(self.valid), BASE: self.base, "out": self.out}
+        # TOML has no None: what was not named is left out.
         named = {key: value for key, value in files.items() if value}
+        # All parameters, also those at their defaults: the file repeats the training even if a
+        # later version has other defaults.
         tables = [{"ranker": self.ranker, **named}, self.loading, self.parameters]
         blocks = [
             "\n".join(f"{key} = {toml_of(value)}" for key, value in table.items())
@@ -133,6 +136,7 @@ def read_configuration(path: str | Path) -> Source:
 
 def configure(*sources: Source) -> Configuration:
     """Return the configuration of several sources, of which later ones override earlier ones."""
+    # The ranker first, as it decides which other keys there are.
     name = _ranker_name(sources)
     known = keys_of(name)
     values: dict[str, Any] = {}
@@ -201,6 +205,7 @@ def unknown_key(spelled: str, key: str, ranker: str, known: Collection[str]) -> 
     known
         The known keys.
     """
+    # A parameter of another ranker is no misspelling of one of this ranker.
     others = [other for other in RANKERS if key in keys_of(other)]
     if others:
         return f"{ranker} has no {spelled}; {' and '.join(others)} can have it"
@@ -271,6 +276,8 @@ def run_training(
         checkpoint=checkpoint,
         diagnostics=diagnostics,
     )
+    # fit ends alike after its last round and after a round at which it was stopped; a model of the
+    # latter must not be taken for finished.
     if should_stop():
         raise KeyboardInterrupt
     ranker.save(out)
@@ -281,6 +288,7 @@ def run_training(
         table, figure = (_beside(out, f".diagnostics.{suffix}") for suffix in ("csv", "png"))
         write_diagnostics(diagnostics, ranker, table, figure)
         written += [table, figure]
+    # Last: a crash while other files are written costs no training.
     checkpoint.unlink(missing_ok=True)
     values = {name: _kept_values(ranker, name) for name in ranker.history_}
     return Training(ranker, tuple(written), values)

@@ -35,8 +35,10 @@ def end_with(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
+    # A process whose parent is gone gets another one.
     while os.getppid() == parent:
         time.sleep(SECONDS)
+    # sys.exit would end this thread alone.
     os._exit(1)
 
 
@@ -116,7 +118,9 @@ class Processes:
 
         executor: Executor = ProcessPoolExecutor(
             self.slots,
+            # Idle workers stay: a new one would import and map everything again.
             timeout=None,
+            # numba reads it once, when it is imported; later it is too late.
             env={THREADS: str(self.threads)},
             initializer=set_up_worker,
             initargs=(os.getpid(),),
@@ -130,6 +134,7 @@ class Processes:
 
     def renew(self) -> None:
         """Start new processes."""
+        # Others of the pool may still be working on tasks that will be submitted again.
         self.executor.shutdown(wait=True, kill_workers=True)
         self.executor = self._new()
 
@@ -191,6 +196,8 @@ class Cluster:
                 f"{address}"
             ) from None
         self.slots = max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
+        # Dask would take calls with equal arguments for one, and the scheduler of the run counts
+        # failures itself.
         self.executor: Any = self.client.get_executor(pure=False, retries=0)
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
@@ -254,6 +261,7 @@ def new_workers(jobs: int | None, cluster: str | None) -> Workers:
         if jobs is not None:
             raise UsageError("jobs are for this machine; a cluster has its own workers: say one")
         return Cluster(cluster)
+    # Of this process: a container or taskset may allow fewer cores than the machine has.
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     slots = n_cores or 1
     if jobs is not None:
@@ -261,6 +269,7 @@ def new_workers(jobs: int | None, cluster: str | None) -> Workers:
         slots = int(jobs)
     if slots == 1:
         return InProcess()
+    # Results do not depend on the number of threads, so this is about speed only.
     return Processes(slots, max(1, (n_cores or 1) // slots))
 
 
@@ -285,4 +294,5 @@ def problem_of(future: Future[Any]) -> BaseException | None:
 
 def is_death(problem: BaseException) -> bool:
     """Tell whether a worker died, rather than the task raising an error."""
+    # By name: Dask may not be installed.
     return isinstance(problem, BrokenProcessPool) or type(problem).__name__ == "KilledWorker"
