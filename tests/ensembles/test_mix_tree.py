@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import rankinite as rk
 from rankinite.core.errors import UsageError
 from rankinite.ensembles.mix_tree import neighbours, parse_mix_tree
+from tests.rankers.cases import VALID
 
 SIX = ["1", "2", "3", "4", "5", "6"]
 
