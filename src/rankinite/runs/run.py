@@ -1,7 +1,9 @@
 """A run: a recipe executed in a folder, and read again from it.
 
-The results of a run are computed from those of its tasks, each time alike: a run that is repeated
-executes nothing, and a finished run can be opened again without its data sets.
+`run_recipe` checks the data and shares them in the store (`prepare`), executes the tasks of both
+stages, and writes files for people. `open_run` reads a finished run. The results of a run are
+computed from those of its tasks, each time alike: a run that is repeated executes nothing, and a
+finished run can be opened again without its data sets.
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ log = logging.getLogger("rankinite")
 VALID, TEST = "valid", "test"
 # What to do about samples in the data.
 ORIGINALS = "give the original data, and let the recipe augment it"
+RESUME = "run the recipe again in this folder, which resumes it"
+# Packages whose versions a report tells.
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "joblib")
 
 # Makes sure that tasks are finished; the text is the title of the work.
@@ -265,9 +269,6 @@ def _check_size(recipe: Recipe, train: RankingData) -> None:
         )
     # Splitting raises its own error for data that cannot be split.
     train.split(recipe.parts, seed=recipe.seed)
-
-
-RESUME = "run the recipe again in this folder, which resumes it"
 
 
 class _Stages:

@@ -1,4 +1,8 @@
-"""The scheduler: executes tasks on all workers as soon as their dependencies are finished."""
+"""The scheduler: executes tasks on all workers as soon as their dependencies are finished.
+
+Before, `compile_kernels` lets two workers compile what all of them need; meanwhile, `logged_to`
+writes what happens to the log of the run.
+"""
 
 from __future__ import annotations
 

@@ -327,7 +327,13 @@ def write_diagnostics(
     table, figure
         The files: CSV, one row per round and one column per curve; and PNG.
     """
-    _write_table(diagnostics.rounds, _curves(diagnostics, ranker), table)
+    curves = _curves(diagnostics, ranker)
+    rows = (
+        [number, *("" if math.isnan(value) else f"{value:.6g}" for value in values)]
+        for number, *values in zip(diagnostics.rounds, *curves.values(), strict=True)
+    )
+    with atomic_write(table) as file:
+        file.write(csv_text(["round", *curves], rows).encode())
     draw_panels(diagnosed(diagnostics, ranker), figure, per_row=PANELS_A_ROW)
 
 
@@ -344,15 +350,6 @@ def _curves(diagnostics: Diagnostics, ranker: TrainedRanker) -> dict[str, Curve]
         if not (isinstance(ranker, LambdaRank) and name == TRAIN)
     }
     return {**diagnostics.curves, **validation}
-
-
-def _write_table(rounds: Sequence[int], curves: Mapping[str, Curve], path: Path) -> None:
-    rows = (
-        [number, *("" if math.isnan(value) else f"{value:.6g}" for value in values)]
-        for number, *values in zip(rounds, *curves.values(), strict=True)
-    )
-    with atomic_write(path) as file:
-        file.write(csv_text(["round", *curves], rows).encode())
 
 
 def diagnosed(diagnostics: Diagnostics, ranker: TrainedRanker) -> list[Panel]:
