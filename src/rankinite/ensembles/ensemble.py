@@ -16,9 +16,9 @@ from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.members import fitted_members, in_order, scores_by_name
-from rankinite.rankers.inputs import InputData, check_features, training_data
+from rankinite.rankers.inputs import InputData, training_data
 from rankinite.rankers.model_file import Manifest, plain
-from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.ranker import Ranker, check_features
 
 MEMBERS = "members"
 INNER = "ranker"

@@ -15,7 +15,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.data.samples import refuse_samples
 from rankinite.ensembles.score_features import FEATURE_NAMES
 from rankinite.models import RANKERS
-from rankinite.rankers.inputs import check_features
+from rankinite.rankers.ranker import check_features
 from rankinite.runs.graph import Graph
 from rankinite.runs.recipe import Recipe
 from rankinite.runs.store import SETTINGS, TRAIN, Store
