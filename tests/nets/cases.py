@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.nets.kernels.backprop import GROUP, Inputs, Workspace, fill_inputs
+from rankinite.nets.kernels.forward import GROUP, Inputs, Workspace, fill_inputs
 from rankinite.nets.net import Net, Standardiser
 from tests.naive import nets as naive_nets
 

@@ -19,7 +19,8 @@ import numpy as np
 from tests.nets.cases import scored, some_features, some_net
 
 from rankinite.nets.net import Standardiser
-from rankinite.nets.epochs import AdamState, EpochRunner
+from rankinite.nets.epochs import EpochRunner
+from rankinite.nets.kernels.training import AdamState
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.objectives.objective import Targets
 

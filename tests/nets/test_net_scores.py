@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.nets.kernels.backprop import BLOCK_DOCS
+from rankinite.nets.kernels.forward import BLOCK_DOCS
 from rankinite.nets.net import Net, Standardiser
 from tests.nets.cases import naive_scores, scored, some_features, some_net
 

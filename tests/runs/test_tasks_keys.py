@@ -53,7 +53,7 @@ def test_an_edit_of_what_trains_nothing_keeps_all_keys(keys_after, file):
         "rankers/mart.py",
         "trees/kernels/histogram.py",
         "objectives/kernels/pairwise.py",
-        "nets/kernels/backprop.py",
+        "nets/kernels/forward.py",
         "measures/kernels.py",
         "ensembles/score_features.py",
         "data/augment.py",

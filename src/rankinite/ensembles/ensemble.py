@@ -24,9 +24,9 @@ from rankinite.ensembles.members import (
     scores_by_name,
     weighted_sum,
 )
-from rankinite.rankers.inputs import InputData, check_features, training_data
+from rankinite.rankers.inputs import InputData, training_data
 from rankinite.rankers.model_file import Manifest, plain
-from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.ranker import Ranker, check_features
 
 MEMBERS = "members"
 INNER = "ranker"

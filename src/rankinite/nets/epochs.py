@@ -1,18 +1,25 @@
-"""Train a net on one data set, epoch by epoch."""
+"""Epochs of training: the queries of a data set, in batches, through the kernels of a net.
+
+With one query per step an epoch is a chain of steps, which a kernel takes by itself. With more, a
+batch is divided into blocks whose gradients are added up on several threads.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Floats32, Integers
-from rankinite.nets.kernels.backprop import score_documents
+from rankinite.nets.kernels.forward import score_documents
 from rankinite.nets.kernels.training import (
+    BETA_1,
+    BETA_2,
+    EPSILON,
     PRECOMPUTED,
+    AdamState,
     Documents,
     Optimiser,
     adam_step,
@@ -35,40 +42,6 @@ MOST_BLOCKS = 32
 QUERIES_PER_BLOCK = 4
 # Numbers of all workspaces together at most: half a gigabyte of activations.
 MOST_ACTIVATIONS = 1 << 27
-
-# Adam's usual decay rates of the first and second moment, and its guard against division by 0.
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-
-
-@dataclass(frozen=True, eq=False)
-class AdamState:
-    """Running moments of Adam, and the number of steps taken.
-
-    Attributes
-    ----------
-    first_moment, second_moment
-        Running means of the gradient and of its square; empty for plain gradient steps.
-    n_steps
-        Number of steps taken.
-    """
-
-    first_moment: Floats32
-    second_moment: Floats32
-    n_steps: int = 0
-
-    @classmethod
-    def empty(cls) -> AdamState:
-        """Return the state of plain gradient steps, which have no moments."""
-        return cls.zeros(0)
-
-    @classmethod
-    def zeros(cls, n_weights: int) -> AdamState:
-        """Return the state before the first step."""
-        return cls(np.zeros(n_weights, np.float32), np.zeros(n_weights, np.float32))
-
-    def copy(self) -> AdamState:
-        """Return a state that can be changed without changing this one."""
-        return AdamState(self.first_moment.copy(), self.second_moment.copy(), self.n_steps)
 
 
 class EpochRunner:
@@ -103,6 +76,8 @@ class EpochRunner:
         self._inputs = net.inputs_of(X, rows)
         self._gradients = gradients
         self._mixture = self._precomputed = single_mixture(_precomputed(offsets))
+        # Numba compiles a kernel for the types of its arguments, so that arrays without use are
+        # empty instead of None.
         spare = np.zeros((2, n_docs if len(gradients.parts) > 1 else 0))
         scores, lambdas, hessians = np.zeros((3, n_docs))
         self._documents = Documents(frozen(start), scores, lambdas, hessians, spare)
@@ -111,6 +86,7 @@ class EpochRunner:
         self._queries_per_step = min(queries_per_step or n_queries, n_queries)
         longest = int(self._sizes.max())
         n_activations = longest * int(net.layers.strides.sum())
+        # Only from these three, never from the number of threads, follows how sums are rounded.
         n_blocks = min(
             MOST_BLOCKS,
             self._queries_per_step // QUERIES_PER_BLOCK,
@@ -149,6 +125,7 @@ class EpochRunner:
         weight_decay
             Share of the weights that a step removes, times the learning rate.
         """
+        # The state before the epoch stays as it is: after an interrupt in its midst it is kept.
         adam = adam.copy()
         mixture = self._gradients.mixture(epoch)
         self._mixture = self._precomputed if mixture is None else mixture
@@ -160,26 +137,19 @@ class EpochRunner:
                     self._precompute_lambdas(queries, epoch, weights)
                 if optimiser.steps_per_query:
                     self._train(queries, 0, weights, optimiser, gradients[0])
-                    n_steps = optimiser.n_steps + len(queries)
                 else:
                     self._train_batch(queries, weights, optimiser, gradients, workers)
-                    n_steps = optimiser.n_steps + 1
-                optimiser = optimiser._replace(n_steps=n_steps)
-        return AdamState(adam.first_moment, adam.second_moment, optimiser.n_steps)
+                n_new = len(queries) if optimiser.steps_per_query else 1
+                adam = adam._replace(n_steps=adam.n_steps + n_new)
+                optimiser = optimiser._replace(adam=adam)
+        return adam
 
     def _optimiser(self, adam: AdamState, learning_rate: float, weight_decay: float) -> Optimiser:
         # A rate too large for 32 bits makes weights diverge, which the trainer notices.
         with np.errstate(over="ignore", invalid="ignore"):
             keep = max(1.0 - learning_rate * weight_decay, 0.0)
             coefficients = np.array([learning_rate, BETA_1, BETA_2, EPSILON, keep], np.float32)
-        return Optimiser(
-            adam.first_moment,
-            adam.second_moment,
-            coefficients,
-            float(learning_rate),
-            self._queries_per_step == 1,
-            adam.n_steps,
-        )
+        return Optimiser(adam, coefficients, float(learning_rate), self._queries_per_step == 1)
 
     def _train(
         self,
@@ -213,18 +183,22 @@ class EpochRunner:
             part = queries[bounds[block] : bounds[block + 1]]
             self._train(part, block, weights, optimiser, gradients[block])
 
+        # A list, because errors of the threads are raised only where their results are read.
         list(workers.map(train_block, range(n_blocks)))
+        # Weights may diverge in the middle of an epoch; the learner looks at them after it.
         with np.errstate(over="ignore", invalid="ignore"):
             total = gradients.sum(axis=0)
             gradients[:] = 0.0
-            if len(optimiser.first_moment):
-                adam_step(weights, total, optimiser, optimiser.n_steps + 1)
+            if len(optimiser.adam.first_moment):
+                adam_step(weights, total, optimiser, optimiser.adam.n_steps + 1)
             else:
                 weights += optimiser.coefficients[0] * total
 
     def _calls(self, order: Integers) -> list[Integers]:
         """Divide an order into calls of the kernel: a batch, or many queries of a step each."""
         n_queries = self._queries_per_step
+        # Gradients that no kernel computes must be of the weights after the step before, so that
+        # every query then is a call.
         if n_queries == 1 and self._mixture is not self._precomputed:
             n_queries = max(1, int(DOCS_PER_CALL / max(self._sizes.mean(), 1.0)))
         return [order[begin : begin + n_queries] for begin in range(0, len(order), n_queries)]

@@ -1,8 +1,12 @@
-"""A net: standardised features, layers of units with the hyperbolic tangent, and a score."""
+"""A net: standardised features, layers of units with the hyperbolic tangent, and a score.
+
+`Net` has the weights; it scores documents and is written to model files. `PerturbedScores` scores
+a data set with weights that are moved along a line, for tests of local optimality.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,16 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
-from rankinite.core.jit import frozen, n_threads, parallel_kernel, prange
+from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Floats32
-from rankinite.nets.kernels.backprop import (
+from rankinite.nets.kernels.forward import (
     BLOCK_DOCS,
     GROUP,
     LANES,
     Inputs,
     Layers,
     Workspace,
+    first_layer_sums,
+    perturbed_scores,
     score_documents,
+    sums_by_block,
 )
 
 EVERY_ROW = np.zeros(0, np.int64)
@@ -33,32 +40,6 @@ ROUNDING = 1e-6
 # Fewer documents are scored before another thread would have started.
 DOCS_PER_THREAD = 4096
 MOST_UNITS = 1 << 16
-
-
-@parallel_kernel
-def sums_by_block(
-    X: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    n_docs: int,
-    centre: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    squares: NDArray[np.float64],
-) -> None:
-    """Write, for blocks of documents, the sums and squares of features minus their centres.
-
-    Missing values do not count.
-    """
-    n_blocks = len(counts)
-    for block in prange(n_blocks):
-        for i in range(block * n_docs // n_blocks, (block + 1) * n_docs // n_blocks):
-            row = X[rows[i] if len(rows) > 0 else i]
-            for j in range(len(row)):
-                x = np.float64(row[j]) - centre[j]
-                is_known = x == x
-                counts[block, j] += is_known
-                sums[block, j] += x if is_known else 0.0
-                squares[block, j] += x * x if is_known else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +80,7 @@ class Standardiser:
         varies = deviation > ROUNDING * np.abs(centre)
         with np.errstate(divide="ignore", over="ignore"):
             scales = (1.0 / deviation).astype(np.float32)
+        # One over a deviation of less than about 3e-39 is infinite in 32 bits.
         features = np.flatnonzero(varies & (deviation > 0.0) & np.isfinite(scales))
         return cls(features, means[features], scales[features])
 
@@ -177,6 +159,7 @@ class Net:
         strides = self.layers.strides
         n_padded = -(-n_docs // GROUP) * GROUP
         size = n_padded * int(strides.sum())
+        # Of the widest layer behind the inputs, since inputs have no tangents.
         exponents = np.zeros((n_workspaces, 3, n_padded * int(strides[1:].max())))
         return Workspace(
             activations=np.zeros((n_workspaces, size), np.float32),
@@ -198,18 +181,12 @@ class Net:
         concurrently, which numba's threads do not survive.
         """
         n_docs = len(scores)
-        n_workers = min(n_threads(), max(1, n_docs // DOCS_PER_THREAD))
-        bounds = list(pairwise(n_docs * k // n_workers for k in range(n_workers + 1)))
         inputs, weights = self.inputs_of(X, rows), self.packed()
 
-        def score_range(bound: tuple[int, int]) -> None:
-            score_documents(inputs, self.layers, weights, self.workspace(), *bound, scores)
+        def score_range(begin: int, end: int) -> None:
+            score_documents(inputs, self.layers, weights, self.workspace(), begin, end, scores)
 
-        if n_workers == 1:
-            score_range(bounds[0])
-            return scores
-        with ThreadPoolExecutor(n_workers) as workers:
-            list(workers.map(score_range, bounds))
+        _in_threads(score_range, n_docs, min(n_threads(), max(1, n_docs // DOCS_PER_THREAD)))
         return scores
 
     def slopes(self, n_features: int) -> Floats:
@@ -260,9 +237,91 @@ class Net:
         return cls(Standardiser(features, means, scales), sizes[1:-1], weights)
 
 
+class PerturbedScores:
+    """Scores of a data set by a net whose weights are moved, without a whole forward pass.
+
+    The sums of the first layer, which cost nearly all, are linear in its weights: their value at
+    the net plus step times their value at the direction. They are computed once per direction, for
+    all steps.
+
+    Parameters
+    ----------
+    net
+        The net.
+    X, rows
+        Feature matrix, and the row of each document.
+    start
+        Scores that the net's are added to, one per document.
+    """
+
+    def __init__(
+        self, net: Net, X: NDArray[np.float32], rows: NDArray[np.int64] | None, start: Floats
+    ) -> None:
+        self._net = net
+        self._inputs = net.inputs_of(X, rows)
+        self._start = np.ascontiguousarray(start)
+        size = len(self._start) * int(net.layers.strides[1])
+        # Memory is allocated once: the first touch of so much costs more than its use.
+        self._sums, self._changes = np.empty(size, np.float32), np.empty(size, np.float32)
+        self._scores = np.empty(len(self._start))
+        self._write_sums(net, self._sums)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights that can be moved: all but the bias of the score."""
+        return len(self._net.weights) - 1
+
+    def along(self, direction: Floats) -> Callable[[float], Floats]:
+        """Return the scores as a function of the step along a direction.
+
+        The function returns the same array each time, and is valid until the next direction.
+
+        Parameters
+        ----------
+        direction
+            One number for each weight that can be moved.
+        """
+        net = self._net
+        change = np.append(direction, 0.0).astype(np.float32)
+        self._write_sums(Net(net.inputs, net.hidden, change), self._changes)
+
+        def scores_at(step: float) -> Floats:
+            weights = Net(net.inputs, net.hidden, net.weights + np.float32(step) * change).packed()
+
+            def score_range(begin: int, end: int) -> None:
+                perturbed_scores(
+                    self._sums, self._changes, step, net.layers, weights, net.workspace(), begin,
+                    end, self._start, self._scores,
+                )  # fmt: skip
+
+            _in_threads(score_range, len(self._start), n_threads())
+            return self._scores
+
+        return scores_at
+
+    def _write_sums(self, net: Net, out: NDArray[np.float32]) -> None:
+        weights = net.packed()
+
+        def sum_range(begin: int, end: int) -> None:
+            first_layer_sums(self._inputs, net.layers, weights, net.workspace(), begin, end, out)
+
+        _in_threads(sum_range, len(self._start), n_threads())
+
+
 def workspace_at(workspaces: Workspace, k: int) -> Workspace:
     """Return the k-th of several workspaces."""
     return Workspace(*(array[k] for array in workspaces))
+
+
+def _in_threads(compute: Callable[[int, int], None], n_docs: int, n_workers: int) -> None:
+    """Compute all documents, a range on each thread; results do not depend on the ranges."""
+    bounds = [n_docs * k // n_workers for k in range(n_workers + 1)]
+    if n_workers == 1:
+        compute(0, n_docs)
+        return
+    with ThreadPoolExecutor(n_workers) as workers:
+        # A list, because errors of the threads are raised only where their results are read.
+        list(workers.map(compute, bounds, bounds[1:]))
 
 
 def _checked(arrays: Mapping[str, NDArray[Any]], name: str, kind: type[np.generic]) -> NDArray[Any]:

@@ -20,8 +20,8 @@ from rankinite.data.simulate.clicks import clicks
 from rankinite.data.simulate.markets import MARKETS
 from rankinite.data.simulate.polynomials import polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
-from rankinite.rankers.callbacks import Round
 from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.rounds import Round
 from rankinite.stats.paired_tests import gain_and_p
 
 # The measures of Optimality, in which grades of 2 and more are relevant.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +11,12 @@ from numpy.typing import ArrayLike
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.inputs import InputData
 from rankinite.rankers.ranker import Ranker
 
 
 def is_model(base: Any) -> bool:
     """Tell whether a base is a model that predicts scores, and not scores."""
+    # A class has predict, too, but nothing to predict with.
     return hasattr(base, "predict") and not isinstance(base, type)
 
 
@@ -35,6 +34,8 @@ def model_scores(
         if not base.is_fitted:
             raise UsageError(f"{owner}: {called}, a {kind}, is not fitted yet; fit it first")
         return base.predict(X, qid)
+    # Models of other libraries know neither our data sets nor queries, and nobody checks what they
+    # predict.
     scores = base.predict(X.X if isinstance(X, RankingData) else X)
     return given_scores(owner, f"what {called}, a {kind}, predicts", scores, n_docs)
 
@@ -81,51 +82,6 @@ class Base:
         """Whether the base is scores, which a model file cannot ask for others."""
         return self.value is not None and not is_model(self.value)
 
-    def training_scores(self, start: Floats, train: InputData) -> Floats:
-        """Return the scores of the training set before the first round, one row per output.
-
-        Parameters
-        ----------
-        start
-            The constant score of each output.
-        train
-            The training set.
-        """
-        return self._start_scores(start, train, self.value, "base")
-
-    def validation_scores(
-        self, start: Floats, name: str, valid: InputData, valid_base: Any
-    ) -> Floats:
-        """Return the scores of a validation set before the first round, one row per output.
-
-        Parameters
-        ----------
-        start
-            The constant score of each output.
-        name, valid
-            The validation set, and its name.
-        valid_base
-            If the base is scores: those of the set, or of several by name.
-        """
-        if not self.is_scores:
-            return self._start_scores(start, valid, self.value, "base")
-        scores = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
-        if scores is None:
-            raise UsageError(
-                f"{self.owner}: the base is given as scores; give those of the validation set "
-                f"{name!r} as valid_base"
-            )
-        return self._start_scores(start, valid, scores, f"valid_base of {name!r}")
-
-    def _start_scores(self, start: Floats, documents: InputData, base: Any, called: str) -> Floats:
-        n_docs = documents.data.n_docs
-        scores = np.repeat(start[:, None], n_docs, axis=1)
-        if base is None:
-            return scores
-        if is_model(base):
-            return scores + model_scores(self.owner, base, documents.data, None, n_docs)
-        return scores + documents.arrange(given_scores(self.owner, called, base, n_docs))
-
     def prediction_scores(
         self,
         start: Floats,
@@ -160,6 +116,7 @@ class Base:
                 f"{self.owner}: was fitted on top of scores, not of a ranker; give base_scores, "
                 "the same ranker's scores of these documents (0 for what was learned on top)"
             )
+        # Without the base's scores, what was learned on top of them can still be looked at.
         is_zero = np.ndim(base_scores) == 0 and base_scores == 0
         wanted = np.zeros(n_docs) if is_zero else base_scores
         return scores + given_scores(self.owner, "base_scores", wanted, n_docs)

@@ -19,10 +19,10 @@ from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.objectives.objective import EVERY_QUERY, Gradients
-from rankinite.rankers.callbacks import Round
-from rankinite.rankers.early_stopping import BestRound, History, ValidationSet
+from rankinite.objectives.objective import EVERY_QUERY
+from rankinite.rankers.inputs import TrainingInputs
 from rankinite.rankers.line_search import LineSearch
+from rankinite.rankers.rounds import History, Round, ValidationSet
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
@@ -88,6 +88,8 @@ class Sampler:
         share = self.sampling.queries
         if share == 1.0:
             return EVERY_QUERY
+        # One draw per original query. Those with the smallest draws are chosen, so that every tree
+        # sees the same number of them.
         draws = generator(self.seed, "queries", number).random(int(self.origins.max()) + 1)
         wanted = max(1, round(share * len(draws)))
         drawn = draws <= np.partition(draws, wanted - 1)[wanted - 1]
@@ -136,20 +138,15 @@ class TreeLearner:
 
     Parameters
     ----------
-    gradients
-        The gradients that the trees follow.
+    inputs
+        The training data, and the gradients that the trees follow. The scores before the first
+        round are changed.
     binned, rows
         The features, and the row of every document.
-    offsets, origins
-        The queries, and the number of the query that each was sampled from.
     growth, sampling
         How trees grow, and on which part of the data.
     learning_rate
         The value of every leaf is multiplied by it.
-    seed
-        The seed of the fit.
-    scores
-        The scores before the first round, one row per output; they are changed.
     sets
         Validation sets by name.
     doc_weight
@@ -161,36 +158,39 @@ class TreeLearner:
 
     def __init__(
         self,
-        gradients: Gradients,
+        inputs: TrainingInputs,
+        *,
         binned: BinnedData,
         rows: Integers | None,
-        offsets: Integers,
-        origins: Integers,
         growth: GrowthOptions,
         sampling: Sampling,
         learning_rate: float,
-        seed: int,
-        scores: Floats,
         sets: Mapping[str, ValidationSet],
         doc_weight: Floats | None,
         line_search: LineSearch | None,
     ) -> None:
-        self.gradients = gradients
+        self.gradients = inputs.gradients
         self.grower = Grower(binned, rows, growth)
         self.learning_rate = learning_rate
-        self.scores = scores
+        self.scores = inputs.scores
+        # Bins of validation sets are made once, so that a tree adds to their scores by comparing
+        # bytes, as in training.
         self.valid = {name: BinnedValidationSet(valid, binned) for name, valid in sets.items()}
         taking_part, self.doc_weight = _weighted_docs(doc_weight)
         self._n_features = len(binned.feature_names)
-        self.sampler = Sampler(sampling, offsets, origins, self._n_features, taking_part, seed)
+        data, n_features = inputs.data, self._n_features
+        self.sampler = Sampler(
+            sampling, data.offsets, data.origins, n_features, taking_part, inputs.seed
+        )
         self.by_hessian = growth.criterion == "newton"
         self.has_diverged = False
         self.line_search = line_search
         self.trees: list[Tree] = []
         self.alphas: list[float] = []
         self._new_trees: list[Tree] = []
-        self._lambdas = np.zeros_like(scores)
-        self._hessians = np.zeros_like(scores)
+        # Queries that are not drawn keep the gradients of earlier rounds, which no tree reads.
+        self._lambdas = np.zeros_like(inputs.scores)
+        self._hessians = np.zeros_like(inputs.scores)
 
     @property
     def inputs(self) -> list[NDArray[np.float32]]:
@@ -205,6 +205,7 @@ class TreeLearner:
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to learn: no tree of the last rounds did anything."""
+        # Only whole rounds: with several outputs, all trees of a round have to be idle.
         last = self.trees[-IDLE_ROUNDS * len(self.scores) :]
         enough = self.n_rounds >= IDLE_ROUNDS
         return enough and not any(tree.value.any() for tree in last)
@@ -225,7 +226,7 @@ class TreeLearner:
         """Return the scores of a validation set, one row per output."""
         return self.valid[name].scores
 
-    def commit(self, _done: Round, _best: BestRound) -> None:
+    def commit(self, _done: Round, *, is_best: bool) -> None:
         """Take over the trees of the round; which round is best is decided after the fit."""
         self.trees += self._new_trees
 
@@ -253,6 +254,7 @@ class TreeLearner:
         trees = forest.trees[: n_rounds * len(self.scores)]
         if self.line_search is not None:
             self.alphas = alphas_of(content.arrays, self.n_rounds_in(content))[:n_rounds]
+        # In the order of training: the sum of floats depends on it, and what follows on the sum.
         for number, tree in enumerate(trees):
             self._add(tree, number % len(self.scores), grown=False)
         self.trees = list(trees)

@@ -21,6 +21,7 @@ log = logging.getLogger("rankinite")
 
 # Long enough that writing costs nothing, short enough that little is lost when a process is killed.
 SECONDS_BETWEEN = 10.0
+# Stands where a model file names its class, so that neither is taken for the other.
 KIND = "checkpoint"
 
 
@@ -109,6 +110,7 @@ class Checkpoint:
         content
             Returns what is needed to resume; it is called only if the file is written.
         """
+        # A fit that stops earlier than the one that wrote the file must not shorten it.
         if n_rounds <= self.n_rounds:
             return
         state = content()
@@ -139,6 +141,7 @@ def digest_of(sets: Mapping[str, RankingData], arrays: Sequence[Any]) -> str:
 
 def _add(digest: Any, *arrays: Any) -> None:
     for array in arrays:
+        # Shapes and separators count, so that the same bytes cut in another way differ.
         if array is not None:
             digest.update(f"{array.shape}{array.dtype}".encode())
             if array.size:

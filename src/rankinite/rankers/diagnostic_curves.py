@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import plain_number
-from rankinite.core.types import Floats, Integers, Mask
+from rankinite.core.types import Floats, Integers
 from rankinite.objectives.kernels.arrays import PAIRS, SIGMOID_COST
 from rankinite.objectives.kernels.diagnostics import add_grade_shares, rank_all
-from rankinite.objectives.objective import (
-    EVERY_QUERY,
-    Gradients,
-    Objective,
-    Targets,
-    labels_of,
-    read_only,
-)
+from rankinite.objectives.objective import EVERY_QUERY, Targets, labels_of, read_only
 from rankinite.objectives.pairwise import Lambdas, PairGradients, RankNet
-from rankinite.rankers.early_stopping import ValidationSet
+from rankinite.rankers.inputs import TrainingInputs, queries_with_weight
+from rankinite.rankers.rounds import ValidationSet
 
 # The parts of the names of curves.
 AGREEMENT = "agreement of"
@@ -37,50 +31,6 @@ NO_LABEL = "no label"
 MOST_GRADES = 12
 # Documents are highly relevant from this share of the largest label on, by default.
 HIGHLY = 0.75
-
-
-@dataclass(frozen=True)
-class TrainingState:
-    """The objective of a fit, and the training data.
-
-    Attributes
-    ----------
-    objective, gradients
-        The objective, and its gradients on the training data.
-    targets
-        The labels, queries and weights of the training data.
-    docs
-        The documents of the queries with a weight.
-    training_set
-        These documents, as a set to measure.
-    """
-
-    objective: Objective
-    gradients: Gradients
-    targets: Targets
-    docs: Integers
-    training_set: ValidationSet
-
-    @property
-    def has_weight(self) -> Mask:
-        """Which queries have a weight."""
-        weight = self.targets.query_weight
-        return np.ones(len(self.targets.offsets) - 1, np.bool_) if weight is None else weight > 0.0
-
-    @property
-    def source(self) -> str | None:
-        """The label source of the first measure."""
-        return self.objective.source
-
-    @property
-    def labels(self) -> Floats:
-        """The labels of this source."""
-        return labels_of("diagnostics", self.source, self.targets)
-
-    @property
-    def first_pairs(self) -> PairGradients | None:
-        """The lambdas of the first tier or objective; None if it is not made of pairs."""
-        return self.gradients.parts[0].pairs
 
 
 class Snapshot(NamedTuple):
@@ -219,11 +169,13 @@ class RankWeights:
         The weight of each of the first ranks, and of each of all ranks.
     """
 
-    def __init__(self, offsets: Integers, has_weight: Mask, top: int) -> None:
+    def __init__(self, offsets: Integers, queries: Integers, top: int) -> None:
         sizes = np.diff(offsets)
+        has_weight = np.zeros(len(sizes), np.bool_)
+        has_weight[queries] = True
         query = np.repeat(np.arange(len(sizes)), sizes)
         rank = np.arange(len(query)) - offsets[query]
-        query_share = has_weight / has_weight.sum()
+        query_share = has_weight / len(queries)
         self.top = top
         self.first = np.flatnonzero((rank < top) & has_weight[query])
         self.of_top = (query_share / np.minimum(sizes, top))[query[self.first]]
@@ -304,32 +256,40 @@ class DiagnosticCurves:
         return [value for group in self._groups for value in group.values(snapshot)]
 
 
-def curves_of(state: TrainingState, top: int, highly_relevant: float | None) -> DiagnosticCurves:
+def curves_of(
+    owner: str, inputs: TrainingInputs, top: int, highly_relevant: float | None
+) -> DiagnosticCurves:
     """Return the curves that a fit has.
 
     Parameters
     ----------
-    state
+    owner
+        The ranker that is fitted, for messages.
+    inputs
         The objective and the training data.
     top, highly_relevant
         As in `Diagnostics`.
     """
-    targets, first = state.targets, state.first_pairs
-    grades = Grades(state.labels, state.source, highly_relevant)
-    rank_weights = RankWeights(targets.offsets, state.has_weight, top)
+    targets, objective, training_set = inputs.targets, inputs.objective, inputs.training_set(owner)
+    queries, docs = queries_with_weight(inputs.data)
+    labels = labels_of("diagnostics", objective.source, targets)
+    grades = Grades(labels, objective.source, highly_relevant)
+    rank_weights = RankWeights(targets.offsets, queries, top)
     groups: list[CurveGroup] = []
+    # The first tier or objective; None if it is not made of pairs.
+    first = inputs.gradients.parts[0].pairs
     if first is not None:
-        others = state.objective.compared(state.gradients, targets)
-        groups += [Agreement(first, others, state.docs)] if others else []
-        groups.append(GradeShares(_made_of_pairs(first, state), grades))
+        others = objective.compared(inputs.gradients, targets)
+        groups += [Agreement(first, others, docs)] if others else []
+        groups.append(GradeShares(_made_of_pairs(first, inputs), grades))
     groups += [TopGrades(grades, rank_weights), RankChanges(rank_weights)]
-    groups.append(TrainingValues(state.training_set, state.docs))
+    groups.append(TrainingValues(training_set, docs))
     return DiagnosticCurves(groups, Ranks(targets))
 
 
-def _made_of_pairs(first: PairGradients, state: TrainingState) -> PairGradients:
+def _made_of_pairs(first: PairGradients, inputs: TrainingInputs) -> PairGradients:
     """Return lambdas of all pairs: those of training, or those of the same measure."""
     if first.arrays.kind in (PAIRS, SIGMOID_COST):
         return first
-    objective: Any = state.objective
-    return Lambdas(objective.measure).pair_gradients(state.targets)
+    objective: Any = inputs.objective
+    return Lambdas(objective.measure).pair_gradients(inputs.targets)

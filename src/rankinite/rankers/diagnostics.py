@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rankinite.core.errors import ModelFileError
+from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Either, OneOf, Real, Whole, check
 from rankinite.core.types import Floats, Integers
-from rankinite.rankers.callbacks import Round
-from rankinite.rankers.diagnostic_curves import DiagnosticCurves, Snapshot
-from rankinite.rankers.learner import Learner
+from rankinite.rankers.diagnostic_curves import DiagnosticCurves, Snapshot, curves_of
+from rankinite.rankers.inputs import TrainingInputs
+from rankinite.rankers.rounds import Learner, Round
 
 log = logging.getLogger("rankinite")
 
@@ -136,6 +136,7 @@ class Diagnostics:
             return
         if not _is_sound(kept):
             raise ModelFileError("holds diagnostics that are not understood")
+        # Curves of another kind are dropped, not refused: the model does not depend on them.
         wanted = self.to_manifest()
         if any(kept[name] != wanted[name] for name in ("top", "highly_relevant", "names")):
             return
@@ -178,6 +179,7 @@ class DiagnosticsCallback:
         self._learner = learner
         self._ranking = ranking
         diagnostics.begin(curves.names)
+        # The ranking before the first round, which the first rank changes are counted from.
         self._last = self._rank()
 
     def __call__(self, _done: Round) -> None:
@@ -220,7 +222,36 @@ class DiagnosticsCallback:
         self._last = _Ranking(number, snapshot.order)
 
 
+def diagnostics_callback(
+    owner: str,
+    diagnostics: Any,
+    learner: Learner,
+    inputs: TrainingInputs,
+    ranking: Callable[[Floats], Floats],
+) -> DiagnosticsCallback:
+    """Return the callback of a fit that has diagnostics.
+
+    Parameters
+    ----------
+    owner
+        The ranker that is fitted, for messages.
+    diagnostics
+        What the caller passed to fit.
+    learner, ranking
+        As in `DiagnosticsCallback`.
+    inputs
+        The objective and the training data.
+    """
+    if not isinstance(diagnostics, Diagnostics):
+        raise UsageError(
+            f"{owner}: diagnostics is a {type(diagnostics).__name__}; give a Diagnostics()"
+        )
+    curves = curves_of(owner, inputs, diagnostics.top, diagnostics.highly_relevant)
+    return DiagnosticsCallback(diagnostics, curves, learner, ranking)
+
+
 def _written(value: float) -> float | None:
+    # JSON has no NaN.
     return None if math.isnan(value) else float(value)
 
 

@@ -1,4 +1,4 @@
-"""Early stopping: validation sets, their history, the best round so far, and when to stop.
+"""Early stopping: the best round so far, and when to stop.
 
 Rounds are compared one by one as they come. A round that was dropped never comes back: of a net
 only the weights of the best epoch are kept. So `TieredMeasure.best`, which needs all rounds at
@@ -9,84 +9,18 @@ than the tolerance. Small losses in an upper tier cannot add up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankinite.core.errors import ModelFileError
-from rankinite.core.types import Floats
-from rankinite.data.ranking_data import RankingData
 from rankinite.measures.measure import Measure
-from rankinite.measures.scorer import Scorer
 from rankinite.measures.tiers import TieredMeasure, tiers_of
-from rankinite.rankers.callbacks import Round, Values
+from rankinite.rankers.rounds import History, Round
 
 TierValues = tuple[float, ...]
-
-
-class ValidationSet:
-    """A data set that is measured after every round.
-
-    Parameters
-    ----------
-    data
-        The set.
-    measures
-        The measures to compute.
-    start
-        The scores before the first round, one row per output.
-    """
-
-    def __init__(self, data: RankingData, measures: Sequence[Measure], start: Floats) -> None:
-        self.data = data
-        self.measures = measures
-        self.start = start
-        self._scorer = Scorer(measures, data.all_labels, data.offsets, data.top_grade)
-
-    def measure(self, scores: Floats) -> dict[str, float]:
-        """Return the means of the measures over the queries that count."""
-        return self._scorer.mean(scores)
-
-
-@dataclass
-class History:
-    """The values of measures on validation sets, one per round."""
-
-    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-
-    def add(self, values: Values) -> None:
-        """Append the values of another round."""
-        for name, measured in values.items():
-            for measure, value in measured.items():
-                self.values[name].setdefault(measure, []).append(value)
-
-    def first(self, n_rounds: int) -> History:
-        """Return the history of the first rounds."""
-        return History(
-            {
-                name: {measure: curve[:n_rounds] for measure, curve in curves.items()}
-                for name, curves in self.values.items()
-            }
-        )
-
-    def rounds(self, since: int, n_rounds: int) -> Iterator[Round]:
-        """Iterate over rounds ``since + 1`` to ``n_rounds``."""
-        for k in range(since, n_rounds):
-            values = {
-                name: {measure: curve[k] for measure, curve in curves.items()}
-                for name, curves in self.values.items()
-            }
-            yield Round(k + 1, values)
-
-    def check_measures(self, measures: Mapping[str, Sequence[Measure]]) -> None:
-        """Refuse the history of a checkpoint that is not one of these sets and measures."""
-        recorded = {name: list(curves) for name, curves in self.values.items()}
-        if recorded != {name: [str(measure) for measure in row] for name, row in measures.items()}:
-            raise ModelFileError("has values of other validation sets or measures")
 
 
 @dataclass(frozen=True)
@@ -167,6 +101,7 @@ class EarlyStopping:
         if self.set_name is None or self.measure is None:
             return BestRound(number=done.number, improved=done.number)
         values = tuple(done.values[self.set_name][str(tier)] for tier in tiers_of(self.measure))
+        # Tops rise also with rounds that are not the best: later rounds are measured against them.
         is_best, tops = self._compare(best, values)
         if is_best:
             best = replace(best, number=done.number, values=values)
@@ -187,6 +122,7 @@ class EarlyStopping:
 
     def stops_after(self, history: History, n_rounds: int) -> int:
         """Return how many of the rounds of another fit this one would have done."""
+        # The state before the first round comes first, so that indices are numbers of rounds.
         bests = accumulate(history.rounds(0, n_rounds), self.update, initial=BestRound())
         stops = (number for number, best in enumerate(bests) if self.is_over(best, number))
         return next(stops, n_rounds)
@@ -197,6 +133,7 @@ class EarlyStopping:
         Tier by tier: a round that lifts the top out of reach of the best one takes its place, and
         one that lies out of reach of the top itself does not.
         """
+        # The first round is the best of all so far, whatever its values are.
         if best.number == 0:
             return _Comparison(True, values[:-1])
         tops = list(best.tops)

@@ -20,11 +20,12 @@ from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Floats32, Integers
-from rankinite.data.ranking_data import RankingData
-from rankinite.nets.epochs import AdamState, EpochRunner
+from rankinite.nets.epochs import EpochRunner
+from rankinite.nets.kernels.training import AdamState
 from rankinite.nets.net import Net
-from rankinite.rankers.callbacks import Round
-from rankinite.rankers.early_stopping import BestRound, EarlyStopping, History, ValidationSet
+from rankinite.rankers.early_stopping import BestRound, EarlyStopping
+from rankinite.rankers.inputs import TrainingInputs
+from rankinite.rankers.rounds import History, Round, ValidationSet
 
 log = logging.getLogger("rankinite")
 
@@ -120,16 +121,14 @@ class NetLearner:
         Computes epochs on the training data.
     schedule
         Sizes of steps, and restarts.
-    seed
-        The seed of the fit.
+    inputs
+        The training data, and the scores that the net's are added to.
     sets
         The sets that are measured after every epoch; with ``"sgd"`` the last is the training set.
     early_stopping
         Compares epochs.
     queries
         The queries of an epoch.
-    data, start
-        The training data, and the scores that the net's are added to.
     """
 
     def __init__(
@@ -137,22 +136,20 @@ class NetLearner:
         net: Net,
         teacher: EpochRunner,
         schedule: LearningSchedule,
-        seed: int,
+        inputs: TrainingInputs,
         sets: Mapping[str, ValidationSet],
         early_stopping: EarlyStopping,
         queries: Integers,
-        data: RankingData,
-        start: Floats,
     ) -> None:
         self.net = net
         self.teacher = teacher
         self.schedule = schedule
-        self.seed = seed
+        self.seed = inputs.seed
         self.sets = sets
         self.early_stopping = early_stopping
         self._queries = queries
-        self._data = data
-        self._start = start
+        self._data = inputs.data
+        self._start = inputs.scores[0]
         weights = net.packed()
         self.state = State(
             n_epochs=0, n_restarts=0, n_divergences=0, restarted_at=0,
@@ -185,6 +182,7 @@ class NetLearner:
 
     def step(self) -> None:
         """Compute one more epoch, from random weights if these do not improve."""
+        # A restart belongs to the round: if that is interrupted, neither has happened.
         state = self._after_epoch(self._restarted(self.state) if self._is_flat() else self.state)
         while not _are_sound(state.weights) or not np.isfinite(self.teacher.scores).all():
             state = self._after_epoch(self._restarted_with_lower_rate(state))
@@ -197,14 +195,14 @@ class NetLearner:
         scores = measured.start[0].copy()
         return net.add_to(scores, measured.data.matrix, measured.data.rows)[np.newaxis]
 
-    def commit(self, done: Round, best: BestRound) -> None:
+    def commit(self, done: Round, *, is_best: bool) -> None:
         """Take over the epoch; keep its weights if it is the best."""
         state = replace(
             self._next,
             n_epochs=done.number,
             best_since_restart=self.early_stopping.update(self._next.best_since_restart, done),
         )
-        if best.number == done.number:
+        if is_best:
             state = replace(state, best_weights=state.weights.copy())
         if self.schedule.optimiser == "sgd":
             state = self._with_decayed_rate(state, done)
@@ -243,6 +241,7 @@ class NetLearner:
             raise ModelFileError(
                 f"has {int(numbers['n_epochs'])} epochs, and the fit is to have {n_rounds}"
             )
+        # The best epochs are not in the file, because they follow from the history.
         restarted_at = int(numbers["restarted_at"])
         best = BestRound(improved=restarted_at)
         for done in history.rounds(restarted_at, n_rounds):
@@ -279,6 +278,7 @@ class NetLearner:
 
     def _restarted(self, state: State) -> State:
         """Return the state with new random weights."""
+        # Number 0 are the weights before the first epoch.
         random = generator(self.seed, "weights", state.n_restarts + 1)
         return replace(
             state,
@@ -328,6 +328,7 @@ class NetLearner:
         """Return the learning rate of an epoch; that of Adam falls to 0 along a cosine."""
         if self.schedule.optimiser == "sgd":
             return state.learning_rate
+        # Adam restarts only if weights have diverged; the cosine then spans the epochs left.
         n_left = max(self.schedule.n_epochs - state.restarted_at, 1)
         share = (state.n_epochs - state.restarted_at) / n_left
         return state.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
@@ -341,6 +342,7 @@ class NetLearner:
 
     def _with_decayed_rate(self, state: State, done: Round) -> State:
         """Return the state with a lower rate, sometimes, if training accuracy has fallen."""
+        # With sgd the training set is always measured, and is the last; its first measure counts.
         *_, of_training_set = done.values.values()
         train_value = next(iter(of_training_set.values()))
         draw = generator(self.seed, "rate", done.number).random()
@@ -358,6 +360,7 @@ def _are_possible(numbers: Mapping[str, float], arrays: Mapping[str, NDArray[Any
     """Tell whether a checkpoint's numbers can be those of a fit."""
     whole = [numbers[name] for name in WHOLE_NUMBERS]
     return (
+        # They are kept as floats, which hold whole numbers exactly up to 2^53.
         all(0 <= value < 1 << 53 and value == int(value) for value in whole)
         and numbers["restarted_at"] <= numbers["n_epochs"]
         and 0.0 < numbers["learning_rate"] < np.inf

@@ -1,9 +1,14 @@
-"""The arguments of fit and predict, checked: arrays and frames as RankingData."""
+"""The arguments of fit, checked and prepared: data sets, targets, gradients and start scores.
+
+Arrays and frames become `RankingData`; the objective is prepared for the training data; and the
+scores of a base are those that training starts from. The result, `TrainingInputs`, is all that a
+learner needs besides its parameters.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +17,51 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.format import some_of
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.samples import first_sample
+from rankinite.measures.measure import Measure
+from rankinite.measures.text import MeasureLike, parse_measures
+from rankinite.objectives.objective import Gradients, Objective, Targets
 from rankinite.rankers.aliases import FIT_ADVICE
+from rankinite.rankers.base import Base, given_scores, is_model, model_scores
+from rankinite.rankers.checkpoint import digest_of
+from rankinite.rankers.ranker import check_features, feature_matrix
+from rankinite.rankers.rounds import Learner, ValidationSet
+
+log = logging.getLogger("rankinite")
 
 Valid = Any
+# The name of a validation set that the caller did not name.
 VALID = "valid"
-NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
+# Validation sets are measured by this if neither the user nor the objective names a measure.
+DEFAULT_MEASURE = "NDCG@10"
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """The data that the caller passed to fit, as in `LambdaMART.fit`, before any check.
+
+    Attributes
+    ----------
+    X, y, qid
+        The training data.
+    valid
+        The validation sets.
+    query_weight, sample_weight
+        Weights of queries and of documents.
+    valid_base
+        The base's scores of the validation sets, if the base is scores.
+    """
+
+    X: Any
+    y: ArrayLike | None
+    qid: ArrayLike | None
+    valid: Valid
+    query_weight: ArrayLike | None
+    valid_base: Any
+    sample_weight: ArrayLike | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +85,158 @@ class InputData:
         return values if self.order is None else values[self.order]
 
 
+@dataclass(frozen=True)
+class TrainingInputs:
+    """The inputs of a fit, after all checks.
+
+    Attributes
+    ----------
+    data, targets
+        The training data, and its labels, queries and weights for objectives.
+    objective, gradients
+        The objective, and its gradients, prepared for the training data.
+    measures
+        The measures of validation sets.
+    start
+        The constant score of each output before the first round; 0 if there is a base.
+    scores
+        The scores of the training data before the first round, one row per output.
+    valid
+        The validation sets by name.
+    seed
+        The seed of the fit.
+    """
+
+    data: RankingData
+    targets: Targets
+    objective: Objective
+    gradients: Gradients
+    measures: Sequence[Measure]
+    start: Floats
+    scores: Floats
+    valid: Mapping[str, ValidationSet]
+    seed: int
+
+    def training_set(self, owner: str) -> ValidationSet:
+        """Return the training data as a set to measure, without queries of weight 0."""
+        queries, docs = queries_with_weight(self.data)
+        data = self.data if len(queries) == self.data.n_queries else self.data[queries]
+        return _measured(owner, "the training set", data, self.measures, self.scores[:, docs])
+
+    def digest(self, learner: Learner) -> str:
+        """Return a digest of all that rounds depend on besides parameters."""
+        sets = {"": self.data, **{name: valid.data for name, valid in self.valid.items()}}
+        return digest_of(
+            sets,
+            [
+                self.targets.doc_weight,
+                self.scores,
+                *(valid.start for valid in self.valid.values()),
+                *learner.inputs,
+                *self.gradients.checkpoint_arrays,
+            ],
+        )
+
+
+def prepare(
+    owner: str,
+    objective: Objective,
+    arguments: FitArguments,
+    base: Base,
+    valid_measure: Any,
+    seed: int,
+) -> TrainingInputs:
+    """Check the arguments of fit, and prepare the objective for the training data.
+
+    Parameters
+    ----------
+    owner
+        The ranker that is fitted, for messages.
+    objective
+        What training follows.
+    arguments
+        The arguments of fit.
+    base
+        The base that training starts from.
+    valid_measure
+        The measure of validation sets, or several; that of training if None.
+    seed
+        The seed of the fit.
+    """
+    train = training_data(owner, arguments.X, arguments.y, arguments.qid, arguments.query_weight)
+    data = train.data
+    sets = validation_sets(owner, arguments.valid, data.feature_names)
+    weights = checked_doc_weights(owner, arguments.sample_weight, train)
+    targets = Targets(
+        data.all_labels, data.offsets, data.top_grade, data.query_weight, weights, seed
+    )
+    gradients = objective.prepare(targets)
+    # The scores of a base are on a scale of their own, which a constant would not fit.
+    start = gradients.start if base.value is None else np.zeros(len(gradients.start))
+    measures = parse_measures(validation_measure(objective, valid_measure))
+
+    def measured(name: str, valid_set: InputData) -> ValidationSet:
+        scores = _validation_scores(base, start, name, valid_set, arguments.valid_base)
+        return _measured(owner, f"the validation set {name!r}", valid_set.data, measures, scores)
+
+    return TrainingInputs(
+        data,
+        targets,
+        objective,
+        gradients,
+        measures,
+        start,
+        valid={name: measured(name, valid_set) for name, valid_set in sets.items()},
+        scores=_start_scores(base, start, train, base.value, "base"),
+        seed=seed,
+    )
+
+
+def validation_measure(objective: Objective, valid_measure: Any) -> Any:
+    """Return the measure of validation sets, or several: the user's, or that of training."""
+    return training_measure(objective) if valid_measure is None else valid_measure
+
+
+def training_measure(objective: Objective) -> MeasureLike:
+    """Return the measure that an objective improves; a usual one if it has none."""
+    measure: MeasureLike = objective.measure or DEFAULT_MEASURE
+    return measure
+
+
+def _measured(
+    owner: str, called: str, data: RankingData, measures: Sequence[Measure], start: Floats
+) -> ValidationSet:
+    try:
+        return ValidationSet(data, measures, start)
+    except (DataError, UsageError) as problem:
+        raise type(problem)(f"{owner}: {called}: {problem}") from None
+
+
+def check_validation_sets(
+    owner: str, inputs: TrainingInputs, ranking: Callable[[Floats], Floats]
+) -> None:
+    """Refuse validation sets in which no query counts, before training begins."""
+    top_grade = inputs.data.top_grade
+    for name, valid in inputs.valid.items():
+        for measure, value in valid.measure(ranking(valid.start)).items():
+            if np.isnan(value):
+                raise DataError(
+                    f"{owner}: no query of the validation set {name!r} counts for {measure}: none "
+                    "has a relevant document; give others, or another valid_measure"
+                )
+        # Measures without a top grade of their own take that of the data set.
+        graded = [str(m) for m in valid.measures if getattr(m, "top_grade", 0.0) is None]
+        if graded and valid.data.top_grade != top_grade:
+            log.warning(
+                "%s: the top grade of %r is %g, that of the training data %g; give both sets "
+                "the same top_grade",
+                ", ".join(graded),
+                name,
+                valid.data.top_grade,
+                top_grade,
+            )
+
+
 def training_data(
     owner: str, X: Any, y: ArrayLike | None, qid: ArrayLike | None, query_weight: ArrayLike | None
 ) -> InputData:
@@ -58,6 +250,7 @@ def training_data(
             "give labels, or a RankingData"
         )
     matrix, names = feature_matrix(owner, X)
+    # Documents of a query may stand apart in arrays; `group` brings them together.
     one_query = np.zeros(len(matrix), np.int64)
     data = RankingData(
         X=matrix,
@@ -86,73 +279,6 @@ def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
         # Takes the column, and warns as scikit-learn does.
         return np.asarray(column_or_1d(labels, warn=True))
     return labels
-
-
-def refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
-    """Refuse arguments that fit does not have, with a hint at the name that they have here."""
-    for name in unknown:
-        hint = FIT_ADVICE.get(name, f"see help({owner}.fit)")
-        raise UsageError(f"{owner}.fit: there is no parameter {name!r}; {hint}")
-
-
-def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | None]:
-    """Return the features of an array or a frame, and the names of a frame's columns."""
-    if hasattr(X, "toarray"):
-        raise UsageError(
-            f"{owner}: X is a sparse matrix; sparse input is not supported, give X.toarray()"
-        )
-    names = _column_names(X)
-    if names is not None:
-        _refuse_categories(owner, X, [str(name) for name in names])
-        # A frame numbers the columns that nobody named.
-        numbered = all(isinstance(name, (int, np.integer)) for name in names)
-        names = None if numbered else [str(name) for name in names]
-    matrix = _as_array(owner, X)
-    if matrix.dtype.kind == "c":
-        raise DataError(f"{owner}: Complex data not supported; give real numbers")
-    if matrix.ndim != 2:
-        raise DataError(
-            f"{owner}: Expected 2D array, got {matrix.ndim}D array instead. "
-            "Reshape your data: one row per document, one column per feature"
-        )
-    if matrix.shape[1] == 0:
-        raise DataError(
-            f"{owner}: X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
-        )
-    return matrix, names
-
-
-def _as_array(owner: str, X: Any) -> NDArray[Any]:
-    try:
-        matrix = np.asarray(X)
-        if matrix.dtype.kind == "O" and hasattr(X, "dtypes") and hasattr(X, "to_numpy"):
-            # Columns of pandas that may hold NA.
-            matrix = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as problem:
-        raise DataError(f"{owner}: X cannot be made a matrix of numbers: {problem}") from None
-    return matrix
-
-
-def _column_names(X: Any) -> list[Any] | None:
-    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
-        if hasattr(X, attribute):
-            return list(getattr(X, attribute))
-    return None
-
-
-def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
-    kinds = frame.schema.types if hasattr(frame, "column_names") else frame.dtypes
-    texts = [
-        name
-        for name, kind in zip(names, list(kinds), strict=True)
-        if not NUMBERS.match(str(kind).lower())
-    ]
-    if texts:
-        raise DataError(
-            f"{owner}: these columns are not numbers: {some_of(texts)}; rankers take numbers: "
-            "give counts, frequencies or means of the label by category (OrdinalEncoder only "
-            "where the order means something), or leave the columns out"
-        )
 
 
 def validation_sets(owner: str, valid: Valid, features: Sequence[str]) -> dict[str, InputData]:
@@ -199,23 +325,33 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
     return valid
 
 
-def check_features(owner: str, names: Sequence[str], expected: Sequence[str]) -> None:
-    """Refuse features that are missing, added or renamed, by name."""
-    if tuple(names) == tuple(expected):
-        return
-    missing = [name for name in expected if name not in set(names)]
-    added = [name for name in names if name not in set(expected)]
-    if not missing and not added:
-        raise DataError(
-            f"{owner}: the features stand in another order than at fit; bring them into it with "
-            "select_features, or as columns of the frame"
+def _start_scores(
+    base: Base, start: Floats, documents: InputData, scores: Any, called: str
+) -> Floats:
+    """Return scores before the first round, one row per output: the start and those of the base."""
+    n_docs = documents.data.n_docs
+    begin = np.repeat(start[:, None], n_docs, axis=1)
+    if scores is None:
+        return begin
+    if is_model(scores):
+        return begin + model_scores(base.owner, scores, documents.data, None, n_docs)
+    # Scores come in the order of the caller's arrays, a model's in that of the set.
+    return begin + documents.arrange(given_scores(base.owner, called, scores, n_docs))
+
+
+def _validation_scores(
+    base: Base, start: Floats, name: str, valid: InputData, valid_base: Any
+) -> Floats:
+    """Return the scores of a validation set before the first round, one row per output."""
+    if not base.is_scores:
+        return _start_scores(base, start, valid, base.value, "base")
+    scores = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
+    if scores is None:
+        raise UsageError(
+            f"{base.owner}: the base is given as scores; give those of the validation set "
+            f"{name!r} as valid_base"
         )
-    parts = [f"lacks {some_of(missing)}"] if missing else []
-    parts += [f"has {some_of(added)} besides"] if added else []
-    raise DataError(
-        f"{owner}: X has {len(names)} features, but {owner} is expecting {len(expected)} features "
-        f"as input; it {' and '.join(parts)}"
-    )
+    return _start_scores(base, start, valid, scores, f"valid_base of {name!r}")
 
 
 def checked_doc_weights(
@@ -250,6 +386,7 @@ def labelled_weights(X: Any, sample_weight: ArrayLike | None) -> ArrayLike | Non
     """Return the weights of documents, with 0 for those without a label."""
     if not isinstance(X, RankingData) or not np.isnan(X.y).any():
         return sample_weight
+    # To a loss of single documents, one without a label teaches nothing.
     labelled = ~np.isnan(X.y)
     if sample_weight is None:
         return labelled.astype(np.float64)
@@ -271,7 +408,15 @@ def seed_of(owner: str, random_state: Any) -> int:
     """Return the seed: ``random_state`` if it is a number, or one drawn from it."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
+    # As scikit-learn does: the same RandomState gives another seed at every fit.
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     check(owner, "random_state", random_state, Whole(0))
     return int(random_state)
+
+
+def refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
+    """Refuse arguments that fit does not have, with a hint at the name that they have here."""
+    for name in unknown:
+        hint = FIT_ADVICE.get(name, f"see help({owner}.fit)")
+        raise UsageError(f"{owner}.fit: there is no parameter {name!r}; {hint}")

@@ -18,7 +18,7 @@ from rankinite.objectives.objective import Objective
 from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import TreeLearner, alphas_of, alphas_to_arrays
-from rankinite.rankers.inputs import training_data
+from rankinite.rankers.inputs import TrainingInputs, training_data, training_measure
 from rankinite.rankers.line_search import (
     Backfitting,
     LineSearch,
@@ -27,7 +27,6 @@ from rankinite.rankers.line_search import (
 )
 from rankinite.rankers.parameters import LINE_SEARCH, LambdaMARTParameters
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.training_inputs import TrainingInputs, training_measure
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.grower import GrowthOptions
 
@@ -74,6 +73,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
 
     def _growth(self) -> GrowthOptions:
         growth = super()._growth()
+        # The line search multiplies mean gradients (LambdaSMART, Sec. 5.6).
         return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
 
     def _line_search(self, inputs: TrainingInputs) -> LineSearch | None:
@@ -91,6 +91,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
                 f"{self._name}: line_search_on is 'valid', and there is no validation set; "
                 "give one as valid, or search on 'train'"
             )
+        # Validation sets are measured without weights of queries, here as after every round.
         along = measure_along_line(inputs.measures[0], inputs.valid[name].data)
         return LineSearch(name, along, self.alpha_bounds)
 

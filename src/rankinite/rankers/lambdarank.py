@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.progress import Progress
 from rankinite.core.random import generator
@@ -20,28 +19,31 @@ from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import parse_measures
 from rankinite.nets.epochs import EpochRunner
-from rankinite.nets.net import Net, Standardiser
-from rankinite.nets.perturbation import PerturbedScores
+from rankinite.nets.net import Net, PerturbedScores, Standardiser
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.parse import parse_objective
-from rankinite.rankers.base import Base
-from rankinite.rankers.callbacks import Callback
 from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
+from rankinite.rankers.early_stopping import EarlyStopping
 from rankinite.rankers.gradient_descent import LearningSchedule, NetLearner
-from rankinite.rankers.inputs import Valid, check_features, queries_with_weight, refuse_unknown
-from rankinite.rankers.model_file import Manifest, restore_base, restore_ranker, trained_content
+from rankinite.rankers.inputs import (
+    FitArguments,
+    TrainingInputs,
+    Valid,
+    queries_with_weight,
+    refuse_unknown,
+)
+from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import ALL, LambdaRankParameters
-from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.trainer import TrainedMixin
-from rankinite.rankers.training_inputs import TrainingInputs
+from rankinite.rankers.ranker import check_features
+from rankinite.rankers.rounds import Callback, ValidationSet
+from rankinite.rankers.trainer import TrainedRanker
 
 TRAIN = "train"
 # Epochs unless n_epochs is given: Adam needs few, and the winners' nets had 500.
 EPOCHS = {"adam": 100, "sgd": 500}
 
 
-class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
+class LambdaRank(LambdaRankParameters, TrainedRanker):
     """A net that follows lambda gradients (Optimality; Ensemble, Sec. 4.1 and 4.2).
 
     Features are standardised inside the model; a missing one counts as the mean, and one more than
@@ -73,9 +75,7 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
     True
     """
 
-    learns_in_rounds: ClassVar[bool] = True
     rounds: ClassVar[str] = "epochs"
-    free_parameters: ClassVar[Sequence[str]] = ("base",)
 
     net_: Net
     best_epoch_: int
@@ -118,18 +118,9 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
             Records curves of lambdas and rankings, one value per epoch; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
+        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base)
         return self._train(
-            X,
-            y,
-            qid=qid,
-            valid=valid,
-            query_weight=query_weight,
-            valid_base=valid_base,
-            callbacks=callbacks,
-            progress=progress,
-            checkpoint=checkpoint,
-            diagnostics=diagnostics,
-            begin_with=begin_with,
+            arguments, callbacks, progress, checkpoint, diagnostics, begin_with=begin_with
         )
 
     @property
@@ -185,24 +176,22 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
         data = inputs.data
         queries, _ = queries_with_weight(data)
         weighted = data if len(queries) == data.n_queries else data[queries]
+        # Queries of weight 0 count for nothing, also not for the means and deviations of features.
         net = self._first_net(weighted, inputs.seed, begin_with)
-        start = np.ascontiguousarray(inputs.scores[0])
         teacher = EpochRunner(
             net,
             data.matrix,
             data.rows,
             data.offsets,
             inputs.gradients,
-            start,
+            np.ascontiguousarray(inputs.scores[0]),
             len(queries) if self.queries_per_step == ALL else int(self.queries_per_step),
         )
         schedule = LearningSchedule(
             self.optimiser, self.learning_rate, self.max_rounds, self.patience,
             self.most_restarts, self.weight_decay,
         )  # fmt: skip
-        return NetLearner(
-            net, teacher, schedule, inputs.seed, sets, early_stopping, queries, data, start
-        )
+        return NetLearner(net, teacher, schedule, inputs, sets, early_stopping, queries)
 
     def _first_net(self, data: RankingData, seed: int, begin_with: LambdaRank | None) -> Net:
         """Return the net before the first epoch."""
@@ -223,6 +212,7 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
                 f"{self._name}: begin_with has hidden={list(begin_with.net_.hidden)}, and this net "
                 f"{list(self._sizes())}; give both the same"
             )
+        # With its standardiser: weights mean nothing to inputs that are scaled otherwise.
         return begin_with.net_
 
     def _keep(self, learner: NetLearner, start: Floats, best: int) -> None:
@@ -230,13 +220,9 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
         self.best_epoch_ = best
         self.start_ = float(start[0])
 
-    def _start_scores(
-        self, X: Any, qid: ArrayLike | None, n_docs: int, base_scores: ArrayLike | None
-    ) -> Floats:
-        """Return the scores that the net's are added to."""
-        base, start = Base(self._name, self.base), np.array([self.start_])
-        scores: Floats = base.prediction_scores(start, X, qid, n_docs, base_scores)[0]
-        return scores
+    @property
+    def _start(self) -> Floats:
+        return np.array([self.start_])
 
     def predict(
         self, X: Any, qid: ArrayLike | None = None, *, base_scores: ArrayLike | None = None
@@ -244,7 +230,7 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
         """Return one score per document; larger is better."""
         matrix, rows = self._features_of(X)
         n_docs = len(matrix if rows is None else rows)
-        scores = self._start_scores(X, qid, n_docs, base_scores)
+        scores = self._start_scores(X, qid, n_docs, base_scores)[0]
         return self.net_.add_to(scores, matrix, rows)
 
     def along(
@@ -277,16 +263,8 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
                 f"{self._name}.along: {measure!r} are {len(chosen)} measures; give one measure"
             )
         self._features_of(X)  # refuses other features
-        scores = self._start_scores(X, None, X.n_docs, base_scores)
+        scores = self._start_scores(X, None, X.n_docs, base_scores)[0]
         return AlongNet(self.net_, X, chosen[0], scores)
-
-    @property
-    def feature_importances_(self) -> Floats:
-        """The share of each feature in the slopes of the score."""
-        self._check_fitted()
-        slopes = self.net_.slopes(self.n_features_in_)
-        total = slopes.sum()
-        return slopes / total if total > 0 else slopes
 
     def importances(self) -> dict[str, float]:
         """Return how steep the score can be along each feature, by name, the steepest first.
@@ -294,29 +272,20 @@ class LambdaRank(LambdaRankParameters, Ranker, TrainedMixin):
         That is how far the score moves at most where the feature moves by a standard deviation.
         """
         self._check_fitted()
-        slopes = self.net_.slopes(self.n_features_in_)
-        order = np.argsort(-slopes, kind="stable")
-        return {self.feature_names_[j]: float(slopes[j]) for j in order}
+        return self._by_importance(self._importance_values())
 
-    def _content(self) -> Content:
-        numbers = {"start": np.array([self.start_]), "best_epoch": np.array([self.best_epoch_])}
-        return trained_content(self, {**self.net_.to_arrays(), **numbers})
+    def _importance_values(self) -> Floats:
+        return self.net_.slopes(self.n_features_in_)
 
-    @classmethod
-    def from_content(cls, content: Content, base: Ranker | None) -> Self:
-        """Return the fitted ranker of a model file."""
-        manifest = Manifest.read(content.manifest)
-        ranker = restore_ranker(cls, manifest)
-        ranker._set_net(content, manifest)
-        restore_base(ranker, manifest, base)
-        return ranker
+    def _model_arrays(self) -> dict[str, NDArray[Any]]:
+        numbers = {"start": self._start, "best_epoch": np.array([self.best_epoch_])}
+        return {**self.net_.to_arrays(), **numbers}
 
-    def _set_net(self, content: Content, manifest: Manifest) -> None:
-        """Take the net from a model file, or refuse it."""
-        self.net_ = Net.from_arrays(content.arrays, self.n_features_in_)
+    def _set_model(self, arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
+        self.net_ = Net.from_arrays(arrays, self.n_features_in_)
         if self.net_.hidden != self._sizes():
             raise ModelFileError("the net in the file has other layers than its parameters say")
-        start, epoch = (content.arrays.get(name) for name in ("start", "best_epoch"))
+        start, epoch = (arrays.get(name) for name in ("start", "best_epoch"))
         if start is None or start.shape != (1,) or not np.isfinite(start).all():
             raise ModelFileError("the file has no score to begin with")
         if epoch is None or epoch.shape != (1,) or not 0 <= epoch[0] <= manifest.n_rounds:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from rankinite.core.errors import UsageError
-from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
-from rankinite.rankers.callbacks import Callback
-from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.inputs import Valid, labelled_weights, refuse_unknown
 from rankinite.rankers.parameters import MARTParameters
-from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.trees.binning import BinnedData
+from rankinite.rankers.tree_ranker import PointwiseTreeRanker
 
 LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
     "squared": SquaredError,
@@ -30,7 +24,7 @@ LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic
 }
 
 
-class MART(MARTParameters, TreeRanker):
+class MART(MARTParameters, PointwiseTreeRanker):
     """Boosted regression trees that predict the grade of a document.
 
     The defaults are those of the challenge's GBDT baseline (Challenge, Sec. 5).
@@ -45,7 +39,7 @@ class MART(MARTParameters, TreeRanker):
     """
 
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
-        **TreeRanker.expected_failed_checks,
+        **PointwiseTreeRanker.expected_failed_checks,
         "check_sample_weight_equivalence_on_dense_data": (
             "with 15 documents and 30 features many splits gain the same, or nothing; rounding, "
             "which weights change, then chooses the feature, and decides whether a leaf whose "
@@ -53,51 +47,9 @@ class MART(MARTParameters, TreeRanker):
         ),
     }
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        valid: Valid = None,
-        query_weight: ArrayLike | None = None,
-        valid_base: Any = None,
-        binned: BinnedData | None = None,
-        callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-        diagnostics: Diagnostics | None = None,
-        **unknown: Any,
-    ) -> Self:
-        """Grow trees; as `LambdaMART.fit`, with weights of documents.
-
-        Parameters
-        ----------
-        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
-diagnostics
-            As in `LambdaMART.fit`.
-        sample_weight
-            One weight per document: 2 counts like two documents, 0 like none.
-        """
-        refuse_unknown(self._name, unknown)
-        return self._train(
-            X,
-            y,
-            qid=qid,
-            valid=valid,
-            query_weight=query_weight,
-            valid_base=valid_base,
-            callbacks=callbacks,
-            progress=progress,
-            checkpoint=checkpoint,
-            diagnostics=diagnostics,
-            sample_weight=labelled_weights(X, sample_weight),
-            binned=binned,
-        )
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        # Chances are at most 1, on which the formula of `_prediction` relies; grades are not.
         if self.per_query and self.loss != "logistic":
             raise UsageError(
                 f"MART: per_query is for chances, and loss={self.loss!r} predicts grades; "
@@ -119,8 +71,10 @@ diagnostics
         numbers = _query_numbers(X, qid)
         if numbers.shape != chances.shape:
             raise UsageError(f"MART: qid has {len(numbers)} values for {len(chances)} documents")
+        # 0 is a lower bound of chances.
         largest = np.zeros(numbers.max(initial=-1) + 1)
         np.maximum.at(largest, numbers, chances)
+        # P_max (1 + P - P_max): Ensemble, Sec. 4.2.
         top = largest[numbers]
         return top * (1.0 + chances - top)
 

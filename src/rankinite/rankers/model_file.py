@@ -99,6 +99,7 @@ def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
             "give its scores as base, or a ranker of rankinite"
         )
     parameters = plain_parameters(ranker)
+    # JSON holds no RandomState; and by the seed that was drawn, the same fit can be done again.
     if not Whole(0).allows(ranker.random_state):
         parameters["random_state"] = ranker.seed_
     manifest = {
@@ -125,6 +126,7 @@ def restore_ranker(kind: type[Trained], manifest: Manifest) -> Trained:
     manifest
         The manifest of the file.
     """
+    # A file may be damaged or written by hand, so parameters are checked as those of users are.
     try:
         ranker: Any = kind(**manifest.parameters)
         ranker.check_parameters()
@@ -189,6 +191,7 @@ def _is_curve(curve: Any, n_rounds: int) -> bool:
         and isinstance(curve["measure"], str)
         and isinstance(curve["values"], list)
         and len(curve["values"]) == n_rounds
+        # Not isinstance: True is an int, and no value of a measure.
         and all(type(value) in (int, float) and math.isfinite(value) for value in curve["values"])
     )
 

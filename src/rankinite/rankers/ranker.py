@@ -1,8 +1,12 @@
-"""The base class of all rankers: a scikit-learn estimator with checks and a model file."""
+"""The base class of all rankers: a scikit-learn estimator with checks and a model file.
+
+The features that rankers take, arrays and frames, are checked here, too: by `fit` as by `predict`.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +24,9 @@ from rankinite.core.params import Constraint, check, parameters_of, with_paramet
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.aliases import explain_alias
-from rankinite.rankers.inputs import check_features, feature_matrix
+
+# The types of columns, by the names that pandas, polars and Arrow have for them, that are numbers.
+NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
 
 
 class UnfittedError(UsageError, NotFittedError):  # type: ignore[misc]
@@ -69,6 +75,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def __new__(cls, *_values: Any, **parameters: Any) -> Self:
         """Refuse unknown parameters here, where the sentence can name the right one."""
+        # Python's own TypeError, which __init__ would raise, knows no other tools' names.
         known = cls._get_param_names()
         for name in parameters:
             if name not in known:
@@ -147,6 +154,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             check_features(self._name, X.feature_names, self.feature_names_)
             return X.matrix, X.rows
         matrix, names = feature_matrix(self._name, X)
+        # Names are compared before numbers of columns: they say which feature is missing.
         if names is not None and not self._was_nameless(names):
             check_features(self._name, names, self.feature_names_)
         if matrix.shape[1] != self.n_features_in_:
@@ -198,6 +206,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         content = self._content()
         manifest = {"class": self._name, **content.manifest}
         arrays = dict(content.arrays)
+        # A base that is scores, or a model of another library, has no model file of its own.
         base = getattr(self, "base", None)
         if isinstance(base, Ranker):
             inner = base.to_content()
@@ -207,6 +216,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def _unknown(owner: str, name: str, known: list[str]) -> str:
+    # Another tool's name is explained, even if its letters are near to one of our parameters.
     advice = explain_alias(owner, name, known)
     if advice:
         return f"{owner}: there is no parameter {name!r}; {advice}"
@@ -215,8 +225,89 @@ def _unknown(owner: str, name: str, known: list[str]) -> str:
     return f"{owner}: there is no parameter {name!r}; {hint}"
 
 
+def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | None]:
+    """Return the features of an array or a frame, and the names of a frame's columns."""
+    if hasattr(X, "toarray"):
+        raise UsageError(
+            f"{owner}: X is a sparse matrix; sparse input is not supported, give X.toarray()"
+        )
+    names = _column_names(X)
+    if names is not None:
+        _refuse_categories(owner, X, [str(name) for name in names])
+        # A frame numbers the columns that nobody named.
+        numbered = all(isinstance(name, (int, np.integer)) for name in names)
+        names = None if numbered else [str(name) for name in names]
+    matrix = _as_array(owner, X)
+    # These sentences begin with scikit-learn's own, which its `check_estimator` looks for.
+    if matrix.dtype.kind == "c":
+        raise DataError(f"{owner}: Complex data not supported; give real numbers")
+    if matrix.ndim != 2:
+        raise DataError(
+            f"{owner}: Expected 2D array, got {matrix.ndim}D array instead. "
+            "Reshape your data: one row per document, one column per feature"
+        )
+    if matrix.shape[1] == 0:
+        raise DataError(
+            f"{owner}: X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
+        )
+    return matrix, names
+
+
+def _as_array(owner: str, X: Any) -> NDArray[Any]:
+    try:
+        matrix = np.asarray(X)
+        if matrix.dtype.kind == "O" and hasattr(X, "dtypes") and hasattr(X, "to_numpy"):
+            # Columns of pandas that may hold NA.
+            matrix = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"{owner}: X cannot be made a matrix of numbers: {problem}") from None
+    return matrix
+
+
+def _column_names(X: Any) -> list[Any] | None:
+    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
+        if hasattr(X, attribute):
+            return list(getattr(X, attribute))
+    return None
+
+
+def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
+    kinds = frame.schema.types if hasattr(frame, "column_names") else frame.dtypes
+    texts = [
+        name
+        for name, kind in zip(names, list(kinds), strict=True)
+        if not NUMBERS.match(str(kind).lower())
+    ]
+    if texts:
+        raise DataError(
+            f"{owner}: these columns are not numbers: {some_of(texts)}; rankers take numbers: "
+            "give counts, frequencies or means of the label by category (OrdinalEncoder only "
+            "where the order means something), or leave the columns out"
+        )
+
+
+def check_features(owner: str, names: Sequence[str], expected: Sequence[str]) -> None:
+    """Refuse features that are missing, added or renamed, by name."""
+    if tuple(names) == tuple(expected):
+        return
+    missing = [name for name in expected if name not in set(names)]
+    added = [name for name in names if name not in set(expected)]
+    if not missing and not added:
+        raise DataError(
+            f"{owner}: the features stand in another order than at fit; bring them into it with "
+            "select_features, or as columns of the frame"
+        )
+    parts = [f"lacks {some_of(missing)}"] if missing else []
+    parts += [f"has {some_of(added)} besides"] if added else []
+    raise DataError(
+        f"{owner}: X has {len(names)} features, but {owner} is expecting {len(expected)} features "
+        f"as input; it {' and '.join(parts)}"
+    )
+
+
 def _as_features(owner: str, matrix: NDArray[Any]) -> NDArray[np.float32]:
     try:
+        # What is too large for 32 bits becomes infinite, and is refused below in our own words.
         with np.errstate(over="ignore"):
             features = np.asarray(matrix, dtype=np.float32, order="C")
     except (TypeError, ValueError) as problem:

@@ -2,56 +2,69 @@
 
 A round is a tree, or several, or an epoch. A `Learner` computes it: boosted trees (boosting.py), or
 gradient descent of a net (gradient_descent.py). All the rest is here, in the order in which it
-happens: `TrainedMixin` checks the parameters and builds the objective, `prepare`
-(training_inputs.py) makes data sets of the arguments of fit, `Trainer` runs the rounds, with
-validation, early stopping, checkpoints and callbacks, and the mixin keeps the best round.
+happens: `TrainedRanker` checks the parameters and builds the objective, `prepare` (inputs.py) makes
+data sets of the arguments of fit, `Trainer` runs the rounds, with validation, early stopping,
+checkpoints and callbacks, and the ranker keeps the best round.
 """
 
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
-from rankinite.core.errors import RankiniteError, UsageError
+from rankinite.core.errors import RankiniteError
 from rankinite.core.params import Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
-from rankinite.data.ranking_data import RankingData
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import deciding_measure, parse_measures
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.base import Base
-from rankinite.rankers.callbacks import Callback, Round, Values, as_callbacks
 from rankinite.rankers.checkpoint import Checkpoint
-from rankinite.rankers.diagnostic_curves import TrainingState, curves_of
-from rankinite.rankers.diagnostics import Diagnostics, DiagnosticsCallback
-from rankinite.rankers.early_stopping import (
-    BestRound,
-    EarlyStopping,
-    History,
-    ValidationSet,
-)
-from rankinite.rankers.inputs import Valid, queries_with_weight, seed_of
-from rankinite.rankers.learner import Learner
-from rankinite.rankers.model_file import Curves, plain_parameters, read_history, write_history
-from rankinite.rankers.training_inputs import (
+from rankinite.rankers.diagnostics import Diagnostics, DiagnosticsCallback, diagnostics_callback
+from rankinite.rankers.early_stopping import BestRound, EarlyStopping
+from rankinite.rankers.inputs import (
+    FitArguments,
     TrainingInputs,
     check_validation_sets,
     prepare,
+    seed_of,
     validation_measure,
+)
+from rankinite.rankers.model_file import (
+    Curves,
+    Manifest,
+    plain_parameters,
+    read_history,
+    restore_base,
+    restore_ranker,
+    trained_content,
+    write_history,
+)
+from rankinite.rankers.parameters import CommonParameters
+from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.rounds import (
+    Callback,
+    History,
+    Learner,
+    Round,
+    ValidationSet,
+    Values,
+    as_callbacks,
 )
 
 log = logging.getLogger("rankinite")
 
 
-class TrainedMixin(ABC):
+class TrainedRanker(CommonParameters, Ranker):
     """A ranker that a `Trainer` fits, on top of a base if it has one.
 
     Attributes
@@ -65,16 +78,13 @@ class TrainedMixin(ABC):
         The seed of the fit: ``random_state``, or what was drawn from it.
     """
 
+    learns_in_rounds: ClassVar[bool] = True
     # The name of rounds, in the plural.
     rounds: ClassVar[str]
     # Parameters that may differ between a fit and the one that resumes from its checkpoint.
-    free_parameters: ClassVar[Sequence[str]]
+    free_parameters: ClassVar[Sequence[str]] = ()
 
     base: Any
-    random_state: Any
-    valid_measure: Any
-    patience: int | None
-    min_improvement: float
     history_: Curves
     n_rounds_: int
     seed_: int
@@ -119,17 +129,22 @@ class TrainedMixin(ABC):
     def _keep(self, learner: Any, start: Floats, best: int) -> None:
         """Keep the best round of a learner."""
 
+    @property
     @abstractmethod
-    def _check_parameters(self) -> None:
-        """Refuse values that parameters cannot have."""
+    def _start(self) -> Floats:
+        """The constant score of each output, that rounds are added to."""
 
     @abstractmethod
-    def _remember(self, data: RankingData) -> None:
-        """Keep the features of the training data."""
+    def _model_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the model that was kept."""
 
     @abstractmethod
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name."""
+    def _set_model(self, arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
+        """Take the model from the arrays of a file, or refuse them."""
+
+    @abstractmethod
+    def _importance_values(self) -> Floats:
+        """Return how important each feature is, on the scale of the model."""
 
     def _stopping_patience(self) -> int | None:
         """Return the patience of early stopping; None if it does not stop."""
@@ -160,39 +175,22 @@ class TrainedMixin(ABC):
 
     def _train(
         self,
-        X: Any,
-        y: ArrayLike | None,
-        *,
-        qid: ArrayLike | None,
-        valid: Valid,
-        query_weight: ArrayLike | None,
-        valid_base: Any,
+        arguments: FitArguments,
         callbacks: Sequence[Callback],
         progress: Progress | None,
         checkpoint: str | Path | None,
         diagnostics: Diagnostics | None,
-        sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
         """Fit the ranker; further options are those of its learner."""
-        owner = type(self).__name__
+        owner = self._name
         self._check_parameters()
         objective = self.check_objective()
         listed = as_callbacks(owner, callbacks)
-        inputs = prepare(
-            owner,
-            objective,
-            X,
-            y,
-            qid=qid,
-            valid=valid,
-            query_weight=query_weight,
-            sample_weight=sample_weight,
-            base=Base(owner, self.base),
-            valid_base=valid_base,
-            valid_measure=self.valid_measure,
-            seed=seed_of(owner, self.random_state),
-        )
+        seed = seed_of(owner, self.random_state)
+        base = Base(owner, self.base)
+        inputs = prepare(owner, objective, arguments, base, self.valid_measure, seed)
+        # Before features are binned or weights are drawn, which takes long on large data.
         check_validation_sets(owner, inputs, self._ranking)
         sets = self._measured_sets(inputs)
         early_stopping = self._early_stopping(inputs, sets)
@@ -203,7 +201,9 @@ class TrainedMixin(ABC):
             sets,
             early_stopping,
             self._ranking,
-            _diagnostics_callback(owner, diagnostics, learner, inputs, self._ranking),
+            None
+            if diagnostics is None
+            else diagnostics_callback(owner, diagnostics, learner, inputs, self._ranking),
             self._checkpoint(inputs, learner, checkpoint),
         )
         trainer.resume()
@@ -231,9 +231,8 @@ class TrainedMixin(ABC):
     ) -> Checkpoint | None:
         if path is None:
             return None
-        owner = f"{type(self).__name__} with a checkpoint"
         # A seed that was drawn would be another one when the fit is resumed.
-        check(owner, "random_state", self.random_state, Whole(0))
+        check(f"{self._name} with a checkpoint", "random_state", self.random_state, Whole(0))
         parameters = {
             name: value
             for name, value in plain_parameters(self).items()
@@ -243,45 +242,51 @@ class TrainedMixin(ABC):
 
     def _keep_best(self, inputs: TrainingInputs, trainer: Trainer) -> None:
         """Keep the best round of a fit that has ended, or was interrupted."""
+        # Only now: a fit that fails leaves an earlier one as it was.
         self._remember(inputs.data)
         self.seed_ = inputs.seed
         self.n_rounds_ = trainer.learner.n_rounds
         self.history_ = trainer.completed_history().values
         self._keep(trainer.learner, inputs.start, trainer.best_round().number)
 
+    def _start_scores(
+        self, X: Any, qid: ArrayLike | None, n_docs: int, base_scores: ArrayLike | None
+    ) -> Floats:
+        """Return the scores that predict adds those of the model to, one row per output."""
+        base = Base(self._name, self.base)
+        return base.prediction_scores(self._start, X, qid, n_docs, base_scores)
 
-def _diagnostics_callback(
-    owner: str,
-    diagnostics: Any,
-    learner: Learner,
-    inputs: TrainingInputs,
-    ranking: Callable[[Floats], Floats],
-) -> DiagnosticsCallback | None:
-    if diagnostics is None:
-        return None
-    if not isinstance(diagnostics, Diagnostics):
-        raise UsageError(
-            f"{owner}: diagnostics is a {type(diagnostics).__name__}; give a Diagnostics()"
-        )
-    state = TrainingState(
-        inputs.objective,
-        inputs.gradients,
-        inputs.targets,
-        queries_with_weight(inputs.data)[1],
-        inputs.training_set(owner),
-    )
-    return DiagnosticsCallback(
-        diagnostics,
-        curves_of(state, diagnostics.top, diagnostics.highly_relevant),
-        learner,
-        ranking,
-    )
+    @property
+    def feature_importances_(self) -> Floats:
+        """The share of each feature in the sum of all `importances`."""
+        self._check_fitted()
+        values = self._importance_values()
+        total = values.sum()
+        return values / total if total > 0 else values
+
+    def _by_importance(self, values: Floats) -> dict[str, float]:
+        """Return the values of features by name, the largest first."""
+        order = np.argsort(-values, kind="stable")
+        return {self.feature_names_[j]: float(values[j]) for j in order}
+
+    def _content(self) -> Content:
+        return trained_content(self, self._model_arrays())
+
+    @classmethod
+    def from_content(cls, content: Content, base: Ranker | None) -> Self:
+        """Return the fitted ranker of a model file."""
+        manifest = Manifest.read(content.manifest)
+        ranker = restore_ranker(cls, manifest)
+        ranker._set_model(content.arrays, manifest)
+        restore_base(ranker, manifest, base)
+        return ranker
 
 
+@dataclass(eq=False)
 class Trainer:
     """Runs the rounds of one fit.
 
-    Parameters
+    Attributes
     ----------
     owner
         The ranker that is fitted, for messages.
@@ -297,26 +302,21 @@ class Trainer:
         Called after every round, before the callbacks of the user; None if they are not wanted.
     checkpoint
         Where the fit is kept while it runs; None if it is not.
+    history
+        The values of all rounds so far.
     """
 
-    def __init__(
-        self,
-        owner: str,
-        learner: Learner,
-        sets: Mapping[str, ValidationSet],
-        early_stopping: EarlyStopping,
-        ranking: Callable[[Floats], Floats],
-        diagnostics: DiagnosticsCallback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> None:
-        self.owner = owner
-        self.learner = learner
-        self.sets = sets
-        self.early_stopping = early_stopping
-        self.ranking = ranking
-        self.diagnostics = diagnostics
-        self.checkpoint = checkpoint
-        self.history = History({name: {} for name in sets})
+    owner: str
+    learner: Learner
+    sets: Mapping[str, ValidationSet]
+    early_stopping: EarlyStopping
+    ranking: Callable[[Floats], Floats]
+    diagnostics: DiagnosticsCallback | None
+    checkpoint: Checkpoint | None
+    history: History = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.history = History({name: {} for name in self.sets})
 
     def completed_history(self) -> History:
         """Return the history of the committed rounds.
@@ -344,6 +344,7 @@ class Trainer:
         learner, early_stopping = self.learner, self.early_stopping
         try:
             with progress.start("training", early_stopping.n_rounds, unit) as bar:
+                # The rounds of a checkpoint count as done, and its best is the one to beat.
                 bar.advance(min(learner.n_rounds, early_stopping.n_rounds))
                 best = self.best_round()
                 while not early_stopping.is_over(best, learner.n_rounds):
@@ -364,6 +365,7 @@ class Trainer:
                     if any(answer is True for answer in answers):
                         break
         finally:
+            # Also after an interrupt, and if the last rounds were too quick for `is_due`.
             if self.checkpoint is not None:
                 self.checkpoint.write(learner.n_rounds, self.to_content)
 
@@ -376,7 +378,7 @@ class Trainer:
         # First the values, then the round: values without a round are cut off, while a round
         # without values could not be compared with others.
         self.history.add(done.values)
-        learner.commit(done, best)
+        learner.commit(done, is_best=best.number == done.number)
         if self.diagnostics is not None:
             self.diagnostics(done)
         return done, best
@@ -385,6 +387,7 @@ class Trainer:
         """Return the values of all measures after the step of a round."""
         values = {}
         for name, measured in self.sets.items():
+            # By the scores that predict will rank by: chances or expected grades, not raw outputs.
             scores = self.ranking(self.learner.validation_scores(name))
             # Only in a training set it may be that no query counts; its value is then 0.
             values[name] = {
@@ -415,6 +418,7 @@ class Trainer:
         n_rounds = self.learner.n_rounds_in(content)
         history = History(read_history(content.manifest.get("history"), n_rounds))
         history.check_measures({name: measured.measures for name, measured in self.sets.items()})
+        # Patience or the number of rounds may be smaller than in the fit that wrote the file.
         reach = self.early_stopping.stops_after(history, n_rounds)
         self.learner.restore(content, reach, history)
         self.history = history.first(reach)

@@ -1,4 +1,8 @@
-"""Rankers of boosted trees: their parameters, the learner of a fit, and how they score."""
+"""Rankers of boosted trees: their parameters, the learner of a fit, and how they score.
+
+`TreeRanker` is what all have in common; `PointwiseTreeRanker`, with weights of documents, is for
+losses of single documents.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +13,34 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Targets, doc_weights
-from rankinite.rankers.base import Base
 from rankinite.rankers.boosting import Sampling, TreeLearner
-from rankinite.rankers.callbacks import Callback
 from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.early_stopping import EarlyStopping, ValidationSet
-from rankinite.rankers.inputs import Valid, check_features, refuse_unknown
+from rankinite.rankers.early_stopping import EarlyStopping
+from rankinite.rankers.inputs import (
+    FitArguments,
+    TrainingInputs,
+    Valid,
+    labelled_weights,
+    refuse_unknown,
+)
 from rankinite.rankers.line_search import LineSearch
-from rankinite.rankers.model_file import Manifest, restore_base, restore_ranker, trained_content
+from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import TreeParameters
-from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.trainer import TrainedMixin
-from rankinite.rankers.training_inputs import TrainingInputs
+from rankinite.rankers.ranker import check_features
+from rankinite.rankers.rounds import Callback, ValidationSet
+from rankinite.rankers.trainer import TrainedRanker
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import GrowthOptions
 
 
-class TreeRanker(TreeParameters, Ranker, TrainedMixin):
+class TreeRanker(TreeParameters, TrainedRanker):
     """A ranker of boosted trees.
 
     Attributes
@@ -53,10 +60,10 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         The share of each feature in the gain of all splits.
     """
 
-    learns_in_rounds: ClassVar[bool] = True
     takes_binned: ClassVar[bool] = True
     rounds: ClassVar[str] = "trees"
-    free_parameters: ClassVar[Sequence[str]] = ("n_trees", "patience", "min_improvement", "base")
+    # Trees do not depend on when training stops, so a resumed fit may have more of them, or fewer.
+    free_parameters: ClassVar[Sequence[str]] = ("n_trees", "patience", "min_improvement")
 
     forest_: Forest
     n_trees_: int
@@ -105,19 +112,8 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
             Records curves of lambdas and rankings, one value per round; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
-        return self._train(
-            X,
-            y,
-            qid=qid,
-            valid=valid,
-            query_weight=query_weight,
-            valid_base=valid_base,
-            callbacks=callbacks,
-            progress=progress,
-            checkpoint=checkpoint,
-            diagnostics=diagnostics,
-            binned=binned,
-        )
+        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base)
+        return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
 
     @property
     def kept_rounds_(self) -> int:
@@ -138,20 +134,15 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         binned: BinnedData | None = None,
         **_options: Any,
     ) -> TreeLearner:
-        data = inputs.data
         weights = _all_weights(inputs.targets)
-        bins, rows = _binned(self._name, data, weights, binned, self.most_bins, inputs.seed)
+        bins, rows = _binned(self._name, inputs, weights, binned, self.most_bins)
         return TreeLearner(
-            gradients=inputs.gradients,
+            inputs,
             binned=bins,
             rows=rows,
-            offsets=data.offsets,
-            origins=data.origins,
             growth=self._growth(),
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
-            seed=inputs.seed,
-            scores=inputs.scores,
             sets=sets,
             doc_weight=weights,
             line_search=self._line_search(inputs),
@@ -173,6 +164,7 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         )
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
+        # Trees behind the best round are dropped; the checkpoint still has them.
         self.n_trees_ = best
         self.forest_ = Forest(tuple(learner.trees), start, self.n_features_in_).first(best)
 
@@ -242,14 +234,6 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
             self._prediction(part.add_to(scores, matrix, rows).copy(), X, qid) for part in parts
         )
 
-    @property
-    def feature_importances_(self) -> Floats:
-        """The share of each feature in the gain of all splits."""
-        self._check_fitted()
-        gains = self.forest_.importances("gain")
-        total = gains.sum()
-        return gains / total if total > 0 else gains
-
     def importances(self, kind: str = "gain") -> dict[str, float]:
         """Return the importance of each feature, by name, the most important first.
 
@@ -260,35 +244,24 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         """
         check(f"{self._name}.importances", "kind", kind, OneOf(["gain", "count"]))
         self._check_fitted()
-        sums = self.forest_.importances(kind)
-        order = np.argsort(-sums, kind="stable")
-        return {self.feature_names_[j]: float(sums[j]) for j in order}
+        return self._by_importance(self.forest_.importances(kind))
 
-    def _start_scores(
-        self, X: Any, qid: ArrayLike | None, n_docs: int, base_scores: ArrayLike | None
-    ) -> Floats:
-        """Return the scores that trees are added to, one row per output."""
-        base = Base(self._name, self.base)
-        return base.prediction_scores(self.forest_.start, X, qid, n_docs, base_scores)
+    def _importance_values(self) -> Floats:
+        return self.forest_.importances("gain")
 
-    def _content(self) -> Content:
-        return trained_content(self, self.forest_.to_arrays())
+    @property
+    def _start(self) -> Floats:
+        return self.forest_.start
 
-    @classmethod
-    def from_content(cls, content: Content, base: Ranker | None) -> Self:
-        """Return the fitted ranker of a model file."""
-        manifest = Manifest.read(content.manifest)
-        ranker = restore_ranker(cls, manifest)
-        ranker._set_forest(content, manifest)
-        restore_base(ranker, manifest, base)
-        return ranker
+    def _model_arrays(self) -> dict[str, NDArray[Any]]:
+        return self.forest_.to_arrays()
 
-    def _set_forest(self, content: Content, manifest: Manifest) -> None:
-        """Take the trees from a model file, or refuse them."""
-        self.forest_ = Forest.from_arrays(content.arrays, self.n_features_in_)
+    def _set_model(self, arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
+        self.forest_ = Forest.from_arrays(arrays, self.n_features_in_)
         start = self.forest_.start
         if len(start) != self._n_outputs(manifest.top_grade) or not np.isfinite(start).all():
             raise ModelFileError(f"the trees of the file are not those of a {self._name}")
+        # With early stopping there may be fewer trees than rounds, never more.
         self.n_trees_ = len(self.forest_) // len(start)
         if self.n_trees_ > manifest.n_rounds:
             raise ModelFileError("the file has more trees than its manifest says were grown")
@@ -299,15 +272,52 @@ class TreeRanker(TreeParameters, Ranker, TrainedMixin):
         return 1
 
 
+class PointwiseTreeRanker(TreeRanker):
+    """A ranker of boosted trees whose loss is that of single documents, which can have weights."""
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        valid: Valid = None,
+        query_weight: ArrayLike | None = None,
+        valid_base: Any = None,
+        binned: BinnedData | None = None,
+        callbacks: Sequence[Callback] = (),
+        progress: Progress | None = None,
+        checkpoint: str | Path | None = None,
+        diagnostics: Diagnostics | None = None,
+        **unknown: Any,
+    ) -> Self:
+        """Grow trees; as `LambdaMART.fit`, with weights of documents.
+
+        Parameters
+        ----------
+        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
+diagnostics
+            As in `LambdaMART.fit`.
+        sample_weight
+            One weight per document: 2 counts like two documents, 0 like none.
+        """
+        refuse_unknown(self._name, unknown)
+        weights = labelled_weights(X, sample_weight)
+        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base, weights)
+        return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
+
+
 def _binned(
     owner: str,
-    data: RankingData,
+    inputs: TrainingInputs,
     weights: Floats | None,
     binned: BinnedData | None,
     most_bins: int,
-    seed: int,
 ) -> tuple[BinnedData, NDArray[np.int64] | None]:
     """Return the bins of the rows that documents use, and the row of every document."""
+    data = inputs.data
+    # Bins that were made before cover the whole matrix, by its own row numbers.
     if binned is not None:
         _check_binned(owner, binned, data)
         return binned, data.rows
@@ -323,7 +333,7 @@ def _binned(
         rows=used if len(used) < len(data.matrix) else EVERY_ROW,
         docs=_docs_that_count(data, weights),
         most_bins=most_bins,
-        seed=seed,
+        seed=inputs.seed,
     )
     return bins, rows
 

@@ -131,6 +131,7 @@ def _find_all_cuts(
     n_docs = len(docs) if len(docs) else len(X)
     if n_docs > SAMPLE_ROWS:
         chosen = generator(seed, "bins").choice(n_docs, SAMPLE_ROWS, replace=False, shuffle=False)
+        # In the order of rows, which are then read from memory one after the other.
         sample = np.sort(chosen) if not len(docs) else docs[np.sort(chosen)]
     cuts = np.full((width, PADDED_CUTS), np.inf, np.float32)
     n_bins = np.zeros(width, np.int64)
@@ -143,6 +144,7 @@ def _find_all_cuts(
             known = values[j, : np.searchsorted(values[j], np.nan)]
             n_bins[start + j] = find_cuts(known, most_bins, cuts[start + j]) + 1
 
+    # NumPy sorts without holding the interpreter's lock, so that Python's threads help.
     with ThreadPoolExecutor(n_threads()) as workers:
         list(workers.map(find, range(0, X.shape[1], COLUMNS_PER_WORD)))
     return frozen(cuts), frozen(n_bins)

@@ -16,8 +16,7 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats
 from rankinite.trees.binning import EVERY_ROW, PADDED_CUTS
-from rankinite.trees.kernels.arrays import ForestArrays
-from rankinite.trees.kernels.predict import BLOCK_DOCS, leaf_type, score_rows
+from rankinite.trees.kernels.predict import BLOCK_DOCS, ForestArrays, leaf_type, score_rows
 
 # Arrays of a tree with one value per split, and with one per leaf.
 SPLIT_ARRAYS: dict[str, type[np.generic]] = {
@@ -69,6 +68,7 @@ class Tree:
 
     def is_sound(self, n_features: int) -> bool:
         """Return whether features and shape are those of a tree; a damaged file's may not be."""
+        # Infinity is a threshold, too: it separates missing values from all others.
         inside = (self.feature >= 0) & (self.feature < n_features) & (self.threshold > -np.inf)
         numbers = np.isfinite(self.value).all() and np.isfinite(self.gain).all()
         return bool(inside.all() and numbers) and self._is_tree()
@@ -118,6 +118,7 @@ class Forest:
     def first(self, n_rounds: int) -> Forest:
         """Return the forest of the first rounds; a round is one tree per output."""
         n_trees = n_rounds * len(self.start)
+        # The same forest, whose arrays for scoring may be made already.
         if n_trees >= len(self.trees):
             return self
         return Forest(self.trees[:n_trees], self.start, self.n_features)
@@ -151,6 +152,7 @@ class Forest:
 
         def score_range(bound: tuple[int, int]) -> None:
             begin, end = bound
+            # Numba compiles a kernel again for arrays that are not contiguous.
             part = np.ascontiguousarray(scores[:, begin:end])
             leaves = np.empty(BLOCK_DOCS, arrays.first.dtype)
             score_rows(X, rows, arrays, begin, leaves, part)
@@ -205,6 +207,7 @@ class Forest:
         finite = np.isfinite(values["threshold"])
         pairs = np.stack([values["feature"][finite], values["threshold"][finite]])
         used = np.unique(pairs, axis=1)[0].astype(np.int64)
+        # 255 bins have 254 cut points between them.
         if used.size and np.bincount(used).max() > PADDED_CUTS - 2:
             raise ModelFileError("a feature in the file has more thresholds than bins can have")
         return cls(trees, start, n_features)
@@ -217,6 +220,7 @@ def _checked(
     lengths: NDArray[np.int64] | None = None,
 ) -> NDArray[Any]:
     array = arrays.get(name)
+    # A forest without trees is written as empty arrays of no particular type.
     if array is None or array.ndim != 1 or (array.dtype != kind and array.size):
         raise ModelFileError(f"the file lacks {name!r}, or it is not of the right kind")
     if lengths is not None and len(array) != lengths.sum():
@@ -238,16 +242,10 @@ def _separate_trees(
 def _forest_arrays(trees: Sequence[Tree]) -> ForestArrays:
     """Return trees as comparisons of bytes: the thresholds of all trees are cut points of bins."""
     n_leaves = np.array([tree.n_leaves for tree in trees], np.int64)
+    kinds = SPLIT_ARRAYS | LEAF_ARRAYS
     feature, threshold, missing_left, first, right, value = (
-        np.concatenate([getattr(tree, name) for tree in trees] or [np.zeros(0, kind)])
-        for name, kind in (
-            ("feature", np.int32),
-            ("threshold", np.float32),
-            ("missing_left", np.bool_),
-            ("first", np.uint16),
-            ("right", np.uint16),
-            ("value", np.float64),
-        )
+        np.concatenate([getattr(tree, name) for tree in trees] or [np.zeros(0, kinds[name])])
+        for name in ("feature", "threshold", "missing_left", "first", "right", "value")
     )
     features, column = np.unique(feature, return_inverse=True)
     cuts = np.full((len(features), PADDED_CUTS), np.inf, np.float32)

@@ -13,34 +13,34 @@ from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.trees.binning import BinnedData
 from rankinite.trees.forest import Tree
-from rankinite.trees.kernels.arrays import (
+from rankinite.trees.kernels.grow import (
     SPLIT_COLUMN,
     SPLIT_CUT,
     SPLIT_FIELDS,
-    BinnedSplits,
     GrownTree,
-    Layout,
     Limits,
-    TreeData,
-    Workspace,
+    grow,
 )
-from rankinite.trees.kernels.grow import grow
 from rankinite.trees.kernels.histogram import (
     COLUMNS_PER_WORD,
     TILE_ROWS,
     TILE_STRIDE,
+    TreeData,
+    Workspace,
     absolute_sum,
     pack_docs,
     pack_rows,
     rows_with_docs,
-    sum_leaves,
 )
 from rankinite.trees.kernels.predict import (
+    BinnedSplits,
+    Layout,
     add_values,
     find_leaves,
     find_thresholds,
     lay_out,
     leaf_type,
+    sum_leaves,
 )
 
 EVERY_DOC = np.zeros(0, np.bool_)
@@ -109,6 +109,9 @@ class Grower:
         self._n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
         self._cuts = np.concatenate([binned.main.cuts, binned.more.cuts])
         self._splittable = np.concatenate([binned.main.splittable, binned.more.splittable])
+        self._bin_offsets = _bin_offsets(self._splittable)
+        # Trees of small data take less than a millisecond: what is the same for all is made once.
+        self._column_of = binned.column_of
         self._count_bits = int(self.n_docs).bit_length()
         self._n_threads = n_threads()
         # No tree has more leaves than there are documents for.
@@ -117,6 +120,7 @@ class Grower:
         self.leaves: NDArray[Any] = np.empty(binned.n_rows, leaf_type(self._n_leaves))
         self._gradients = np.empty(binned.n_rows, np.int64)
         self._hessians = np.empty(0, np.int64)
+        # Documents that share a row are added up by several threads at once.
         n_shared = 0 if rows is None else binned.n_rows
         self._thread_sums = np.empty((self._n_threads, n_shared), np.int64)
         self._workspace = self._new_workspace()
@@ -131,7 +135,8 @@ class Grower:
             rows=rows[0],
             left_rows=rows[1],
             right_rows=rows[2],
-            histograms=np.empty((self._n_leaves, _bin_offsets(self._splittable)[-1]), np.int64),
+            histograms=np.empty((self._n_leaves, self._bin_offsets[-1]), np.int64),
+            # Only trees that split by hessians have these, and the first of them makes room.
             hessian_histograms=np.empty((1, 0), np.int64),
             tiles=np.empty((self._n_threads, tile_size), np.uint64),
             tile_values=np.empty((self._n_threads, TILE_ROWS), np.int64),
@@ -166,12 +171,13 @@ class Grower:
         if split_hessians is not None:
             self._make_room_for_hessians()
             hessian_scale = self._pack(split_hessians, SUM_BITS, 0, chosen, self._hessians)
+            # What a document has at the mean, if the scaled hessians add up to that many bits.
             hessian_per_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
         # Gains are squares of gradients over hessians.
         gain_unit = hessian_scale / scale**2
         limits = Limits(
             n_leaves=self._n_leaves,
-            max_depth=_depth_limit(self.options.max_depth),
+            max_depth=int(self.options.max_depth or UNLIMITED_DEPTH),
             min_docs=self.options.min_docs_in_leaf,
             min_gain=max(self.options.min_gain / gain_unit, ROUNDING_GAIN / hessian_per_doc),
             symmetric=self.options.symmetric,
@@ -220,11 +226,12 @@ class Grower:
         )
 
     def _tree_data(self, features: Integers | None, *, uses_hessians: bool) -> TreeData:
-        split_bins = self._splittable
+        split_bins, bin_offsets = self._splittable, self._bin_offsets
         if features is not None:
-            columns = self.binned.column_of[features]
+            columns = self._column_of[features]
             split_bins = np.zeros_like(self._splittable)
             split_bins[columns] = self._splittable[columns]
+            bin_offsets = _bin_offsets(split_bins)
         main, more = self.binned.main, self.binned.more
         return TreeData(
             bins=main.bins.reshape(-1),
@@ -233,7 +240,7 @@ class Grower:
             more_columns=more.columns,
             n_bins=self._n_bins,
             split_bins=split_bins,
-            bin_offsets=_bin_offsets(split_bins),
+            bin_offsets=bin_offsets,
             gradients=self._gradients,
             hessians=self._hessians,
             uses_hessians=uses_hessians,
@@ -252,7 +259,7 @@ class Grower:
         )
         lay_out(grown, layout)
         column, cut = grown.splits[layout.order][:, [SPLIT_COLUMN, SPLIT_CUT]].T
-        feature = np.searchsorted(self.binned.column_of, column).astype(np.int32)
+        feature = np.searchsorted(self._column_of, column).astype(np.int32)
         leaf_docs = grown.leaf_docs[layout.leaf_order]
         tree = Tree(
             feature=feature,
@@ -265,6 +272,8 @@ class Grower:
             value=np.zeros(n + 1),
             leaf_docs=leaf_docs,
         )
+        # The rows that were not chosen need their leaves, too: the tree adds to the scores of all
+        # documents. And the integers of the histograms were rounded, so the sums are taken anew.
         self._find_leaves(tree, column, cut, self._columns, self.leaves)
         sums = sum_leaves(self.leaves, self.rows, gradients, hessians, chosen, n + 1)
         divisors = sums[1] if self.options.step == "newton" else leaf_docs.astype(np.float64)
@@ -301,7 +310,7 @@ class Grower:
 
     def _columns_and_cuts(self, tree: Tree) -> tuple[Integers, Integers]:
         """Return the column of each split, and which of its cut points the threshold is."""
-        column = self.binned.column_of[tree.feature]
+        column = self._column_of[tree.feature]
         cut = np.empty(len(column), np.int64)
         find_thresholds(tree.threshold, column, self._cuts, cut)
         return column, cut
@@ -329,10 +338,6 @@ class Grower:
 def _bin_offsets(split_bins: Integers) -> Integers:
     """Return where each column's bins begin in a histogram, the one for missing values last."""
     return np.concatenate([[0], np.cumsum(np.where(split_bins > 0, split_bins + 1, 0))])
-
-
-def _depth_limit(max_depth: int | None) -> int:
-    return UNLIMITED_DEPTH if max_depth is None else int(max_depth)
 
 
 def _scale(total: float, bits: int) -> float:

@@ -1,4 +1,8 @@
-"""Train a net query by query: forward pass, lambdas, backward pass, then a step of the weights."""
+"""Training of a net, query by query: scores, lambdas, backpropagation, then a step of the weights.
+
+Lambdas come from the objective's kernels, so that an epoch of many small queries is one call. The
+backward pass groups documents and units as the forward pass does.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel
+from rankinite.core.jit import kernel, summing_kernel
 from rankinite.core.types import Floats
-from rankinite.nets.kernels.backprop import (
+from rankinite.nets.kernels.forward import (
+    GROUP,
     Inputs,
+    LayerLayout,
     Layers,
     Numbers,
     Workspace,
-    backward,
     fill_inputs,
     forward,
     padded,
@@ -28,6 +33,8 @@ from rankinite.objectives.kernels.dispatch import (
 
 # The kind of an objective whose gradients were computed before the kernel was called.
 PRECOMPUTED = -1
+# Adam's usual decay rates of the first and second moment, and its guard against division by 0.
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class Documents(NamedTuple):
@@ -50,13 +57,43 @@ class Documents(NamedTuple):
     spare: Floats
 
 
+class AdamState(NamedTuple):
+    """Running moments of Adam, and the number of steps taken.
+
+    Attributes
+    ----------
+    first_moment, second_moment
+        Running means of the gradient and of its square; empty for plain gradient steps.
+    n_steps
+        Number of steps taken.
+    """
+
+    first_moment: Numbers
+    second_moment: Numbers
+    n_steps: int = 0
+
+    @classmethod
+    def zeros(cls, n_weights: int) -> AdamState:
+        """Return the state before the first step."""
+        return cls(np.zeros(n_weights, np.float32), np.zeros(n_weights, np.float32))
+
+    @classmethod
+    def empty(cls) -> AdamState:
+        """Return the state of plain gradient steps, which have no moments."""
+        return cls.zeros(0)
+
+    def copy(self) -> AdamState:
+        """Return a state that can be changed without changing this one."""
+        return AdamState(self.first_moment.copy(), self.second_moment.copy(), self.n_steps)
+
+
 class Optimiser(NamedTuple):
     """Adam or plain gradient steps, with arrays of the weights' type.
 
     Attributes
     ----------
-    first_moment, second_moment
-        Adam's running means of the gradient and of its square; empty for plain gradient steps.
+    adam
+        The state of Adam before the call; the kernels change its moments.
     coefficients
         Learning rate, the decay rates of both moments, what is added to the root, and what weights
         are multiplied by before a step.
@@ -64,16 +101,141 @@ class Optimiser(NamedTuple):
         Learning rate in 64 bits, which plain gradient steps multiply lambdas by.
     steps_per_query
         Whether each query makes a step; otherwise gradients are only added up.
-    n_steps
-        Number of steps taken before.
     """
 
-    first_moment: Numbers
-    second_moment: Numbers
+    adam: AdamState
     coefficients: Numbers
     learning_rate: float
     steps_per_query: bool
-    n_steps: int
+
+
+@summing_kernel
+def add_four(
+    target: Numbers,
+    t: int,
+    inputs: Numbers,
+    x: int,
+    stride: int,
+    factors: tuple[float, float, float, float],
+) -> None:
+    """Add the rows of four documents, each times a factor, to the row of a unit."""
+    a, b, c, d = factors
+    unit = np.uint64(t)
+    first, second = np.uint64(x), np.uint64(x + stride)
+    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
+    for j in range(np.uint64(stride)):
+        target[unit + j] += (
+            a * inputs[first + j]
+            + b * inputs[second + j]
+            + c * inputs[third + j]
+            + d * inputs[fourth + j]
+        )
+
+
+@summing_kernel
+def add_eight(
+    target: Numbers,
+    t: int,
+    inputs: Numbers,
+    x: int,
+    stride: int,
+    factors: tuple[float, float, float, float],
+    other_factors: tuple[float, float, float, float],
+) -> None:
+    """Add the rows of four documents, each times a factor, to the rows of two units."""
+    a, b, c, d = factors
+    e, f, g, h = other_factors
+    unit, other = np.uint64(t), np.uint64(t + stride)
+    first, second = np.uint64(x), np.uint64(x + stride)
+    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
+    for j in range(np.uint64(stride)):
+        p, q = inputs[first + j], inputs[second + j]
+        r, s = inputs[third + j], inputs[fourth + j]
+        target[unit + j] += a * p + b * q + c * r + d * s
+        target[other + j] += e * p + f * q + g * r + h * s
+
+
+@summing_kernel
+def add_row(target: Numbers, t: int, inputs: Numbers, x: int, stride: int, factor: float) -> None:
+    """Add a row, times a factor, to a row of the target."""
+    unit, first = np.uint64(t), np.uint64(x)
+    for j in range(np.uint64(stride)):
+        target[unit + j] += factor * inputs[first + j]
+
+
+@kernel
+def propagate_deltas(layer: LayerLayout, weights: Numbers, workspace: Workspace) -> None:
+    """Write the deltas of the units below a layer from the deltas of its own units."""
+    activations, deltas = workspace.activations, workspace.deltas
+    # A literal 1.0 has 64 bits, and would make the products of 32-bit numbers 64 bits.
+    unity = weights.dtype.type(1.0)
+    begin, stride = layer.inputs, layer.stride
+    end = begin + layer.n_docs * stride
+    for k in range(begin, end):
+        deltas[k] = 0.0
+    for i in range(layer.n_docs):
+        for unit in range(layer.n_units):
+            delta = deltas[layer.outputs + i * layer.out_stride + unit]
+            add_row(
+                deltas, begin + i * stride, weights, layer.weights + unit * stride, stride, delta
+            )
+    # The derivative of tanh by its argument is 1 - tanh^2.
+    for k in range(begin, end):
+        deltas[k] *= unity - activations[k] * activations[k]
+
+
+@kernel
+def add_layer_gradient(layer: LayerLayout, workspace: Workspace, target: Numbers) -> None:
+    """Add a layer's gradient to its weights and biases in the target."""
+    activations, deltas = workspace.activations, workspace.deltas
+    stride, out, n_units, w = layer.stride, layer.out_stride, layer.n_units, layer.weights
+    biases = w + n_units * stride
+    for i in range(0, layer.n_docs, GROUP):
+        x = layer.inputs + i * stride
+        y = layer.outputs + i * out
+        for unit in range(0, n_units - 1, 2):
+            k = y + unit
+            a, b, c, d = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
+            target[biases + unit] += (a + b) + (c + d)
+            k += 1
+            e, f, g, h = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
+            target[biases + unit + 1] += (e + f) + (g + h)
+            add_eight(target, w + unit * stride, activations, x, stride, (a, b, c, d), (e, f, g, h))
+        if n_units % 2 == 1:
+            k = y + n_units - 1
+            a, b, c, d = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
+            target[biases + n_units - 1] += (a + b) + (c + d)
+            add_four(target, w + (n_units - 1) * stride, activations, x, stride, (a, b, c, d))
+
+
+@kernel
+def backward(
+    n: int, layers: Layers, weights: Numbers, workspace: Workspace, target: Numbers
+) -> None:
+    """Backpropagation: add the gradient of the weights for n documents to ``target``.
+
+    The deltas have the documents' lambdas in the place of the scores, and zeros for documents that
+    pad the last group. The target may be the weights themselves: the deltas below a layer are
+    computed before its weights change.
+    """
+    units, strides = layers.units, layers.strides
+    n_docs = padded(n)
+    # Deltas come from the scores down, so both positions begin behind the last layer.
+    w = 0
+    x = 0
+    for k in range(len(units) - 1):
+        w += units[k + 1] * (strides[k] + 1)
+        x += n_docs * strides[k]
+    for k in range(len(units) - 2, -1, -1):
+        n_units, stride, out = units[k + 1], strides[k], strides[k + 1]
+        y = x
+        x -= n_docs * stride
+        w -= n_units * (stride + 1)
+        layer = LayerLayout(n_docs, n_units, stride, out, w, x, y)
+        # Inputs have no weights below them.
+        if k > 0:
+            propagate_deltas(layer, weights, workspace)
+        add_layer_gradient(layer, workspace, target)
 
 
 @kernel
@@ -108,6 +270,7 @@ def add_query_gradient(
     target: Numbers,
 ) -> None:
     """Add the gradient of a query's weights, times a rate, to the target."""
+    # Padding gets deltas of 0, so that its documents add nothing to the gradient.
     any_delta = False
     for i in range(padded(n)):
         delta = lambdas[i] * rate if i < n else 0.0
@@ -125,7 +288,7 @@ def adam_step(weights: Numbers, gradient: Numbers, optimiser: Optimiser, n_steps
     ``n_steps`` counts this step, too.
     """
     unity, zero = weights.dtype.type(1.0), weights.dtype.type(0.0)
-    first_moment, second_moment = optimiser.first_moment, optimiser.second_moment
+    first_moment, second_moment = optimiser.adam.first_moment, optimiser.adam.second_moment
     coefficients = optimiser.coefficients
     rate, beta_1, beta_2 = coefficients[0], coefficients[1], coefficients[2]
     epsilon, keep = coefficients[3], coefficients[4]
@@ -157,14 +320,15 @@ def train_queries(
     gradient: Numbers,
 ) -> None:
     """Add up the gradients of queries, or take a step for each of them, in this order."""
+    # All parts of a mixture have the same queries.
     objective = mixture.parts[0]
     offsets, lambdas, hessians = objective.offsets, documents.lambdas, documents.hessians
     # Handing on a mixture for each query costs a reference count per array of all its parts.
     is_alone = mixture.mixture_weights[0] == 1.0
     scratch = new_scratch(len(objective.rank_weights))
-    steps_per_query, n_steps = optimiser.steps_per_query, optimiser.n_steps
+    steps_per_query, n_steps = optimiser.steps_per_query, optimiser.adam.n_steps
     # A plain gradient step needs no gradient array: the weights themselves are the target.
-    is_plain = steps_per_query and len(optimiser.first_moment) == 0
+    is_plain = steps_per_query and len(optimiser.adam.first_moment) == 0
     target = weights if is_plain else gradient
     rate = optimiser.learning_rate if is_plain else 1.0
     for q in queries:

@@ -54,6 +54,7 @@ def find_cuts(values: NDArray[np.float32], most_bins: int, cuts: NDArray[np.floa
         count = end - start
         bins_left = most_bins - n_cuts
         fair = left / bins_left
+        # The last bin takes all that is left.
         if filled > 0 and bins_left > 1 and (filled >= fair or filled + count / 2.0 > fair):
             cuts[n_cuts] = between(values[start - 1], values[start])
             n_cuts += 1
@@ -149,6 +150,7 @@ def encode(
                 X, rows, start, features[word:last], cuts[word:last], n_bins[word:last],
                 values, positions, block_columns,
             )  # fmt: skip
+            # Transposed at once, while the block is still in the cache.
             if len(bins) > 0:
                 for row in range(start, end):
                     for column in range(word, last):

@@ -13,41 +13,37 @@ any number of threads.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
-from rankinite.trees.kernels.arrays import (
-    CANDIDATE_FIELDS,
-    COLUMN,
-    CUT,
+from rankinite.trees.kernels.histogram import (
+    COLUMNS_PER_WORD,
     DEPTH,
     END,
-    GAIN,
     GRADIENT,
     HESSIAN,
     HISTOGRAM,
     LEAF_FIELDS,
-    LEFT,
-    LEFT_CHILD,
-    MISSING,
     PARENT,
-    RIGHT_CHILD,
     SIDE,
-    SPLIT_COLUMN,
-    SPLIT_CUT,
-    SPLIT_MISSING,
     SPLITTABLE,
     START,
-    Frontier,
-    GrownTree,
-    Limits,
     TreeData,
     Workspace,
+    count_siblings,
+    docs_in,
 )
-from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD, count_siblings
 from rankinite.trees.kernels.split import (
+    CANDIDATE_FIELDS,
+    COLUMN,
+    CUT,
+    GAIN,
+    LEFT,
     MAX_CUTS,
+    MISSING,
     SCRATCH_ROWS,
     best_leaf_split,
     best_level_split,
@@ -56,8 +52,75 @@ from rankinite.trees.kernels.split import (
     split_gain,
 )
 
+# Columns of a split of the grown tree. A child of at least 0 is a split, others are the complement
+# of a leaf.
+SPLIT_COLUMN, SPLIT_CUT, SPLIT_MISSING, LEFT_CHILD, RIGHT_CHILD = range(5)
+SPLIT_FIELDS = 5
 # Less work than this, in additions, is done by one thread before the others would have woken up.
 PARALLEL_WORK = 60_000
+
+
+class Limits(NamedTuple):
+    """Where growth stops, and which leaf is split next.
+
+    Attributes
+    ----------
+    n_leaves, max_depth
+        Number of leaves and depth at most.
+    min_docs
+        Number of documents of a leaf at least.
+    min_gain
+        A split must gain more than this, in units of the packed gradients.
+    symmetric
+        Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
+        is split next.
+    """
+
+    n_leaves: int
+    max_depth: int
+    min_docs: int
+    min_gain: float
+    symmetric: bool
+
+
+class Frontier(NamedTuple):
+    """Leaves of the tree as it grows.
+
+    Attributes
+    ----------
+    leaves
+        Table of the leaves, see ``LEAF_FIELDS``.
+    best
+        Best split of each leaf, see ``CANDIDATE_FIELDS``; unused by symmetric trees.
+    siblings
+        The leaves that were made last: the smaller, and the larger or -1.
+    candidates
+        Best splits that each thread found in its columns, for two leaves at most.
+    """
+
+    leaves: NDArray[np.int64]
+    best: NDArray[np.float64]
+    siblings: NDArray[np.int64]
+    candidates: NDArray[np.float64]
+
+
+class GrownTree(NamedTuple):
+    """A tree as it was grown: splits and leaves in the order in which they were made.
+
+    Attributes
+    ----------
+    splits
+        Table of the splits, see ``SPLIT_FIELDS``.
+    gains, docs
+        Gain and number of documents of each split.
+    leaf_docs
+        Number of documents of each leaf.
+    """
+
+    splits: NDArray[np.int64]
+    gains: NDArray[np.float64]
+    docs: NDArray[np.int64]
+    leaf_docs: NDArray[np.int64]
 
 
 @kernel
@@ -87,6 +150,7 @@ def search_columns(
             data, workspace, leaves, siblings[k, 0], siblings[k, 1], first, last, tile,
             workspace.tile_values[share],
         )  # fmt: skip
+    # Allocated by each share, because threads must not write into the same scratch.
     scratch = np.empty((SCRATCH_ROWS, MAX_CUTS))
     candidates = frontier.candidates[share]
     if limits.symmetric:
@@ -139,6 +203,7 @@ def search(
         smaller, larger = siblings[k, 0], siblings[k, 1]
         if leaves[smaller, SPLITTABLE] == 1 or (larger >= 0 and leaves[larger, SPLITTABLE] == 1):
             work += (leaves[smaller, END] - leaves[smaller, START]) * n_columns
+            # A bin is cleared, subtracted, added up and compared.
             work += 4 * data.bin_offsets[-1]
     if work >= PARALLEL_WORK:
         n_threads = len(workspace.tiles)
@@ -172,7 +237,7 @@ def sum_rows(values: NDArray[np.int64], rows: NDArray[np.int32]) -> int:
 @kernel
 def mark_splittable(count_bits: int, limits: Limits, leaf: NDArray[np.int64]) -> None:
     """Write whether a leaf is large and shallow enough to be split."""
-    n_docs = leaf[GRADIENT] & ((np.int64(1) << count_bits) - 1)
+    n_docs = docs_in(leaf[GRADIENT], count_bits)
     leaf[SPLITTABLE] = leaf[DEPTH] < limits.max_depth and n_docs >= 2 * limits.min_docs
 
 
@@ -209,6 +274,7 @@ def make_siblings(
     right[DEPTH] = left[DEPTH]
     left[PARENT], left[SIDE] = new - 1, 0
     right[PARENT], right[SIDE] = new - 1, 1
+    # The left child stands in its parent's row of the table, which is overwritten from here on.
     parent_gradient, parent_hessian = left[GRADIENT], left[HESSIAN]
     parent_histogram = left[HISTOGRAM]
     left_is_smaller = right[START] - left[START] <= right[END] - right[START]
@@ -254,10 +320,11 @@ def split_leaf(
     written = tree.splits[n_splits]
     written[SPLIT_COLUMN], written[SPLIT_CUT], written[SPLIT_MISSING] = column, cut, missing
     written[LEFT_CHILD], written[RIGHT_CHILD] = ~leaf, ~new
+    # The split above still names the leaf as its child, and the root has none above it.
     if leaves[leaf, PARENT] >= 0:
         tree.splits[leaves[leaf, PARENT], LEFT_CHILD + leaves[leaf, SIDE]] = n_splits
     tree.gains[n_splits] = gain
-    tree.docs[n_splits] = leaves[leaf, GRADIENT] & ((np.int64(1) << data.count_bits) - 1)
+    tree.docs[n_splits] = docs_in(leaves[leaf, GRADIENT], data.count_bits)
     smaller, larger = make_siblings(data, limits, workspace.rows, leaves, leaf, new, start + n_left)
     frontier.siblings[sibling, 0], frontier.siblings[sibling, 1] = smaller, larger
 
@@ -274,6 +341,7 @@ def split_best_leaf(
 ) -> int:
     """Split the leaf with the largest gain; return the number of splits made, 1 or 0."""
     best, siblings = frontier.best, frontier.siblings
+    # Only the two leaves made last were searched; the others keep what was found earlier.
     for k in range(2):
         if siblings[0, k] >= 0:
             share = best_share(frontier.candidates, n_shares, k)
@@ -308,12 +376,11 @@ def split_level(
     split = frontier.candidates[best_share(frontier.candidates, n_shares, 0), 0]
     if split[GAIN] <= limits.min_gain:
         return 0
+    scratch = np.empty((SCRATCH_ROWS, MAX_CUTS))
     n_new = 0
+    # Leaves that are made here are numbered behind these, and wait for the next level.
     for leaf in range(n_splits + 1):
-        gain = split_gain(
-            data, workspace, limits.min_docs, frontier.leaves[leaf], int(split[COLUMN]),
-            int(split[CUT]), int(split[MISSING]),
-        )  # fmt: skip
+        gain = split_gain(data, workspace, limits.min_docs, frontier.leaves[leaf], split, scratch)
         if gain > 0.0:
             split_leaf(
                 data, limits, workspace, frontier, tree, leaf, split, gain, n_splits + n_new, n_new
@@ -347,6 +414,7 @@ def grow(data: TreeData, limits: Limits, workspace: Workspace, tree: GrownTree) 
     root[END] = len(workspace.rows)
     root[PARENT] = -1
     count_leaf(data, limits, workspace.rows, root)
+    # The root is counted like the smaller of two siblings, of which there is no larger.
     frontier.siblings[0, 1] = -1
     n_splits, n_new, n_levels = 0, 1, 0
     while n_new > 0 and not is_full(limits, n_splits, n_levels):
@@ -357,7 +425,6 @@ def grow(data: TreeData, limits: Limits, workspace: Workspace, tree: GrownTree) 
             n_new = split_best_leaf(data, limits, workspace, frontier, tree, n_splits, n_shares)
         n_splits += n_new
         n_levels += 1
-    count_mask = (np.int64(1) << data.count_bits) - 1
     for leaf in range(n_splits + 1):
-        tree.leaf_docs[leaf] = frontier.leaves[leaf, GRADIENT] & count_mask
+        tree.leaf_docs[leaf] = docs_in(frontier.leaves[leaf, GRADIENT], data.count_bits)
     return n_splits

@@ -1,18 +1,24 @@
-"""Histograms of packed gradients by bin: exact integer sums, one addition per document and column.
+"""Packed gradients, and their histograms by bin: exact integer sums, one addition per document.
 
 A document's gradient, scaled to an integer, is in the high bits of an int64 and the number of
 documents in the low bits. A single addition counts both, and sums of integers do not depend on
-their order, hence not on the number of threads.
+their order, hence not on the number of threads. Gradients are packed once per tree; then, leaf by
+leaf, they are added to the histograms in which splits are found.
 
 Eight columns make a word. Rows are gathered a tile at a time and transposed, so that the bins of
 one word's columns (16 KB) stay in the first-level cache while the whole tile is added to them:
 four times as fast as adding row by row. Columns that may not be split have no bins in the histogram
 and are not counted; the others of their word are, four, two or one at a time.
+
+Arguments of the tree kernels are bundled in named tuples. Numba compiles a named tuple of arrays
+like its members, so a bundle costs nothing when it is passed on. Reading a member in an inner loop
+would cost a reference count each time; kernels therefore take the arrays they need out of a bundle
+before their loops begin.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +32,95 @@ from rankinite.core.jit import (
     prefetch,
     summing_kernel,
 )
-from rankinite.trees.kernels.arrays import END, HISTOGRAM, SPLITTABLE, START, TreeData, Workspace
 
 # Floats are summed over a fixed number of blocks, then block by block, so that sums do not depend
 # on the number of threads.
 SUM_BLOCKS = 64
+COLUMNS_PER_WORD = 8
+# The words and values of a tile, 4 KB each, are in the cache beside the bins of a word.
+TILE_ROWS = 512
+# A distance between words that is no power of two spreads them over the sets of the cache.
+TILE_STRIDE = 520
+CACHE_LINE = 64
+# Far enough for memory to answer in time, near enough that the line is still cached when needed.
+PREFETCH_ROWS = 8
+BYTE = np.uint64(255)
+
+# Columns of the table of leaves: the range of rows, the depth, the sums of packed gradients and of
+# hessians, the row of the histogram pool, the split and the side that the leaf hangs on, and
+# whether the leaf is large and shallow enough to be split.
+START, END, DEPTH, GRADIENT, HESSIAN, HISTOGRAM, PARENT, SIDE, SPLITTABLE = range(9)
+LEAF_FIELDS = 9
+
+
+class TreeData(NamedTuple):
+    """Binned features and packed gradients of all rows. All arrays are contiguous.
+
+    Attributes
+    ----------
+    bins, more_bins
+        Bins of the main and of the appended columns, row by row, flattened: histograms read whole
+        rows.
+    columns, more_columns
+        The same bins column by column: a split reads a single column.
+    n_bins
+        Number of bins of each column, without the bin for missing values.
+    split_bins
+        The same, but 0 for columns that this tree may not split.
+    bin_offsets
+        Position of each column's first bin in a histogram. Columns that may not be split take no
+        space.
+    gradients
+        Packed gradient of each row: gradient << count_bits, plus the number of documents.
+    hessians
+        Hessian of each row as an integer; empty unless ``uses_hessians``.
+    uses_hessians
+        Whether gains are measured by hessians. Otherwise each document counts 1.
+    count_bits
+        Number of low bits of a packed gradient that hold the number of documents.
+    """
+
+    bins: NDArray[np.uint8]
+    more_bins: NDArray[np.uint8]
+    columns: NDArray[np.uint8]
+    more_columns: NDArray[np.uint8]
+    n_bins: NDArray[np.int64]
+    split_bins: NDArray[np.int64]
+    bin_offsets: NDArray[np.int64]
+    gradients: NDArray[np.int64]
+    hessians: NDArray[np.int64]
+    uses_hessians: bool
+    count_bits: int
+
+
+class Workspace(NamedTuple):
+    """Memory that is used again for each tree.
+
+    Attributes
+    ----------
+    rows
+        Rows of the tree; growing brings them into the order of the leaves.
+    left_rows, right_rows
+        Scratch of the same length for partitioning.
+    histograms, hessian_histograms
+        Pools with one histogram per leaf; that of hessians has no columns unless they are used.
+    tiles, tile_values
+        Bins of some rows, transposed, and their gradients or hessians; one row per thread.
+    """
+
+    rows: NDArray[np.int32]
+    left_rows: NDArray[np.int32]
+    right_rows: NDArray[np.int32]
+    histograms: NDArray[np.int64]
+    hessian_histograms: NDArray[np.int64]
+    tiles: NDArray[np.uint64]
+    tile_values: NDArray[np.int64]
+
+
+@inlined_kernel
+def docs_in(packed: int, count_bits: int) -> int:
+    """Return the number of documents in a packed gradient, or in a sum of them."""
+    return packed & ((np.int64(1) << count_bits) - 1)
 
 
 @summing_kernel
@@ -44,6 +134,7 @@ def absolute_sum_between(
             total += abs(values[i])
     else:
         for i in range(first, last):
+            # A choice between two numbers can be vectorised, a branch around the sum cannot.
             size = abs(values[i])
             total += size if chosen[i] else 0.0
     return total
@@ -67,6 +158,7 @@ def absolute_sum(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> floa
 def quantise(value: float, scale: float, count_bits: int) -> int:
     """Return a scaled value as an integer; with bits for a count, packed with a count of 1."""
     integer = np.int64(np.rint(value * scale))
+    # The count of all documents together has ``count_bits``: no sum of counts reaches the gradient.
     return (integer << count_bits) + 1 if count_bits > 0 else integer
 
 
@@ -122,54 +214,11 @@ def rows_with_docs(gradients: NDArray[np.int64], count_bits: int, out: NDArray[n
     Each row is written and the position advances only if it counts, so ``out`` is longer than the
     rows by one.
     """
-    count_mask = (np.int64(1) << count_bits) - 1
     n = 0
     for row in range(len(gradients)):
         out[n] = row
-        n += (gradients[row] & count_mask) > 0
+        n += docs_in(gradients[row], count_bits) > 0
     return n
-
-
-@parallel_kernel
-def sum_leaves(
-    leaves: NDArray[Any],
-    rows: NDArray[np.int32],
-    gradients: NDArray[np.float64],
-    hessians: NDArray[np.float64],
-    chosen: NDArray[np.bool_],
-    n_leaves: int,
-) -> NDArray[np.float64]:
-    """Return the sums of gradients and hessians of the chosen documents of each leaf.
-
-    Documents are added in their order, not in that of the rows: data given by an index of rows
-    must equal the same data copied out.
-    """
-    n_docs = len(gradients)
-    every = len(chosen) == 0
-    direct = len(rows) == 0
-    blocks = np.zeros((SUM_BLOCKS, 2, n_leaves))
-    for block in prange(SUM_BLOCKS):
-        for i in range(n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS):
-            if every or chosen[i]:
-                leaf = leaves[i] if direct else leaves[rows[i]]
-                blocks[block, 0, leaf] += gradients[i]
-                blocks[block, 1, leaf] += hessians[i]
-    sums = np.zeros((2, n_leaves))
-    for block in range(SUM_BLOCKS):
-        for k in range(2):
-            for leaf in range(n_leaves):
-                sums[k, leaf] += blocks[block, k, leaf]
-    return sums
-
-
-COLUMNS_PER_WORD = 8
-TILE_ROWS = 512
-# A distance between words that is no power of two spreads them over the sets of the cache.
-TILE_STRIDE = 520
-CACHE_LINE = 64
-# Far enough for memory to answer in time, near enough that the line is still cached when needed.
-PREFETCH_ROWS = 8
-BYTE = np.uint64(255)
 
 
 @kernel
@@ -263,16 +312,20 @@ def add_rows(
             row_start = np.int64(rows[ahead]) * row_bytes
             for byte in range(first_byte, last_byte, CACHE_LINE):
                 prefetch(bins, row_start + byte)
+            # Rows do not begin at cache lines, so the steps above may miss the last line.
             prefetch(bins, row_start + last_byte - 1)
+            # In 64 bits, because the position of its bins may be beyond 2^31.
             row = np.int64(rows[start + k])
             tile_values[k] = values[row]
             row_start = row * row_bytes
+            # Transposed: a tile has the words of one place of all rows behind each other.
             target = k
             for byte in range(first_byte, last_byte, COLUMNS_PER_WORD):
                 tile[target] = load_word(bins, row_start + byte)
                 target += TILE_STRIDE
         source = 0
         for byte in range(first_byte, last_byte, COLUMNS_PER_WORD):
+            # A column is written down in any case, and overwritten by the next if it has no bins.
             n_columns = 0
             for c in range(COLUMNS_PER_WORD):
                 # Unsigned, because a signed index is first checked for counting from the end.
@@ -301,6 +354,7 @@ def count_columns(
     """Make the histogram of some rows in the columns first to last, which may be in both blocks."""
     offsets = data.bin_offsets
     row_bytes, more_bytes = data.columns.shape[0], data.more_columns.shape[0]
+    # The bins of other columns belong to other threads.
     for k in range(offsets[first], offsets[last]):
         histogram[k] = 0
     if first < row_bytes:
@@ -353,6 +407,7 @@ def count_siblings(
         hessians = workspace.hessian_histograms[counted]
         count_columns(data, data.hessians, rows, first, last, hessians, tile, tile_values)
     if larger_counts:
+        # Exact, since these are sums of integers: no rounding errors add up from level to level.
         inherited = leaves[larger, HISTOGRAM]
         begin, end = data.bin_offsets[first], data.bin_offsets[last]
         subtract(workspace.histograms[inherited], histogram, begin, end)

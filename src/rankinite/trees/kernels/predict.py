@@ -8,24 +8,16 @@ Nothing branches, and bins and leaves are bytes, so the processor handles 32 row
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
-from rankinite.trees.kernels.arrays import (
-    LEFT,
-    LEFT_CHILD,
-    RIGHT_CHILD,
-    SPLIT_MISSING,
-    UNSEEN,
-    BinnedSplits,
-    ForestArrays,
-    GrownTree,
-    Layout,
-)
 from rankinite.trees.kernels.binning import encode_rows
+from rankinite.trees.kernels.grow import LEFT_CHILD, RIGHT_CHILD, SPLIT_MISSING, GrownTree
+from rankinite.trees.kernels.histogram import SUM_BLOCKS
+from rankinite.trees.kernels.split import LEFT, UNSEEN
 
 # Leaves of this many rows stay in the first-level cache while all splits pass over them.
 BLOCK_ROWS = 4096
@@ -35,60 +27,80 @@ BLOCK_DOCS = 256
 LANES = 32
 
 
+class Layout(NamedTuple):
+    """Order of a grown tree's splits and leaves in a `Tree`: parent, left subtree, right subtree.
+
+    Attributes
+    ----------
+    order, leaf_order
+        The split that comes k-th, and the leaf that is k-th from the left.
+    missing_left
+        Whether each split, in its new order, sends missing values to the left.
+    first, right
+        First leaf of each split's subtree, and first leaf of its right subtree.
+    """
+
+    order: NDArray[np.int64]
+    leaf_order: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    first: NDArray[np.uint16]
+    right: NDArray[np.uint16]
+
+
+class BinnedSplits(NamedTuple):
+    """Splits of a tree, or of many, as comparisons of bytes; see `missing_shift`.
+
+    Attributes
+    ----------
+    column
+        Column that each split compares.
+    shift, bound
+        A row goes right if its bin plus the shift, as a byte, is above the bound.
+    first, right
+        First leaf of each split's subtree, and first leaf of its right subtree; of the same type
+        as the leaves of rows.
+    """
+
+    column: NDArray[np.int64]
+    shift: NDArray[np.uint8]
+    bound: NDArray[np.uint8]
+    first: NDArray[Any]
+    right: NDArray[Any]
+
+
+class ForestArrays(NamedTuple):
+    """All trees of a forest, one behind the other, over bins made of their own thresholds.
+
+    Attributes
+    ----------
+    features
+        Features that some split asks for, which are the columns of the splits.
+    cuts, n_bins
+        Cut points of these columns, and their numbers of bins.
+    column, shift, bound, first, right
+        The splits, as in `BinnedSplits`.
+    values
+        Values of the leaves.
+    split_offsets, value_offsets
+        Where the splits and the leaves of each tree begin.
+    """
+
+    features: NDArray[np.int64]
+    cuts: NDArray[np.float32]
+    n_bins: NDArray[np.int64]
+    column: NDArray[np.int32]
+    shift: NDArray[np.uint8]
+    bound: NDArray[np.uint8]
+    first: NDArray[Any]
+    right: NDArray[Any]
+    values: NDArray[np.float64]
+    split_offsets: NDArray[np.int64]
+    value_offsets: NDArray[np.int64]
+
+
 def leaf_type(n_leaves: int) -> type[np.generic]:
     """Return the smallest integer type that can number the leaves; splits and rows share it."""
     return np.uint8 if n_leaves <= 256 else np.uint16
-
-
-@inlined_kernel
-def next_leaf(
-    leaf: np.uint8, code: np.uint8, shift: np.uint8, bound: np.uint8, first: int, right: int
-) -> Any:
-    """Return the leaf of a row after a split, of which it has the bin ``code``."""
-    goes_right = np.uint8((np.int64(code) + np.int64(shift)) & 255) > bound
-    return right if goes_right & (leaf == first) else leaf
-
-
-@parallel_kernel
-def find_leaves(
-    columns: NDArray[np.uint8],
-    more_columns: NDArray[np.uint8],
-    splits: BinnedSplits,
-    leaves: NDArray[Any],
-) -> None:
-    """Write the leaf of each row of binned columns."""
-    column, shift, bound, first, right = splits
-    n_rows = len(leaves)
-    n_columns = columns.shape[0]
-    for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
-        start = block * BLOCK_ROWS
-        end = min(start + BLOCK_ROWS, n_rows)
-        for row in range(start, end):
-            leaves[row] = 0
-        for k in range(len(column)):
-            if column[k] < n_columns:
-                bins = columns[column[k], start:end]
-            else:
-                bins = more_columns[column[k] - n_columns, start:end]
-            here = leaves[start:end]
-            for row in range(len(here)):
-                here[row] = next_leaf(here[row], bins[row], shift[k], bound[k], first[k], right[k])
-
-
-@parallel_kernel
-def add_values(
-    leaves: NDArray[Any],
-    rows: NDArray[np.int32],
-    values: NDArray[np.float64],
-    scores: NDArray[np.float64],
-) -> None:
-    """Add the value of its leaf to each document's score; without ``rows`` document i is row i."""
-    if len(rows) == 0:
-        for i in prange(len(scores)):
-            scores[i] += values[leaves[i]]
-    else:
-        for i in prange(len(scores)):
-            scores[i] += values[leaves[rows[i]]]
 
 
 @kernel
@@ -139,12 +151,100 @@ def lay_out(tree: GrownTree, layout: Layout) -> None:
         order[n_laid_out] = node
         first[n_laid_out] = n_leaves
         n_laid_out += 1
+        # What is put down last is taken first: the left subtree comes before the right one.
         stack[top + 1] = right_child
         stack[top + 2] = left_child
         top += 2
     # A right subtree begins behind the leaves of the left one.
     for k in range(n_laid_out):
         layout.right[k] = first[k] + count_leaves(splits, splits[order[k], LEFT_CHILD], stack)
+
+
+@inlined_kernel
+def next_leaf(
+    leaf: np.uint8, code: np.uint8, shift: np.uint8, bound: np.uint8, first: int, right: int
+) -> Any:
+    """Return the leaf of a row after a split, of which it has the bin ``code``."""
+    # The sum, cut off to a byte, wraps around as `missing_shift` wants it. `&` instead of `and`,
+    # because a branch could not be vectorised.
+    goes_right = np.uint8((np.int64(code) + np.int64(shift)) & 255) > bound
+    return right if goes_right & (leaf == first) else leaf
+
+
+@parallel_kernel
+def find_leaves(
+    columns: NDArray[np.uint8],
+    more_columns: NDArray[np.uint8],
+    splits: BinnedSplits,
+    leaves: NDArray[Any],
+) -> None:
+    """Write the leaf of each row of binned columns."""
+    column, shift, bound, first, right = splits
+    n_rows = len(leaves)
+    n_columns = columns.shape[0]
+    for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
+        start = block * BLOCK_ROWS
+        end = min(start + BLOCK_ROWS, n_rows)
+        for row in range(start, end):
+            leaves[row] = 0
+        for k in range(len(column)):
+            if column[k] < n_columns:
+                bins = columns[column[k], start:end]
+            else:
+                bins = more_columns[column[k] - n_columns, start:end]
+            here = leaves[start:end]
+            for row in range(len(here)):
+                here[row] = next_leaf(here[row], bins[row], shift[k], bound[k], first[k], right[k])
+
+
+@parallel_kernel
+def sum_leaves(
+    leaves: NDArray[Any],
+    rows: NDArray[np.int32],
+    gradients: NDArray[np.float64],
+    hessians: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    n_leaves: int,
+) -> NDArray[np.float64]:
+    """Return the sums of gradients and hessians of the chosen documents of each leaf.
+
+    Documents are added in their order, not in that of the rows: data given by an index of rows
+    must equal the same data copied out.
+    """
+    n_docs = len(gradients)
+    every = len(chosen) == 0
+    direct = len(rows) == 0
+    blocks = np.zeros((SUM_BLOCKS, 2, n_leaves))
+    # A fixed number of blocks: their sums, hence the values of leaves, are the same for any number
+    # of threads.
+    for block in prange(SUM_BLOCKS):
+        for i in range(n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS):
+            if every or chosen[i]:
+                leaf = leaves[i] if direct else leaves[rows[i]]
+                blocks[block, 0, leaf] += gradients[i]
+                blocks[block, 1, leaf] += hessians[i]
+    sums = np.zeros((2, n_leaves))
+    for block in range(SUM_BLOCKS):
+        for k in range(2):
+            for leaf in range(n_leaves):
+                sums[k, leaf] += blocks[block, k, leaf]
+    return sums
+
+
+@parallel_kernel
+def add_values(
+    leaves: NDArray[Any],
+    rows: NDArray[np.int32],
+    values: NDArray[np.float64],
+    scores: NDArray[np.float64],
+) -> None:
+    """Add the value of its leaf to each document's score; without ``rows`` document i is row i."""
+    if len(rows) == 0:
+        for i in prange(len(scores)):
+            scores[i] += values[leaves[i]]
+    else:
+        for i in prange(len(scores)):
+            scores[i] += values[leaves[rows[i]]]
 
 
 @kernel
@@ -158,6 +258,7 @@ def find_thresholds(
     for k in range(len(thresholds)):
         column_cuts = cuts[column[k]]
         cut = 0
+        # Ends in any case, since cut points are padded with infinity.
         while column_cuts[cut] < thresholds[k]:
             cut += 1
         out[k] = cut
@@ -192,6 +293,7 @@ def score_rows(
             X, rows, start + begin, forest.features, forest.cuts, forest.n_bins, column_values,
             positions, encoded[:, :n],
         )  # fmt: skip
+        # Leaves behind the last document are computed along, and never read.
         n_padded = (n + LANES - 1) // LANES * LANES
         for tree in range(len(split_offsets) - 1):
             for k in range(n_padded):

@@ -1,36 +1,42 @@
-"""Find the best split of a leaf, or of all leaves of a level, from their histograms.
+"""Splits: the best one of a leaf, or of all leaves of a level, and the rows on either side of it.
 
-With G and H the sums of gradients and hessians of a leaf (each document's hessian is 1 unless
-hessians are used), a split into l and r gains
+Splits are found in histograms. With G and H the sums of gradients and hessians of a leaf (each
+document's hessian is 1 unless hessians are used), a split into l and r gains
 
     G_l^2 / H_l + G_r^2 / H_r - G^2 / H  =  (G_l - H_l G / H)^2 H / (H_l H_r).
 
 The right side needs a single division per cut and loses no digits to the difference of large
 squares. Its factor H, the same for all cuts, is left out until the best cut is known.
+
+The split that is taken partitions the rows of its leaf: those that go left come first, so that the
+rows of every leaf are one range.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
-from rankinite.trees.kernels.arrays import (
-    COLUMN,
-    CUT,
-    GAIN,
+from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.trees.kernels.histogram import (
     GRADIENT,
     HESSIAN,
     HISTOGRAM,
-    LEFT,
-    MISSING,
-    RIGHT,
     SPLITTABLE,
-    UNSEEN,
-    Totals,
     TreeData,
     Workspace,
+    docs_in,
 )
+
+# Columns of a split candidate. Integers below 2^53 are floats too, so one array holds all four.
+GAIN, COLUMN, CUT, MISSING = range(4)
+CANDIDATE_FIELDS = 4
+# Where a split sends missing values; UNSEEN if the node has none.
+RIGHT = 0
+LEFT = 1
+UNSEEN = 2
 
 # An int64 below 2^51 added to these bits is a float64: the processor has no vector instruction
 # that converts. Subtracting the same number as a float leaves the converted one.
@@ -41,12 +47,30 @@ MAX_CUTS = 256
 # Rows of scratch: sums of gradients, counts and hessians to the left of each cut; gains of a leaf
 # with missing values to the right and to the left; and such gains of a level.
 SCRATCH_ROWS = 7
+# Fewer rows are partitioned by one thread before the others would have woken up.
+PARALLEL_ROWS = 8192
+
+
+class Totals(NamedTuple):
+    """Sums over the documents of a leaf, as floats.
+
+    Attributes
+    ----------
+    n_docs, gradient
+        Number of documents and sum of their gradients.
+    hessian
+        Sum of their hessians; the number of documents if gains are measured without.
+    """
+
+    n_docs: float
+    gradient: float
+    hessian: float
 
 
 @kernel
 def leaf_totals(packed: int, hessian: int, uses_hessians: bool, count_bits: int) -> Totals:
     """Return the sums of a leaf from its packed gradient and its hessian."""
-    n_docs = float(packed & ((np.int64(1) << count_bits) - 1))
+    n_docs = float(docs_in(packed, count_bits))
     gradient = float(packed >> count_bits)
     return Totals(n_docs, gradient, float(hessian) if uses_hessians else n_docs)
 
@@ -72,13 +96,12 @@ def column_gains(
     so that the divisions behind them can.
     """
     bits = sums.view(np.int64)
-    count_mask = (np.int64(1) << count_bits) - 1
     missing_bin = len(histogram) - 1
     total = histogram[missing_bin] if missing_left else np.int64(0)
     for b in range(n_cuts):
         total += histogram[b]
         bits[0, b] = (total >> count_bits) + MAGIC_BITS
-        bits[1, b] = (total & count_mask) + MAGIC_BITS
+        bits[1, b] = docs_in(total, count_bits) + MAGIC_BITS
     if uses_hessians:
         total = hessians[missing_bin] if missing_left else np.int64(0)
         for b in range(n_cuts):
@@ -91,12 +114,15 @@ def column_gains(
         left_docs = sums[1, b] - MAGIC
         left_hessian = left_hessians[b] - MAGIC
         surplus = (sums[0, b] - MAGIC) - left_hessian * mean
+        # `&` instead of `and`, which would branch, and the loop would not be vectorised.
         enough = (left_docs >= min_docs) & (n_docs - left_docs >= min_docs)
         product = left_hessian * (hessian - left_hessian)
         gains[b] = surplus * surplus / product if enough & (product > 0.0) else -1.0
 
 
-@kernel
+# Inlined, because it is called for every leaf and column, and arrays that are handed to a function
+# cost reference counts.
+@inlined_kernel
 def gains_by_side(
     histogram: NDArray[np.int64],
     hessians: NDArray[np.int64],
@@ -114,7 +140,7 @@ def gains_by_side(
     them there are as many cuts as bins: the last sends all values left and the missing ones right.
     """
     n = len(histogram) - 1
-    has_missing = (histogram[n] & ((np.int64(1) << count_bits) - 1)) > 0
+    has_missing = docs_in(histogram[n], count_bits) > 0
     n_cuts = n if has_missing else n - 1
     column_gains(
         histogram, hessians, uses_hessians, n_cuts, False, count_bits, totals, min_docs, sums,
@@ -227,7 +253,6 @@ def best_level_split(
     """
     set_candidate(candidate, 0.0, -1, 0, UNSEEN)
     count_bits, uses_hessians = data.count_bits, data.uses_hessians
-    count_mask = (np.int64(1) << count_bits) - 1
     split_bins, bin_offsets = data.split_bins, data.bin_offsets
     histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
     sums, right_gains, left_gains = scratch[:3], scratch[3], scratch[4]
@@ -237,10 +262,12 @@ def best_level_split(
         if n == 0:
             continue
         start, missing_bin = bin_offsets[column], bin_offsets[column] + n
+        # All leaves take the same side, so it matters whether any of them has missing values.
         has_missing = False
         for leaf in range(len(leaves)):
             if leaves[leaf, SPLITTABLE] == 1:
-                has_missing |= (histograms[leaves[leaf, HISTOGRAM], missing_bin] & count_mask) > 0
+                missing = histograms[leaves[leaf, HISTOGRAM], missing_bin]
+                has_missing |= docs_in(missing, count_bits) > 0
         to_right[:n] = 0.0
         to_left[:n] = 0.0
         for leaf in range(len(leaves)):
@@ -278,40 +305,28 @@ def split_gain(
     workspace: Workspace,
     min_docs: int,
     leaf: NDArray[np.int64],
-    column: int,
-    cut: int,
-    missing: int,
+    split: NDArray[np.float64],
+    scratch: NDArray[np.float64],
 ) -> float:
     """Return what a leaf gains by a given split; 0 if a side would have too few documents."""
     count_bits, uses_hessians = data.count_bits, data.uses_hessians
-    count_mask = (np.int64(1) << count_bits) - 1
-    start, row = data.bin_offsets[column], leaf[HISTOGRAM]
-    missing_bin = data.n_bins[column]
-    histogram = workspace.histograms[row, start : start + missing_bin + 1]
-    left = histogram[missing_bin] if missing == LEFT else np.int64(0)
-    for b in range(cut + 1):
-        left += histogram[b]
-    left_docs = left & count_mask
-    n_right = (leaf[GRADIENT] & count_mask) - left_docs
-    if leaf[SPLITTABLE] == 0 or left_docs < min_docs or n_right < min_docs:
-        return 0.0
-    left_hessian = float(left_docs)
-    if uses_hessians:
-        hessians = workspace.hessian_histograms[row, start : start + missing_bin + 1]
-        left_sum = hessians[missing_bin] if missing == LEFT else np.int64(0)
-        for b in range(cut + 1):
-            left_sum += hessians[b]
-        left_hessian = float(left_sum)
     totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits)
-    product = left_hessian * (totals.hessian - left_hessian)
-    if product <= 0.0:
+    if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return 0.0
-    surplus = float(left >> count_bits) - left_hessian * (totals.gradient / totals.hessian)
-    return surplus * surplus / product * totals.hessian
-
-
-# Fewer rows are partitioned by one thread before the others would have woken up.
-PARALLEL_ROWS = 8192
+    column, cut = int(split[COLUMN]), int(split[CUT])
+    start, row = data.bin_offsets[column], leaf[HISTOGRAM]
+    end = start + data.n_bins[column] + 1
+    hessians = workspace.hessian_histograms[0]
+    if uses_hessians:
+        hessians = workspace.hessian_histograms[row, start:end]
+    sums, gains = scratch[:3], scratch[3]
+    # The same sums as in the search, to the last bit; those of the cuts before come along.
+    column_gains(
+        workspace.histograms[row, start:end], hessians, uses_hessians, cut + 1,
+        int(split[MISSING]) == LEFT, count_bits, totals, min_docs, sums, gains,
+    )  # fmt: skip
+    gain: float = max(gains[cut], 0.0)
+    return gain * totals.hessian
 
 
 @kernel

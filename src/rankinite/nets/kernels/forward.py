@@ -1,9 +1,12 @@
-"""Forward and backward pass of a net over the documents of one query, or of one block.
+"""The forward pass of a net: from features of documents to scores, for one query or one block.
 
 Documents are computed in groups of four and units in pairs: each input that is loaded serves two
 units and each weight four documents, which is what makes the loops faster than memory. Rows of
 weights and activations are padded with zeros to whole vectors, and groups of documents to whole
 groups, so that no loop has a remainder.
+
+The first layer, which costs nearly all, is a kernel of its own: its sums are linear in its weights,
+and where weights are moved along a line, they need not be computed at every step.
 """
 
 from __future__ import annotations
@@ -13,7 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import exponentials, inlined_kernel, kernel, summing_kernel
+from rankinite.core.jit import (
+    exponentials,
+    inlined_kernel,
+    kernel,
+    parallel_kernel,
+    prange,
+    summing_kernel,
+)
+from rankinite.core.types import Floats
 
 # Documents that are computed together.
 GROUP = 4
@@ -117,115 +128,31 @@ def padded(n: int) -> int:
     return (n + GROUP - 1) // GROUP * GROUP
 
 
-@summing_kernel
-def dot_four(
-    weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
-) -> tuple[float, float, float, float]:
-    """Return the sums of weight x input of one unit for four documents in consecutive rows."""
-    a = b = c = d = weights.dtype.type(0.0)
-    unit = np.uint64(w)
-    first, second = np.uint64(x), np.uint64(x + stride)
-    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
-    for j in range(np.uint64(stride)):
-        weight = weights[unit + j]
-        a += weight * inputs[first + j]
-        b += weight * inputs[second + j]
-        c += weight * inputs[third + j]
-        d += weight * inputs[fourth + j]
-    return a, b, c, d
-
-
-@summing_kernel
-def dot_eight(
-    weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
-) -> tuple[float, float, float, float, float, float, float, float]:
-    """Return the sums of two units in consecutive rows for four documents."""
-    a = b = c = d = e = f = g = h = weights.dtype.type(0.0)
-    unit, other = np.uint64(w), np.uint64(w + stride)
-    first, second = np.uint64(x), np.uint64(x + stride)
-    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
-    for j in range(np.uint64(stride)):
-        u, v = weights[unit + j], weights[other + j]
-        p, q = inputs[first + j], inputs[second + j]
-        r, s = inputs[third + j], inputs[fourth + j]
-        a += u * p
-        b += u * q
-        c += u * r
-        d += u * s
-        e += v * p
-        f += v * q
-        g += v * r
-        h += v * s
-    return a, b, c, d, e, f, g, h
-
-
-@summing_kernel
-def add_four(
-    target: Numbers,
-    t: int,
-    inputs: Numbers,
-    x: int,
-    stride: int,
-    factors: tuple[float, float, float, float],
+@parallel_kernel
+def sums_by_block(
+    X: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    n_docs: int,
+    centre: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    squares: NDArray[np.float64],
 ) -> None:
-    """Add the rows of four documents, each times a factor, to the row of a unit."""
-    a, b, c, d = factors
-    unit = np.uint64(t)
-    first, second = np.uint64(x), np.uint64(x + stride)
-    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
-    for j in range(np.uint64(stride)):
-        target[unit + j] += (
-            a * inputs[first + j]
-            + b * inputs[second + j]
-            + c * inputs[third + j]
-            + d * inputs[fourth + j]
-        )
+    """Write, for blocks of documents, the sums and squares of features minus their centres.
 
-
-@summing_kernel
-def add_eight(
-    target: Numbers,
-    t: int,
-    inputs: Numbers,
-    x: int,
-    stride: int,
-    factors: tuple[float, float, float, float],
-    other_factors: tuple[float, float, float, float],
-) -> None:
-    """Add the rows of four documents, each times a factor, to the rows of two units."""
-    a, b, c, d = factors
-    e, f, g, h = other_factors
-    unit, other = np.uint64(t), np.uint64(t + stride)
-    first, second = np.uint64(x), np.uint64(x + stride)
-    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
-    for j in range(np.uint64(stride)):
-        p, q = inputs[first + j], inputs[second + j]
-        r, s = inputs[third + j], inputs[fourth + j]
-        target[unit + j] += a * p + b * q + c * r + d * s
-        target[other + j] += e * p + f * q + g * r + h * s
-
-
-@summing_kernel
-def add_row(target: Numbers, t: int, inputs: Numbers, x: int, stride: int, factor: float) -> None:
-    """Add a row, times a factor, to a row of the target."""
-    unit, first = np.uint64(t), np.uint64(x)
-    for j in range(np.uint64(stride)):
-        target[unit + j] += factor * inputs[first + j]
-
-
-@kernel
-def tanh_in_place(values: Numbers, start: int, n: int, workspace: Workspace) -> None:
-    """Replace n values by their hyperbolic tangents, 1 - 2 / (1 + exp(2 x)).
-
-    In 64 bits, so that the difference from 1 is exact enough for results near 0.
+    Missing values do not count.
     """
-    exponents = workspace.exponents
-    for i in range(n):
-        x = np.float64(values[start + i])
-        exponents[0, i] = 2.0 * min(max(x, -TANH_LIMIT), TANH_LIMIT)
-    exponentials(exponents[0], 0.0, n, exponents[1], workspace.exponent_bits[1], exponents[2])
-    for i in range(n):
-        values[start + i] = 1.0 - 2.0 / (1.0 + exponents[2, i])
+    n_blocks = len(counts)
+    for block in prange(n_blocks):
+        for i in range(block * n_docs // n_blocks, (block + 1) * n_docs // n_blocks):
+            row = X[rows[i] if len(rows) > 0 else i]
+            for j in range(len(row)):
+                x = np.float64(row[j]) - centre[j]
+                # NaN is not equal to itself.
+                is_known = x == x
+                counts[block, j] += is_known
+                sums[block, j] += x if is_known else 0.0
+                squares[block, j] += x * x if is_known else 0.0
 
 
 @inlined_kernel
@@ -263,6 +190,64 @@ def fill_inputs(inputs: Inputs, first: int, n: int, activations: Numbers, stride
             row[j] = zero
     for k in range(n * stride, padded(n) * stride):
         activations[k] = zero
+
+
+@summing_kernel
+def dot_four(
+    weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
+) -> tuple[float, float, float, float]:
+    """Return the sums of weight x input of one unit for four documents in consecutive rows."""
+    a = b = c = d = weights.dtype.type(0.0)
+    # Unsigned, because a signed index is first checked for counting from the end.
+    unit = np.uint64(w)
+    first, second = np.uint64(x), np.uint64(x + stride)
+    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
+    for j in range(np.uint64(stride)):
+        weight = weights[unit + j]
+        a += weight * inputs[first + j]
+        b += weight * inputs[second + j]
+        c += weight * inputs[third + j]
+        d += weight * inputs[fourth + j]
+    return a, b, c, d
+
+
+@summing_kernel
+def dot_eight(
+    weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
+) -> tuple[float, float, float, float, float, float, float, float]:
+    """Return the sums of two units in consecutive rows for four documents."""
+    a = b = c = d = e = f = g = h = weights.dtype.type(0.0)
+    unit, other = np.uint64(w), np.uint64(w + stride)
+    first, second = np.uint64(x), np.uint64(x + stride)
+    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
+    for j in range(np.uint64(stride)):
+        u, v = weights[unit + j], weights[other + j]
+        p, q = inputs[first + j], inputs[second + j]
+        r, s = inputs[third + j], inputs[fourth + j]
+        a += u * p
+        b += u * q
+        c += u * r
+        d += u * s
+        e += v * p
+        f += v * q
+        g += v * r
+        h += v * s
+    return a, b, c, d, e, f, g, h
+
+
+@kernel
+def tanh_in_place(values: Numbers, start: int, n: int, workspace: Workspace) -> None:
+    """Replace n values by their hyperbolic tangents, 1 - 2 / (1 + exp(2 x)).
+
+    In 64 bits, so that the difference from 1 is exact enough for results near 0.
+    """
+    exponents = workspace.exponents
+    for i in range(n):
+        x = np.float64(values[start + i])
+        exponents[0, i] = 2.0 * min(max(x, -TANH_LIMIT), TANH_LIMIT)
+    exponentials(exponents[0], 0.0, n, exponents[1], workspace.exponent_bits[1], exponents[2])
+    for i in range(n):
+        values[start + i] = 1.0 - 2.0 / (1.0 + exponents[2, i])
 
 
 @kernel
@@ -317,6 +302,7 @@ def later_layers_forward(n: int, layers: Layers, weights: Numbers, workspace: Wo
     x = int(n_docs * strides[0])
     for k in range(1, len(units) - 1):
         n_units, stride, out = units[k + 1], strides[k], strides[k + 1]
+        # The weights of padding are 0, but what an earlier query left there may not be finite.
         for i in range(n_docs):
             for unit in range(units[k], stride):
                 activations[x + i * stride + unit] = 0.0
@@ -340,79 +326,6 @@ def forward(n: int, layers: Layers, weights: Numbers, workspace: Workspace) -> i
 
 
 @kernel
-def propagate_deltas(layer: LayerLayout, weights: Numbers, workspace: Workspace) -> None:
-    """Write the deltas of the units below a layer from the deltas of its own units."""
-    activations, deltas = workspace.activations, workspace.deltas
-    unity = weights.dtype.type(1.0)
-    begin, stride = layer.inputs, layer.stride
-    end = begin + layer.n_docs * stride
-    for k in range(begin, end):
-        deltas[k] = 0.0
-    for i in range(layer.n_docs):
-        for unit in range(layer.n_units):
-            delta = deltas[layer.outputs + i * layer.out_stride + unit]
-            add_row(
-                deltas, begin + i * stride, weights, layer.weights + unit * stride, stride, delta
-            )
-    # The derivative of tanh by its argument is 1 - tanh^2.
-    for k in range(begin, end):
-        deltas[k] *= unity - activations[k] * activations[k]
-
-
-@kernel
-def add_layer_gradient(layer: LayerLayout, workspace: Workspace, target: Numbers) -> None:
-    """Add a layer's gradient to its weights and biases in the target."""
-    activations, deltas = workspace.activations, workspace.deltas
-    stride, out, n_units, w = layer.stride, layer.out_stride, layer.n_units, layer.weights
-    biases = w + n_units * stride
-    for i in range(0, layer.n_docs, GROUP):
-        x = layer.inputs + i * stride
-        y = layer.outputs + i * out
-        for unit in range(0, n_units - 1, 2):
-            k = y + unit
-            a, b, c, d = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
-            target[biases + unit] += (a + b) + (c + d)
-            k += 1
-            e, f, g, h = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
-            target[biases + unit + 1] += (e + f) + (g + h)
-            add_eight(target, w + unit * stride, activations, x, stride, (a, b, c, d), (e, f, g, h))
-        if n_units % 2 == 1:
-            k = y + n_units - 1
-            a, b, c, d = deltas[k], deltas[k + out], deltas[k + 2 * out], deltas[k + 3 * out]
-            target[biases + n_units - 1] += (a + b) + (c + d)
-            add_four(target, w + (n_units - 1) * stride, activations, x, stride, (a, b, c, d))
-
-
-@kernel
-def backward(
-    n: int, layers: Layers, weights: Numbers, workspace: Workspace, target: Numbers
-) -> None:
-    """Backpropagation: add the gradient of the weights for n documents to ``target``.
-
-    The deltas have the documents' lambdas in the place of the scores, and zeros for documents that
-    pad the last group. The target may be the weights themselves: the deltas below a layer are
-    computed before its weights change.
-    """
-    units, strides = layers.units, layers.strides
-    n_docs = padded(n)
-    w = 0
-    x = 0
-    for k in range(len(units) - 1):
-        w += units[k + 1] * (strides[k] + 1)
-        x += n_docs * strides[k]
-    for k in range(len(units) - 2, -1, -1):
-        n_units, stride, out = units[k + 1], strides[k], strides[k + 1]
-        y = x
-        x -= n_docs * stride
-        w -= n_units * (stride + 1)
-        layer = LayerLayout(n_docs, n_units, stride, out, w, x, y)
-        # Inputs have no weights below them.
-        if k > 0:
-            propagate_deltas(layer, weights, workspace)
-        add_layer_gradient(layer, workspace, target)
-
-
-@kernel
 def score_documents(
     inputs: Inputs,
     layers: Layers,
@@ -432,3 +345,58 @@ def score_documents(
         scores_at = forward(n, layers, weights, workspace)
         for i in range(n):
             scores[first + i] += np.float64(workspace.activations[scores_at + i])
+
+
+@kernel
+def first_layer_sums(
+    inputs: Inputs,
+    layers: Layers,
+    weights: Numbers,
+    workspace: Workspace,
+    begin: int,
+    end: int,
+    out: Numbers,
+) -> None:
+    """Write the sums of the first layer of the documents from begin to end - 1."""
+    width = layers.strides[1]
+    for first in range(begin, end, BLOCK_DOCS):
+        n = min(BLOCK_DOCS, end - first)
+        fill_inputs(inputs, first, n, workspace.activations, layers.strides[0])
+        first_layer_forward(n, layers, weights, workspace.activations)
+        sums_at = padded(n) * layers.strides[0]
+        for k in range(n * width):
+            out[first * width + k] = workspace.activations[sums_at + k]
+
+
+@kernel
+def perturbed_scores(
+    sums: Numbers,
+    changes: Numbers,
+    step: float,
+    layers: Layers,
+    weights: Numbers,
+    workspace: Workspace,
+    begin: int,
+    end: int,
+    start: Floats,
+    scores: Floats,
+) -> None:
+    """Write the scores of the documents from begin to end - 1 with sums + step x changes.
+
+    ``weights`` are those of the moved net; only the layers behind the first are read.
+    """
+    width = layers.strides[1]
+    # In the type of the weights: a step of 64 bits would make all sums 64 bits.
+    factor = weights.dtype.type(step)
+    for first in range(begin, end, BLOCK_DOCS):
+        n = min(BLOCK_DOCS, end - first)
+        sums_at = padded(n) * layers.strides[0]
+        for k in range(n * width):
+            j = first * width + k
+            workspace.activations[sums_at + k] = sums[j] + factor * changes[j]
+        # Documents that pad the last group are computed like the others.
+        for k in range(n * width, padded(n) * width):
+            workspace.activations[sums_at + k] = 0.0
+        scores_at = later_layers_forward(n, layers, weights, workspace)
+        for i in range(n):
+            scores[first + i] = start[first + i] + np.float64(workspace.activations[scores_at + i])
