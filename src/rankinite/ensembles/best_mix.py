@@ -16,7 +16,8 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint
 from rankinite.core.types import Floats
 from rankinite.ensembles.ensemble import LinearEnsemble, MemberScores, read_numbers
-from rankinite.measures.line_search import MeasureAlongLine, mixed
+from rankinite.measures.line_search import MeasureAlongLine
+from rankinite.measures.score_line import mixed
 from rankinite.measures.text import one_measure
 from rankinite.rankers.line_search import checked_measure_along_line
 from rankinite.rankers.ranker import Ranker

@@ -17,8 +17,9 @@ from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate_all
-from rankinite.measures.line_search import LineOptimum, ScoreLine
+from rankinite.measures.line_search import LineOptimum
 from rankinite.measures.measure import Measure
+from rankinite.measures.score_line import ScoreLine
 from rankinite.measures.text import MeasureLike, one_measure
 from rankinite.rankers.base import given_scores, is_model, model_scores
 from rankinite.rankers.line_search import checked_measure_along_line

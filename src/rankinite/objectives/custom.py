@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.params import Either, OneOf, SourceName, check
+from rankinite.core.params import SourceName, check, or_none
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.custom import NAME, checked_value, name_of
 from rankinite.measures.measure import DEEPEST, Measure
@@ -27,6 +27,7 @@ from rankinite.objectives.objective import (
     FROM_ZERO,
     OBJECTIVES,
     Gradients,
+    GradientsByQuery,
     Objective,
     Targets,
     doc_weights,
@@ -60,7 +61,7 @@ class FunctionObjective(Objective):
     source: str | None = None
 
     def __post_init__(self) -> None:
-        check("FunctionObjective", "source", self.source, Either(SourceName(), OneOf([None])))
+        check("FunctionObjective", "source", self.source, or_none(SourceName()))
         # A model file holds the name only, which must not be taken for another objective.
         if is_measure_name(str(self)) or str(self).lower() in {k.lower() for k in OBJECTIVES}:
             raise UsageError(
@@ -76,7 +77,7 @@ class FunctionObjective(Objective):
         return FunctionGradients(self, targets)
 
 
-class FunctionGradients(Gradients):
+class FunctionGradients(GradientsByQuery):
     """What a function gives for one data set."""
 
     def __init__(self, objective: FunctionObjective, targets: Targets) -> None:
@@ -85,15 +86,11 @@ class FunctionGradients(Gradients):
         self._labels = labels_of(self._name, objective.source, targets)
         self._offsets = np.asarray(targets.offsets)
         self._weights = doc_weights(targets)
+        # Before the first round: a function that returns something else is refused at once, and
+        # rankers ask for the reason that there is no Newton step.
         _, hessian = self._call(np.zeros(targets.n_docs), EVERY_QUERY)
         if hessian is None:
             self.no_newton = f"{self._name} returns no hessians, by which a Newton step divides"
-
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write gradient and hessian of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
 
     def gradients_of(
         self,
@@ -114,7 +111,7 @@ class FunctionGradients(Gradients):
 
     def _call(self, scores: Floats, queries: Mask) -> tuple[Floats, Floats | None]:
         docs, offsets = self._docs(queries), self._offsets
-        if len(queries):
+        if len(queries):  # of some queries, the function sees them as a data set of their own
             offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[queries])])
         # Copies: a function that writes into its arguments must not change the ranker's scores.
         result = self._function(scores[docs].copy(), self._labels[docs].copy(), offsets)
@@ -149,7 +146,7 @@ class FunctionGradients(Gradients):
         return numbers
 
 
-class SwapGradients(Gradients):
+class SwapGradients(GradientsByQuery):
     """Lambda gradients of a measure without a form, from real swaps of its ranked labels.
 
     The measure is evaluated once for every pair of documents with different labels, in Python:
@@ -183,12 +180,6 @@ class SwapGradients(Gradients):
         self._n_top = min(truncation or DEEPEST, measure.depth or DEEPEST)
         self._normalise = normalise
 
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write gradient and hessian of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
-
     def gradients_of(
         self,
         queries: Mask,
@@ -201,6 +192,7 @@ class SwapGradients(Gradients):
         every = range(len(self._offsets) - 1)
         for q in np.flatnonzero(queries) if len(queries) else every:
             docs = self._shuffle[self._offsets[q] : self._offsets[q + 1]]
+            # Stable: ties keep the order of the shuffle, as in kernels.
             ranked = docs[np.argsort(-scores[0, docs], kind="stable")]
             gradient, hessian = self._of_query(scores[0, ranked], self._labels[ranked])
             weight = 1.0 if self._weights is None else self._weights[q]
@@ -215,6 +207,7 @@ class SwapGradients(Gradients):
         value = checked_value(self._measure, ranked)
         if np.isnan(value):  # a query that is left out
             return gradient, hessian
+        # Where all scores are equal there is no distance to divide by.
         by_distance = self._normalise == "distance" and np.ptp(scores[known]) > 0.0
         total = 0.0
         for u in known[known < self._n_top]:
@@ -284,6 +277,7 @@ class ProtocolGradients(Gradients):
 
 def is_gradient_function(value: Any) -> bool:
     """Tell whether a value is a function of scores, labels and offsets: by its three parameters."""
+    # A function of ranked labels, which is a measure, has one parameter.
     if not callable(value) or isinstance(value, type):
         return False
     try:

@@ -69,6 +69,7 @@ def objective_classes() -> dict[str, type[NamedObjective]]:
 
 def _from_text(text: str, **options: Any) -> Objective:
     call = parse_call(text)
+    # Measures first: their names also match the pattern of a call, tiers and depths do not.
     if call is None or is_measure_name(call.name):
         return _of_measure(text, **options)
     name = ALIASES.get(call.name.lower(), call.name.lower())
