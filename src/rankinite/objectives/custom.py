@@ -63,7 +63,7 @@ class FunctionObjective(Objective):
     def __post_init__(self) -> None:
         check("FunctionObjective", "source", self.source, or_none(SourceName()))
         # A model file holds the name only, which must not be taken for another objective.
-        if is_measure_name(str(self)) or str(self).lower() in {k.lower() for k in OBJECTIVES}:
+        if _is_taken(str(self)):
             raise UsageError(
                 f"FunctionObjective: the function {str(self)!r} has the name of another objective; "
                 "rename it"
@@ -275,6 +275,18 @@ class ProtocolGradients(Gradients):
         self._inner.gradients(scores, round, out_gradient, out_hessian)
 
 
+def as_objective(value: Any) -> Objective | None:
+    """Return an objective, a function of gradients or an object with `prepare` as an objective.
+
+    None for anything else.
+    """
+    if is_gradient_function(value):
+        return FunctionObjective(value)
+    if isinstance(value, Objective):
+        return value
+    return ProtocolObjective(value) if hasattr(value, "prepare") else None
+
+
 def is_gradient_function(value: Any) -> bool:
     """Tell whether a value is a function of scores, labels and offsets: by its three parameters."""
     # A function of ranked labels, which is a measure, has one parameter.
@@ -303,26 +315,26 @@ def register(objective: Any, name: str | None = None) -> Any:
     -------
     The objective itself, so that this can be used as a decorator.
     """
-    value = objective() if isinstance(objective, type) else objective
-    if is_gradient_function(value):
-        value = FunctionObjective(value)
-    elif not isinstance(value, Objective):
-        if not hasattr(value, "prepare"):
-            raise UsageError(
-                f"objectives.register: {objective!r} is no objective; give an Objective, or a "
-                "function of (scores, labels, offsets) that returns gradients and hessians"
-            )
-        value = ProtocolObjective(value)
+    value = as_objective(objective() if isinstance(objective, type) else objective)
+    if value is None:
+        raise UsageError(
+            f"objectives.register: {objective!r} is no objective; give an Objective, or a "
+            "function of (scores, labels, offsets) that returns gradients and hessians"
+        )
     title = name or (objective.__name__ if isinstance(objective, type) else str(value))
     if not NAME.fullmatch(title):
         raise UsageError(
             f"objectives.register: {title!r} cannot be a name in texts; give one of letters and "
             "underscores, as in register(objective, 'my_objective')"
         )
-    if is_measure_name(title) or title.lower() in {known.lower() for known in OBJECTIVES}:
+    if _is_taken(title):
         raise UsageError(
             f"objectives.register: there is a measure or an objective {title!r} already; give "
             "another name"
         )
     CUSTOM[title.lower()] = value
     return objective
+
+
+def _is_taken(name: str) -> bool:
+    return is_measure_name(name) or name.lower() in {known.lower() for known in OBJECTIVES}

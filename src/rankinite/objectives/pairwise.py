@@ -321,7 +321,7 @@ class PairGradients(GradientsByQuery):
         out_hessian: Floats,
     ) -> None:
         """Write gradients of the documents of some queries, or of all if the mask is empty."""
-        # The loop of all pairs is its own kernel: few users wait for the others to compile.
+        # Two kernels, so that users of the first need not wait for the second to compile.
         usual = self.arrays.kind == PAIRS
         write = kernels.all_pairwise_gradients if usual else all_construction_gradients
         write(
