@@ -105,7 +105,7 @@ MANY = """
 import hashlib
 import numpy as np
 import rankinite as rk
-import rankinite.measures.line_search.search as following
+import rankinite.measures.line_search as following
 
 following.MOST_CHANGES = 20_000
 rng = np.random.default_rng(0)

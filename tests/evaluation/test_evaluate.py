@@ -9,7 +9,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.measures import MEASURES
-from rankinite.measures.kernels import measure_all
+from rankinite.measures.kernels.values_with_ties import measure_all
 
 LOG3, LOG5, LOG6, LOG7 = (math.log2(x) for x in (3, 5, 6, 7))
 
@@ -110,17 +110,12 @@ def test_hand_arithmetic_with_a_tie(text, expected):
     assert rk.evaluate([0.0, -0.0], data, text).mean[text] == pytest.approx(expected, abs=1e-15)
 
 
-EMPTY_BY_DEFAULT = {"NDCG": "skip", "CNDCG": "skip", "MAP": "skip", "MRR": "skip"} | {
-    "ERR": 0, "DCG": 0, "P": 0, "pFound": 0
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("empty", [None, 0, 1, "skip"])
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_query_without_a_relevant_document(name, empty):
     scores, data = ranked([1, 0], [0, 0, 0], [0], top_grade=1)
     measure = MEASURES[name]() if empty is None else MEASURES[name](empty=empty)
-    counts = EMPTY_BY_DEFAULT[name] if empty is None else empty
+    counts = measure.empty
     result = rk.evaluate(scores, data, measure)
     values = result.per_query[str(measure)]
     value = float("nan") if counts == "skip" else counts
@@ -133,11 +128,11 @@ def test_a_query_without_a_relevant_document(name, empty):
 
 def test_no_query_counts():
     scores, data = ranked([0, 0], [0])
-    result = rk.evaluate(scores, data, "NDCG, MRR, ERR")
-    assert result.n_queries == {"NDCG": 0, "MRR": 0, "ERR": 2}
-    assert math.isnan(result.mean["NDCG"])
-    assert math.isnan(result.mean["MRR"])
-    assert result.mean["ERR"] == 0.0
+    left_out, counted = ("NDCG", "CNDCG", "MAP", "MRR"), ("DCG", "ERR", "P", "pFound")
+    result = rk.evaluate(scores, data, [*left_out, *counted])
+    assert result.n_queries == dict.fromkeys(left_out, 0) | dict.fromkeys(counted, 2)
+    assert all(math.isnan(result.mean[name]) for name in left_out)
+    assert [result.mean[name] for name in counted] == [0.0] * 4
 
 
 def test_queries_with_one_label_are_dropped_by_the_source_of_the_measure():

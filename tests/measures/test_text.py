@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankinite as rk
+from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, Whole
 from rankinite.measures import MEASURES, TieredMeasure, parse_measure, parse_measures
 
-numbers = st.floats(1e-6, 1e6) | st.integers(1, 10**20)
-OPTIONS = {
-    "empty": st.sampled_from([0, 1, "skip"]),
-    "gain": st.sampled_from(["exp2", "linear"]),
-    "top_grade": st.none() | numbers,
-    "relevant": numbers,
-    "break_": st.floats(0, 1, exclude_max=True),
-    "depth": st.none() | st.integers(1, 999_999_999),
-    "source": st.none() | st.text("abcXYZ019_-. =@é", min_size=1).map(str.strip).filter(bool),
-}
+
+def allowed(constraint: Constraint) -> st.SearchStrategy[object]:
+    """Draw values that a constraint allows, so that new options need no lines here."""
+    match constraint:
+        case Either(first, second):
+            return allowed(first) | allowed(second)
+        case OneOf(values):
+            return st.sampled_from(values)
+        case Whole(low, high):
+            return st.integers(low, high)
+        case SourceName():
+            return st.text("abcXYZ019_-. =@é", min_size=1).map(str.strip).filter(bool)
+        case Real(low, high, low_open=low_open, high_open=high_open) if high < float("inf"):
+            return st.floats(low, high, exclude_min=low_open, exclude_max=high_open)
+        case Real():
+            return (st.floats(1e-6, 1e6) | st.integers(1, 10**20)).filter(constraint.allows)
+    raise AssertionError(f"no values are known that {constraint} allows")
 
 
 def measures_of(kind: type[rk.Measure]) -> st.SearchStrategy[rk.Measure]:
-    options = {item.name: OPTIONS[item.name] for item in fields(kind)}
+    options = {name: allowed(constraint) for name, constraint in kind.constraints.items()}
     return st.fixed_dictionaries({}, optional=options).map(lambda chosen: kind(**chosen))
 
 
@@ -49,6 +57,15 @@ def test_parsing_tiers_is_the_inverse_of_str(tiers):
     assert parse_measure(str(graded)) == graded
     assert parse_measures([graded]) == tiers
     assert parse_measures(", ".join(str(tier) for tier in tiers)) == tiers
+
+
+@pytest.mark.parametrize("kind", MEASURES.values(), ids=list(MEASURES))
+def test_every_option_has_a_constraint(kind):
+    assert {name.rstrip("_") for name in kind.constraints} == {
+        "depth",
+        "source",
+        *kind.option_names(),
+    }
 
 
 @pytest.mark.parametrize("kind", MEASURES.values(), ids=list(MEASURES))

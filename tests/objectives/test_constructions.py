@@ -20,7 +20,7 @@ from rankinite.objectives.constructions import (
     LocalGradient,
     SpringSmooth,
 )
-from rankinite.objectives.kernels import pairwise as kernels
+from rankinite.objectives.kernels import swaps
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.parse import parse_objective
@@ -124,7 +124,7 @@ def test_lambdas_are_those_of_real_swaps_and_moves_of_any_query(documents, objec
 def test_larger_queries(kind):
     """Every remainder of `LANES`, and more than `USUAL_WIDTH` documents."""
     rng = np.random.default_rng(2)
-    sizes = [23, 24, 25, 26, kernels.USUAL_WIDTH + 1]
+    sizes = [23, 24, 25, 26, swaps.USUAL_WIDTH + 1]
     for measure in ("NDCG@10", "ERR", "MAP", "MRR"):
         queries = [random_query(rng, n) for n in (sizes if SCALE == 100 else sizes[:2])]
         scores, labels = (list(chain(*part)) for part in zip(*queries, strict=True))

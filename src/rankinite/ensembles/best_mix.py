@@ -26,8 +26,9 @@ from rankinite.ensembles.ensemble import LinearEnsemble, read_numbers
 from rankinite.ensembles.members import MemberScores
 from rankinite.ensembles.mix_tree import MixTree, neighbours, parse_mix_tree
 from rankinite.evaluation.evaluate import evaluate_all
-from rankinite.measures.line_search import LineOptimum, MeasureAlongLine, ScoreLine, mixed
+from rankinite.measures.line_search import LineOptimum, MeasureAlongLine
 from rankinite.measures.measure import Measure
+from rankinite.measures.score_line import ScoreLine, mixed
 from rankinite.measures.text import MeasureLike, one_measure
 from rankinite.rankers.base import given_scores, is_model, model_scores
 from rankinite.rankers.line_search import checked_measure_along_line

@@ -153,8 +153,9 @@ def function_values(measure: Measure, scores: Floats, labels: Floats, offsets: I
 
 def _query_value(measure: Measure, scores: Floats, labels: Floats, query: int) -> float:
     order = np.argsort(-scores, kind="stable")
-    if (np.diff(scores[order]) != 0.0).all():
+    if (np.diff(scores[order]) != 0.0).all():  # no ties: one order is all there is
         return checked_value(measure, labels[order])
+    # By the number of the query, so that its value does not depend on ties in others.
     random = generator(0, "orders of ties", query)
     orders = (np.lexsort((random.random(len(scores)), -scores)) for _ in range(ORDERS_OF_TIES))
     return float(np.mean([checked_value(measure, labels[order]) for order in orders]))

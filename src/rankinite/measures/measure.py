@@ -20,13 +20,14 @@ import numpy as np
 
 from rankinite.core.errors import DataError
 from rankinite.core.format import plain_number
-from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, Whole, check
+from rankinite.core.params import Constraint, OneOf, Real, SourceName, Whole, check, or_none
 from rankinite.core.types import Floats
 
 # Gains up to here can be added up without overflow, however many documents there are.
 LARGEST_EXPONENT = 900
 LARGEST_GAIN = 1e270
 
+# The largest depth that can be given, longer than any list; kernels take it for "all ranks".
 DEEPEST = 999_999_999
 
 
@@ -80,17 +81,19 @@ class Measure:
     name: ClassVar[str] = "Measure"
     form: ClassVar[Form] = Form.FUNCTION
     constraints: ClassVar[dict[str, Constraint]] = {
-        "depth": Either(Whole(1, DEEPEST), OneOf([None])),
-        "source": Either(SourceName(), OneOf([None])),
+        "depth": or_none(Whole(1, DEEPEST)),
+        "source": or_none(SourceName()),
         "empty": OneOf([0, 1, "skip"]),
     }
 
     def __init_subclass__(cls) -> None:
+        # A measure of one's own need not repeat the name of its class.
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
     def __post_init__(self) -> None:
         for option, constraint in self.constraints.items():
+            # Python's own words end in an underscore, as ``break_``; texts know them without.
             check(self.name, option.rstrip("_"), getattr(self, option), constraint)
 
     def __str__(self) -> str:
@@ -115,6 +118,7 @@ class Measure:
     def check_labels(self, labels: Floats, top_grade: float) -> None:
         """Raise `DataError` for labels that the measure cannot use; NaN means no label."""
         limit, reason = self._largest_label(top_grade)
+        # fmax passes over NaN, which means no label.
         if np.fmax.reduce(labels) > limit:
             doc = int((labels > limit).argmax())
             raise DataError(f"{self}: document {doc} has the label {labels[doc]:g}, {reason}")
@@ -216,7 +220,7 @@ class CNDCG(Measure):
     form: ClassVar[Form] = Form.NORMALISED
     constraints: ClassVar[dict[str, Constraint]] = {
         **Measure.constraints,
-        "top_grade": Either(Real(0), OneOf([None])),
+        "top_grade": or_none(Real(0)),
     }
 
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
@@ -225,7 +229,7 @@ class CNDCG(Measure):
 
     def _largest_label(self, top_grade: float) -> tuple[float, str]:
         top = _top_grade(self.top_grade, top_grade)
-        if top > LARGEST_EXPONENT:
+        if top > LARGEST_EXPONENT:  # the label does not matter then
             return 0.0, f"and a top grade of {top:g} is too large for a gain of 2^(top grade)"
         return 1.0, "and click rates lie in [0, 1]; name their source, as in CNDCG@3[clicks]"
 
@@ -257,6 +261,7 @@ class ERR(Measure):
 
     def document_values(self, labels: Floats, top_grade: float) -> Floats:
         """Return the chance that each document satisfies."""
+        # Divided before the subtraction: 2^label alone would overflow for very high grades.
         top = _top_grade(self.top_grade, top_grade)
         return np.asarray(np.exp2(labels - top) - np.exp2(-top))
 

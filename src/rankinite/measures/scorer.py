@@ -9,8 +9,8 @@ import numpy as np
 
 from rankinite.core.errors import UsageError
 from rankinite.core.types import Floats, Integers
-from rankinite.measures import kernels
 from rankinite.measures.custom import function_values
+from rankinite.measures.kernels import values_with_ties as kernels
 from rankinite.measures.measure import Form, Measure
 
 
@@ -76,6 +76,7 @@ class Scorer:
         self._top_grade = top_grade
         self._reuse = reuse
         compiled = [measure for measure in measures if measure.form != Form.FUNCTION]
+        # Measures with equal document values share a row of them; the kernel sorts once for all.
         self._is_compiled = np.array([measure.form != Form.FUNCTION for measure in measures])
         self._with_values, rows = _different_values(compiled, top_grade)
         self._table = measure_table(compiled, rows, longest=int(np.diff(offsets).max()))
@@ -161,6 +162,7 @@ def measure_table(
     longest
         The number of documents of the longest query.
     """
+    # Only rows that a normalised measure uses are sorted into the best order.
     n_rows = int(rows.max()) + 1 if len(rows) else 0
     normalised = np.zeros(n_rows, np.bool_)
     for measure, row in zip(measures, rows, strict=True):
@@ -174,6 +176,35 @@ def measure_table(
         rank_weights=np.array(weights).reshape(len(measures), longest),
         normalised=normalised,
     )
+
+
+def best_sums(measure: Measure, values: Floats, offsets: Integers) -> Floats:
+    """Return the largest sum of value x rank weight that any order of a query's documents gives.
+
+    Parameters
+    ----------
+    measure
+        A measure with a form, whose rank weights count.
+    values
+        The value of each document, at least 0.
+    offsets
+        Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    """
+    best = np.zeros((1, len(offsets) - 1))
+    table = measure_table([measure], np.zeros(1, np.int64), int(np.diff(offsets).max()))
+    # The kernel of evaluation rather than one more to compile. It computes the best sums of
+    # normalised measures, and only there.
+    table = table._replace(forms=np.array([kernels.NORMALISED]), normalised=np.ones(1, np.bool_))
+    kernels.measure_all(
+        values + 0.0,
+        offsets.copy(),  # a writeable array, as in evaluation, saves a second compilation
+        values[np.newaxis],
+        table,
+        False,
+        best,
+        np.empty_like(best),
+    )
+    return np.asarray(best[0])
 
 
 def _different_values(
@@ -203,5 +234,5 @@ def _calls(offsets: Integers) -> list[tuple[int, int]]:
     cuts = [0]
     while cuts[-1] < n_queries:
         end = int(np.searchsorted(offsets, offsets[cuts[-1]] + DOCS_PER_CALL, side="right")) - 1
-        cuts.append(min(max(end, cuts[-1] + 1), n_queries))
+        cuts.append(min(max(end, cuts[-1] + 1), n_queries))  # a query is never cut
     return list(pairwise(cuts))

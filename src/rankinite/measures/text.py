@@ -18,6 +18,7 @@ from rankinite.measures.measure import DEEPEST, MEASURES, Measure
 from rankinite.measures.tiers import DEFAULT_TOLERANCE, TieredMeasure, tiers_of
 
 ALIASES = {"AP": "MAP", "RR": "MRR"}
+# What an option or a source may hold is checked later, for a better message.
 PATTERN = re.compile(
     r"(?P<name>[A-Za-z_]+)"
     r"(?:\((?P<options>[^()]*)\))?"
@@ -128,6 +129,7 @@ def _listed(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | Tie
 
 def _values(item: MeasureLike) -> list[Measure | TieredMeasure]:
     if isinstance(item, str):
+        # Commas inside of parentheses separate options.
         return [parse_measure(text) for text in re.split(r",(?![^(]*\))", item)]
     return [measure_value(item)]
 
@@ -175,6 +177,7 @@ def _tolerance(text: str | None, whole: str) -> float:
 
 
 def _depth(text: str, whole: str) -> int:
+    # The length comes first: int() refuses texts of thousands of digits with another error.
     if not text.isdecimal() or len(text) > len(str(DEEPEST)) or int(text) == 0:
         raise UsageError(
             f"{whole!r}: {text!r} is not a depth; expected a whole number from 1 to {DEEPEST}"
@@ -197,10 +200,11 @@ def _options(
                 f"option=value, each once, with {', '.join(kind.option_names())}"
             )
         seen.add(option)
-        yield fields_by_option[option], _option_value(value)
+        yield fields_by_option[option], number_or_text(value)
 
 
-def _option_value(text: str) -> int | float | str:
+def number_or_text(text: str) -> int | float | str:
+    """Return a whole number, a decimal one, or the text itself."""
     for kind in (int, float):
         try:
             return kind(text)

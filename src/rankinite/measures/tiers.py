@@ -90,6 +90,7 @@ class TieredMeasure:
         0
         """
         pairs = zip(self._checked(first), self._checked(second), strict=True)
+        # The same expression as in `best`: a - b > tolerance could round differently.
         for (a, b), tolerance in zip(pairs, (*self.tolerances, 0.0), strict=True):
             if b < a - tolerance:
                 return 1

@@ -19,92 +19,26 @@ import numpy as np
 
 from rankinite.core.format import plain_number
 from rankinite.core.params import Real, check
-from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.measures.text import MeasureLike
-from rankinite.objectives.kernels import constructions as kernels
 from rankinite.objectives.kernels import swaps
 from rankinite.objectives.kernels.arrays import (
     DISCRETE_BOUNDED,
     LOCAL_COST,
     LOCAL_GRADIENT,
-    NO_PLACES,
     SIGMOID_COST,
     SPRING_SMOOTH,
 )
-from rankinite.objectives.objective import NamedObjective, Targets, named, read_only
+from rankinite.objectives.objective import NamedObjective, Targets, compiled_measure, named
 from rankinite.objectives.pairwise import (
-    NORMALISE,
     PairGradients,
     WithRankerOptions,
-    compiled_measure,
     longest_query,
     scales_of,
     values_of,
 )
 
 DEFAULT_MARGIN = 1.0
-
-
-class ConstructedGradients(PairGradients):
-    """Gradients of one data set by another construction."""
-
-    def gradients_of(
-        self,
-        queries: Mask,
-        scores: Floats,
-        round: int,
-        out_gradient: Floats,
-        out_hessian: Floats,
-    ) -> None:
-        """Write gradients of the documents of some queries, or of all if the mask is empty."""
-        kernels.all_construction_gradients(
-            read_only(scores[0]),
-            self.blocks,
-            self.arrays,
-            queries,
-            out_gradient[0],
-            out_hessian[0],
-        )
-
-
-def constructed(
-    measure: Measure,
-    targets: Targets,
-    kind: int,
-    *,
-    values: Floats | None = None,
-    truncation: int | None = None,
-    normalise: str = "none",
-    margin: float = 0.0,
-    groups: Integers = NO_PLACES,
-) -> ConstructedGradients:
-    """Return the gradients of a measure by a construction.
-
-    Parameters
-    ----------
-    measure, targets
-        The measure that swaps change, and the data set.
-    kind, margin, groups
-        As in `ObjectiveArrays`; groups in the order of documents.
-    values
-        The values of documents; those of the measure if None.
-    truncation, normalise
-        As in `Lambdas`.
-    """
-    doc_values = values_of(measure, targets) if values is None else values
-    return ConstructedGradients(
-        targets,
-        doc_values,
-        measure.rank_weights(longest_query(targets.offsets)),
-        scales_of(measure, doc_values, targets.offsets),
-        form=int(measure.form),
-        n_top=min(truncation or DEEPEST, measure.depth or DEEPEST),
-        normalise=NORMALISE[normalise],
-        kind=kind,
-        margin=margin,
-        groups=groups,
-    )
 
 
 @dataclass(frozen=True, init=False)
@@ -122,9 +56,11 @@ class _Construction(NamedObjective):
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.measure})"
 
-    def prepare(self, targets: Targets) -> ConstructedGradients:
+    def prepare(self, targets: Targets) -> PairGradients:
         """Check the labels and compute what stays the same while scores change."""
-        return constructed(self.measure, targets, self.kind, margin=float(self.margin))
+        return PairGradients.of_measure(
+            self.measure, targets, kind=self.kind, margin=float(self.margin)
+        )
 
 
 @named
@@ -151,19 +87,20 @@ class SpringSmooth(_Construction):
 
     kind = SPRING_SMOOTH
 
-    def prepare(self, targets: Targets) -> ConstructedGradients:
+    def prepare(self, targets: Targets) -> PairGradients:
         """Check the labels and compute what stays the same while scores change."""
         measure = self.measure
         values = values_of(measure, targets)
         longest = longest_query(targets.offsets)
+        # Where no change is above 1, all are raised to 1: those are the pairs of RankNet.
         at_most_1 = measure.form in (Form.CASCADE, Form.RECIPROCAL_RANK)
-        return ConstructedGradients(
+        return PairGradients(
             targets,
             values,
             np.ones(longest) if at_most_1 else measure.rank_weights(longest),
             scales_of(measure, values, targets.offsets),
             form=swaps.EVERY_PAIR if at_most_1 else int(measure.form),
-            n_top=DEEPEST,
+            n_top=DEEPEST,  # below the depth a swap changes nothing, but counts as 1
             kind=self.kind,
         )
 
@@ -306,13 +243,13 @@ class SigmoidCost(WithRankerOptions):
         mu = f", mu={plain_number(self.mu)}" if self.mu else ""
         return f"SigmoidCost({self.measure}{mu})"
 
-    def prepare(self, targets: Targets) -> ConstructedGradients:
+    def prepare(self, targets: Targets) -> PairGradients:
         """Check the labels and compute what stays the same while scores change."""
-        return constructed(
+        return PairGradients.of_measure(
             self.measure,
             targets,
-            SIGMOID_COST,
             truncation=self.truncation,
             normalise=self.normalise,
+            kind=SIGMOID_COST,
             margin=self.mu,
         )

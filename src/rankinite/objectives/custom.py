@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.params import Either, OneOf, SourceName, check
+from rankinite.core.params import SourceName, check, or_none
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.custom import NAME, checked_value, name_of
 from rankinite.measures.measure import DEEPEST, Measure
@@ -27,6 +27,7 @@ from rankinite.objectives.objective import (
     FROM_ZERO,
     OBJECTIVES,
     Gradients,
+    GradientsByQuery,
     Objective,
     Targets,
     doc_weights,
@@ -60,9 +61,9 @@ class FunctionObjective(Objective):
     source: str | None = None
 
     def __post_init__(self) -> None:
-        check("FunctionObjective", "source", self.source, Either(SourceName(), OneOf([None])))
+        check("FunctionObjective", "source", self.source, or_none(SourceName()))
         # A model file holds the name only, which must not be taken for another objective.
-        if is_measure_name(str(self)) or str(self).lower() in {k.lower() for k in OBJECTIVES}:
+        if _is_taken(str(self)):
             raise UsageError(
                 f"FunctionObjective: the function {str(self)!r} has the name of another objective; "
                 "rename it"
@@ -76,7 +77,7 @@ class FunctionObjective(Objective):
         return FunctionGradients(self, targets)
 
 
-class FunctionGradients(Gradients):
+class FunctionGradients(GradientsByQuery):
     """What a function gives for one data set."""
 
     def __init__(self, objective: FunctionObjective, targets: Targets) -> None:
@@ -85,15 +86,11 @@ class FunctionGradients(Gradients):
         self._labels = labels_of(self._name, objective.source, targets)
         self._offsets = np.asarray(targets.offsets)
         self._weights = doc_weights(targets)
+        # Before the first round: a function that returns something else is refused at once, and
+        # rankers ask for the reason that there is no Newton step.
         _, hessian = self._call(np.zeros(targets.n_docs), EVERY_QUERY)
         if hessian is None:
             self.no_newton = f"{self._name} returns no hessians, by which a Newton step divides"
-
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write gradient and hessian of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
 
     def gradients_of(
         self,
@@ -114,7 +111,7 @@ class FunctionGradients(Gradients):
 
     def _call(self, scores: Floats, queries: Mask) -> tuple[Floats, Floats | None]:
         docs, offsets = self._docs(queries), self._offsets
-        if len(queries):
+        if len(queries):  # of some queries, the function sees them as a data set of their own
             offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[queries])])
         # Copies: a function that writes into its arguments must not change the ranker's scores.
         result = self._function(scores[docs].copy(), self._labels[docs].copy(), offsets)
@@ -149,7 +146,7 @@ class FunctionGradients(Gradients):
         return numbers
 
 
-class SwapGradients(Gradients):
+class SwapGradients(GradientsByQuery):
     """Lambda gradients of a measure without a form, from real swaps of its ranked labels.
 
     The measure is evaluated once for every pair of documents with different labels, in Python:
@@ -183,12 +180,6 @@ class SwapGradients(Gradients):
         self._n_top = min(truncation or DEEPEST, measure.depth or DEEPEST)
         self._normalise = normalise
 
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write gradient and hessian of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
-
     def gradients_of(
         self,
         queries: Mask,
@@ -201,6 +192,7 @@ class SwapGradients(Gradients):
         every = range(len(self._offsets) - 1)
         for q in np.flatnonzero(queries) if len(queries) else every:
             docs = self._shuffle[self._offsets[q] : self._offsets[q + 1]]
+            # Stable: ties keep the order of the shuffle, as in kernels.
             ranked = docs[np.argsort(-scores[0, docs], kind="stable")]
             gradient, hessian = self._of_query(scores[0, ranked], self._labels[ranked])
             weight = 1.0 if self._weights is None else self._weights[q]
@@ -215,6 +207,7 @@ class SwapGradients(Gradients):
         value = checked_value(self._measure, ranked)
         if np.isnan(value):  # a query that is left out
             return gradient, hessian
+        # Where all scores are equal there is no distance to divide by.
         by_distance = self._normalise == "distance" and np.ptp(scores[known]) > 0.0
         total = 0.0
         for u in known[known < self._n_top]:
@@ -282,8 +275,21 @@ class ProtocolGradients(Gradients):
         self._inner.gradients(scores, round, out_gradient, out_hessian)
 
 
+def as_objective(value: Any) -> Objective | None:
+    """Return an objective, a function of gradients or an object with `prepare` as an objective.
+
+    None for anything else.
+    """
+    if is_gradient_function(value):
+        return FunctionObjective(value)
+    if isinstance(value, Objective):
+        return value
+    return ProtocolObjective(value) if hasattr(value, "prepare") else None
+
+
 def is_gradient_function(value: Any) -> bool:
     """Tell whether a value is a function of scores, labels and offsets: by its three parameters."""
+    # A function of ranked labels, which is a measure, has one parameter.
     if not callable(value) or isinstance(value, type):
         return False
     try:
@@ -309,26 +315,26 @@ def register(objective: Any, name: str | None = None) -> Any:
     -------
     The objective itself, so that this can be used as a decorator.
     """
-    value = objective() if isinstance(objective, type) else objective
-    if is_gradient_function(value):
-        value = FunctionObjective(value)
-    elif not isinstance(value, Objective):
-        if not hasattr(value, "prepare"):
-            raise UsageError(
-                f"objectives.register: {objective!r} is no objective; give an Objective, or a "
-                "function of (scores, labels, offsets) that returns gradients and hessians"
-            )
-        value = ProtocolObjective(value)
+    value = as_objective(objective() if isinstance(objective, type) else objective)
+    if value is None:
+        raise UsageError(
+            f"objectives.register: {objective!r} is no objective; give an Objective, or a "
+            "function of (scores, labels, offsets) that returns gradients and hessians"
+        )
     title = name or (objective.__name__ if isinstance(objective, type) else str(value))
     if not NAME.fullmatch(title):
         raise UsageError(
             f"objectives.register: {title!r} cannot be a name in texts; give one of letters and "
             "underscores, as in register(objective, 'my_objective')"
         )
-    if is_measure_name(title) or title.lower() in {known.lower() for known in OBJECTIVES}:
+    if _is_taken(title):
         raise UsageError(
             f"objectives.register: there is a measure or an objective {title!r} already; give "
             "another name"
         )
     CUSTOM[title.lower()] = value
     return objective
+
+
+def _is_taken(name: str) -> bool:
+    return is_measure_name(name) or name.lower() in {known.lower() for known in OBJECTIVES}

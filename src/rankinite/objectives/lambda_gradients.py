@@ -1,4 +1,4 @@
-"""Lambda gradients of any scores, for training models outside of the library."""
+"""Lambda gradients of any scores, for models outside of the library; how many pairs have them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankinite.core.errors import DataError
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Real, check
 from rankinite.core.types import Floats, Integers
 from rankinite.measures.text import MeasureLike
-from rankinite.objectives.objective import Objective, Targets
+from rankinite.objectives.kernels.arrays import PAIRS
+from rankinite.objectives.kernels.diagnostics import count_pairs
+from rankinite.objectives.objective import Gradients, Objective, Targets, read_only
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.objectives.parse import parse_objective
 
@@ -99,11 +101,62 @@ def lambda_gradients(
     return out[0, 0], out[1, 0]
 
 
+def effective_pairs(gradients: Gradients, scores: ArrayLike) -> int:
+    """Return how many pairs of documents have a lambda that is not 0, in all queries together.
+
+    These are the pairs whose documents differ in value and whose swap changes the measure, one of
+    them being above the truncation. A query of weight 0 has none.
+
+    Parameters
+    ----------
+    gradients
+        Gradients prepared by `Lambdas` or `RankNet`.
+    scores
+        One finite score per document.
+
+    Examples
+    --------
+    Of three documents the second is relevant. It can swap with two others; the precision among the
+    first two changes only if it moves to rank 3.
+
+    >>> from rankinite.objectives.pairwise import Lambdas
+    >>> from rankinite.objectives.objective import Targets
+    >>> targets = Targets({None: np.array([0.0, 1.0, 0.0])}, np.array([0, 3]), top_grade=1.0)
+    >>> [
+    ...     effective_pairs(Lambdas(measure).prepare(targets), [3.0, 2.0, 1.0])
+    ...     for measure in ("MAP", "P@2")
+    ... ]
+    [2, 1]
+    """
+    pairs = gradients.pairs
+    if pairs is None or pairs.arrays.kind != PAIRS:
+        raise UsageError(
+            f"effective_pairs: {type(gradients).__name__} are not sums over all pairs; "
+            "give gradients prepared by Lambdas or RankNet"
+        )
+    column = read_only(scores)
+    n_docs = int(pairs.arrays.offsets[-1])
+    if column.shape != (n_docs,):
+        raise DataError(
+            f"effective_pairs: the scores have the shape {column.shape}; expected ({n_docs},), "
+            "one per document"
+        )
+    if not np.isfinite(column).all():
+        doc = int(np.isfinite(column).argmin())
+        raise DataError(
+            f"effective_pairs: document {doc} has the score {column[doc]}; expected a finite number"
+        )
+    counts = np.empty(len(pairs.blocks) - 1, np.int64)
+    count_pairs(column, pairs.blocks, pairs.arrays, counts)
+    return int(counts.sum())
+
+
 def _sources(
     y: ArrayLike | Mapping[str | None, ArrayLike], objective: Objective, n_docs: int
 ) -> dict[str | None, Floats]:
     """Return the labels by source, those of the data set itself first."""
     if isinstance(y, Mapping):
+        # None cannot be compared with texts. It comes first, for its labels tell the top grade.
         names = sorted(y, key=lambda name: (name is not None, name))
         if not names:
             raise DataError("y: there are no labels; expected those of one source at least")
@@ -115,6 +168,7 @@ def _sources(
 
 
 def _offsets(offsets: ArrayLike) -> Integers:
+    # Read as floats, so that fractions are refused rather than rounded.
     cuts = _column("offsets", offsets, None, "queries + 1")
     whole = np.isfinite(cuts).all() and (np.floor(cuts) == cuts).all()
     if len(cuts) < 2 or not whole or cuts[0] != 0.0 or np.diff(cuts).min() <= 0.0:

@@ -5,6 +5,9 @@ an immutable value; its `prepare` makes `Gradients` of a data set, which hold wh
 computed once. Both have defaults for all that is optional, so that an objective of one's own needs
 two methods: `Objective.prepare` and `Gradients.gradients`.
 
+Most objectives have a text, ``NAME(measure, option=value)``, which command lines take and model
+files store: those of the library are `NamedObjective` classes, registered by `named`.
+
 Conventions: gradients are those of what is to be maximised, so that a positive gradient pushes a
 document up; hessians are second derivatives of the cost, at least 0. Scores, gradients and hessians
 have one row per output (most objectives have one) and one column per document.
@@ -23,16 +26,16 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.measure import Measure
+from rankinite.measures.measure import MEASURES, Form, Measure
 from rankinite.measures.scorer import source_of
-from rankinite.measures.text import parse_measure
+from rankinite.measures.text import MeasureLike, measure_value, number_or_text, parse_measure
 from rankinite.measures.tiers import TieredMeasure, tiers_of
 from rankinite.objectives.kernels.arrays import ObjectiveMixture
 
 if TYPE_CHECKING:
     from rankinite.objectives.pairwise import PairGradients
 
-# A mask that selects all queries.
+# A mask that selects all queries: an empty one, for which kernels look nothing up.
 EVERY_QUERY = np.zeros(0, np.bool_)
 # The scores to start from, of objectives with a single output that start from 0.
 FROM_ZERO = frozen(np.zeros(1))
@@ -146,6 +149,19 @@ class Gradients:
         return ()
 
 
+class GradientsByQuery(Gradients):
+    """Gradients of which those of some queries cost less than those of all.
+
+    A subclass defines `gradients_of`; the gradients of all documents are those of every query.
+    """
+
+    def gradients(
+        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
+    ) -> None:
+        """Write gradient and hessian of every document at these scores."""
+        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
+
+
 class Objective:
     """What a ranker is to improve.
 
@@ -193,32 +209,39 @@ class Objective:
         return {}
 
 
-def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
-    """Return the labels of a source.
+class NamedObjective(Objective):
+    """An objective with a text ``NAME(measure, option=value)``.
 
-    Parameters
+    Attributes
     ----------
-    owner
-        Start of the error message if there is no such source.
-    source
-        The name of the source; None for the data set's own labels.
-    targets
-        What is to be learned.
+    text_options
+        The options that its text may have.
+    text_example
+        A measure for the error message if there is none.
     """
-    return source_of(owner, source, targets.labels)
+
+    text_options: ClassVar[tuple[str, ...]] = ()
+    text_example: ClassVar[str] = "NDCG@10"
+
+    @classmethod
+    def from_call(cls, call: Call, *, truncation: int | None, normalise: str) -> Objective:
+        """Return the objective of a text, with the options of a ranker."""
+        measure = call.measure(cls.__name__, cls.text_example)
+        options = call.options(cls.__name__, 1, cls.text_options)
+        make: Callable[..., Objective] = cls
+        return make(measure, **options).with_options(truncation=truncation, normalise=normalise)
 
 
-def doc_weights(targets: Targets) -> Floats:
-    """Return one weight per document: that of the document times that of its query."""
-    weight = np.ones(targets.n_docs) if targets.doc_weight is None else targets.doc_weight
-    if targets.query_weight is None:
-        return weight
-    return weight * np.repeat(targets.query_weight, np.diff(targets.offsets))
+Named = TypeVar("Named", bound=type[NamedObjective])
+
+# All classes of objectives with a text, by name.
+OBJECTIVES: dict[str, type[NamedObjective]] = {}
 
 
-def read_only(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return a contiguous read-only view: kernels are compiled for one kind of array."""
-    return frozen(np.ascontiguousarray(array, dtype=dtype))
+def named(kind: Named) -> Named:
+    """Register a class of objectives by its name; a class decorator."""
+    OBJECTIVES[kind.__name__] = kind
+    return kind
 
 
 CALL = re.compile(r"(?P<name>[A-Za-z_]+)\s*(?:\((?P<inside>.*)\))?", re.DOTALL)
@@ -274,6 +297,7 @@ class Call:
 
     def measure(self, owner: str, example: str = "NDCG@10") -> Measure | TieredMeasure:
         """Return the first argument as a measure."""
+        # The whole text stands in front of each message, for the measure is only a part of it.
         if not self.arguments or not self.arguments[0]:
             raise UsageError(f"{self.text!r}: {owner} needs a measure; write {owner}({example})")
         try:
@@ -314,44 +338,70 @@ def value_of(text: str) -> Any:
     """Return a number, a tuple of numbers in parentheses, or the text itself."""
     if text.startswith("(") and text.endswith(")"):
         return tuple(value_of(part) for part in split(text[1:-1]) if part)
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    return number_or_text(text)
 
 
-class NamedObjective(Objective):
-    """An objective with a text ``NAME(measure, option=value)``.
+def single_measure(owner: str, measure: MeasureLike) -> Measure:
+    """Return a measure that has no tiers.
 
-    Attributes
+    Parameters
     ----------
-    text_options
-        The options that its text may have.
-    text_example
-        A measure for the error message if there is none.
+    owner
+        Start of the error message.
+    measure
+        A measure as a text, a value, a class or a function of ranked labels.
     """
-
-    text_options: ClassVar[tuple[str, ...]] = ()
-    text_example: ClassVar[str] = "NDCG@10"
-
-    @classmethod
-    def from_call(cls, call: Call, *, truncation: int | None, normalise: str) -> Objective:
-        """Return the objective of a text, with the options of a ranker."""
-        measure = call.measure(cls.__name__, cls.text_example)
-        options = call.options(cls.__name__, 1, cls.text_options)
-        make: Callable[..., Objective] = cls
-        return make(measure, **options).with_options(truncation=truncation, normalise=normalise)
-
-
-Named = TypeVar("Named", bound=type[NamedObjective])
-
-# All classes of objectives with a text, by name.
-OBJECTIVES: dict[str, type[NamedObjective]] = {}
+    try:
+        value = measure_value(measure)
+    except UsageError:
+        if isinstance(measure, str):  # the message about a text tells more
+            raise
+        raise UsageError(
+            f"{owner}: {measure!r} is not a measure; give one, such as 'NDCG@10'"
+        ) from None
+    if isinstance(value, TieredMeasure):
+        raise UsageError(
+            f"{owner}: {value} has several tiers; give one measure, such as {value.tiers[0]}, or "
+            f"use Tiered({value}), whose lambdas are those of all tiers"
+        )
+    return value
 
 
-def named(kind: Named) -> Named:
-    """Register a class of objectives by its name; a class decorator."""
-    OBJECTIVES[kind.__name__] = kind
-    return kind
+def compiled_measure(owner: str, measure: MeasureLike) -> Measure:
+    """Return a measure that has a form and no tiers; see `single_measure`."""
+    value = single_measure(owner, measure)
+    if value.form == Form.FUNCTION:
+        raise UsageError(
+            f"{owner}: {value} is a function of ranked labels, of which there are only the usual "
+            f"lambda gradients; give it without {owner}, or give one of the measures "
+            f"{', '.join(MEASURES)}"
+        )
+    return value
+
+
+def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
+    """Return the labels of a source.
+
+    Parameters
+    ----------
+    owner
+        Start of the error message if there is no such source.
+    source
+        The name of the source; None for the data set's own labels.
+    targets
+        What is to be learned.
+    """
+    return source_of(owner, source, targets.labels)
+
+
+def doc_weights(targets: Targets) -> Floats:
+    """Return one weight per document: that of the document times that of its query."""
+    weight = np.ones(targets.n_docs) if targets.doc_weight is None else targets.doc_weight
+    if targets.query_weight is None:
+        return weight
+    return weight * np.repeat(targets.query_weight, np.diff(targets.offsets))
+
+
+def read_only(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return a contiguous read-only view: kernels are compiled for one kind of array."""
+    return frozen(np.ascontiguousarray(array, dtype=dtype))

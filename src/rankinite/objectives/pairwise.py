@@ -9,41 +9,39 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rankinite.core.errors import DataError, UsageError
-from rankinite.core.params import Constraint, Either, OneOf, SourceName, Whole, check
+from rankinite.core.errors import UsageError
+from rankinite.core.params import Constraint, OneOf, SourceName, Whole, check, or_none
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures import kernels as measure_kernels
-from rankinite.measures.measure import DEEPEST, MEASURES, Form, Measure
-from rankinite.measures.scorer import measure_table
-from rankinite.measures.text import MeasureLike, measure_value
-from rankinite.measures.tiers import TieredMeasure
+from rankinite.measures.measure import DEEPEST, Form, Measure
+from rankinite.measures.scorer import best_sums
+from rankinite.measures.text import MeasureLike
 from rankinite.objectives.custom import SwapGradients
 from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.kernels import swaps
 from rankinite.objectives.kernels.arrays import (
-    NO_NUMBERS,
     NO_PLACES,
     PAIRS,
     ObjectiveArrays,
     ObjectiveMixture,
     single_mixture,
 )
-from rankinite.objectives.kernels.diagnostics import count_pairs
+from rankinite.objectives.kernels.constructions import all_construction_gradients
 from rankinite.objectives.objective import (
-    EVERY_QUERY,
     Call,
     Gradients,
+    GradientsByQuery,
     NamedObjective,
     Targets,
+    compiled_measure,
     labels_of,
     named,
     read_only,
+    single_measure,
 )
 
 NORMALISE = {
@@ -51,7 +49,7 @@ NORMALISE = {
     "deviation": kernels.BY_DEVIATION,
     "distance": kernels.BY_DISTANCE,
 }
-TRUNCATION: Constraint = Either(Whole(1, DEEPEST), OneOf([None]))
+TRUNCATION: Constraint = or_none(Whole(1, DEEPEST))
 # Few enough that allocating scratch memory costs nothing, many enough for any number of threads.
 MOST_BLOCKS = 128
 # The time to rank a document, in units of the time of a pair; measured.
@@ -117,11 +115,14 @@ class Lambdas(NamedObjective):
     def from_call(cls, call: Call, *, truncation: int | None, normalise: str) -> Lambdas:
         """Return the objective of a text, with the options of a ranker."""
         measure = call.measure(call.name)
-        call.options(call.name, 1, ())  # it has none
+        # It has none: truncation and normalisation are parameters of the ranker. The message uses
+        # the name as it was written, for there is an alias.
+        call.options(call.name, 1, ())
         return cls(measure, truncation=truncation, normalise=normalise)
 
     def prepare(self, targets: Targets) -> Gradients:
         """Check the labels and compute what stays the same while scores change."""
+        # Nothing is known of such a function but its values: each swap is tried.
         if self.measure.form == Form.FUNCTION:
             refuse_doc_weights(targets)
             shuffle = shuffled(targets.offsets, targets.seed)
@@ -131,15 +132,12 @@ class Lambdas(NamedObjective):
     def pair_gradients(self, targets: Targets) -> PairGradients:
         """Return the gradients of a measure with a form."""
         measure = compiled_measure("Lambdas", self.measure)
-        values = values_of(measure, targets)
-        return PairGradients(
+        return PairGradients.of_measure(
+            measure,
             targets,
-            values,
-            measure.rank_weights(longest_query(targets.offsets)),
-            scales_of(measure, values, targets.offsets),
             form=swaps.RECIPROCAL_GAIN if self.gain_only else int(measure.form),
-            n_top=min(self.truncation or DEEPEST, measure.depth or DEEPEST),
-            normalise=NORMALISE[self.normalise],
+            truncation=self.truncation,
+            normalise=self.normalise,
         )
 
 
@@ -162,7 +160,7 @@ class RankNet(NamedObjective):
 
     def __post_init__(self) -> None:
         check_options("RankNet", self.truncation, self.normalise)
-        check("RankNet", "source", self.source, Either(SourceName(), OneOf([None])))
+        check("RankNet", "source", self.source, or_none(SourceName()))
 
     @classmethod
     def from_call(cls, call: Call, *, truncation: int | None, normalise: str) -> RankNet:
@@ -197,14 +195,24 @@ class WithRankerOptions(NamedObjective):
     def with_options(self, *, truncation: int | None, normalise: str) -> Self:
         """Return the objective with the options of a ranker; see `Lambdas`."""
         check_options(type(self).__name__, truncation, normalise)
+        # Not dataclasses.replace, which calls __init__: the options are no arguments of it.
         new = copy(self)
         object.__setattr__(new, "truncation", truncation)
         object.__setattr__(new, "normalise", normalise)
         return new
 
 
-class PairGradients(Gradients):
+class PairGradients(GradientsByQuery):
     """Lambda gradients of one data set; what does not depend on scores is computed here, once.
+
+    Parameters
+    ----------
+    targets
+        The data set.
+    values
+        The value of each document; NaN without a label.
+    rank_weights, scales, form, n_top, normalise, kind, margin, groups
+        As in `ObjectiveArrays`; groups in the order of documents.
 
     Attributes
     ----------
@@ -233,6 +241,7 @@ class PairGradients(Gradients):
         shuffle = shuffled(offsets, targets.seed)
         weight = targets.query_weight
         self.blocks = read_only(_blocks(offsets, n_top), np.int64)
+        # Values and groups in the order in which ties are ranked: kernels read them in sequence.
         self.arrays = ObjectiveArrays(
             kind=kind,
             form=form,
@@ -246,7 +255,43 @@ class PairGradients(Gradients):
             scales=read_only(np.where(_has_pairs(values, offsets, groups), scales, 0.0)),
             groups=read_only(groups[shuffle] if len(groups) else groups, np.int64),
             query_weight=read_only(np.ones(len(offsets) - 1) if weight is None else weight),
-            doc_weight=read_only(NO_NUMBERS),
+        )
+
+    @classmethod
+    def of_measure(
+        cls,
+        measure: Measure,
+        targets: Targets,
+        *,
+        form: int | None = None,
+        values: Floats | None = None,
+        truncation: int | None = None,
+        normalise: str = "none",
+        **options: Any,
+    ) -> Self:
+        """Return the gradients of a measure with a form.
+
+        Parameters
+        ----------
+        measure, targets
+            The measure that swaps change, and the data set.
+        form, values
+            The form of swaps and the values of documents; those of the measure if None.
+        truncation, normalise
+            As in `Lambdas`.
+        options
+            ``kind``, ``margin`` and ``groups`` of other constructions.
+        """
+        doc_values = values_of(measure, targets) if values is None else values
+        return cls(
+            targets,
+            doc_values,
+            measure.rank_weights(longest_query(targets.offsets)),
+            scales_of(measure, doc_values, targets.offsets),
+            form=int(measure.form) if form is None else form,
+            n_top=min(truncation or DEEPEST, measure.depth or DEEPEST),
+            normalise=NORMALISE[normalise],
+            **options,
         )
 
     @property
@@ -267,12 +312,6 @@ class PairGradients(Gradients):
             new.arrays = new.arrays._replace(query_weight=ones)
         return new
 
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write gradient and hessian of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
-
     def gradients_of(
         self,
         queries: Mask,
@@ -282,7 +321,10 @@ class PairGradients(Gradients):
         out_hessian: Floats,
     ) -> None:
         """Write gradients of the documents of some queries, or of all if the mask is empty."""
-        kernels.all_pairwise_gradients(
+        # Two kernels, so that users of the first need not wait for the second to compile.
+        usual = self.arrays.kind == PAIRS
+        write = kernels.all_pairwise_gradients if usual else all_construction_gradients
+        write(
             read_only(scores[0]),
             self.blocks,
             self.arrays,
@@ -307,49 +349,12 @@ def check_options(owner: str, truncation: int | None, normalise: str) -> None:
     check(owner, "normalise", normalise, OneOf(list(NORMALISE)))
 
 
-def single_measure(owner: str, measure: MeasureLike) -> Measure:
-    """Return a measure that has no tiers.
-
-    Parameters
-    ----------
-    owner
-        Start of the error message.
-    measure
-        A measure as a text, a value, a class or a function of ranked labels.
-    """
-    try:
-        value = measure_value(measure)
-    except UsageError:
-        if isinstance(measure, str):
-            raise
-        raise UsageError(
-            f"{owner}: {measure!r} is not a measure; give one, such as 'NDCG@10'"
-        ) from None
-    if isinstance(value, TieredMeasure):
-        raise UsageError(
-            f"{owner}: {value} has several tiers; give one measure, such as {value.tiers[0]}, or "
-            f"use Tiered({value}), whose lambdas are those of all tiers"
-        )
-    return value
-
-
-def compiled_measure(owner: str, measure: MeasureLike) -> Measure:
-    """Return a measure that has a form and no tiers; see `single_measure`."""
-    value = single_measure(owner, measure)
-    if value.form == Form.FUNCTION:
-        raise UsageError(
-            f"{owner}: {value} is a function of ranked labels, of which there are only the usual "
-            f"lambda gradients; give it without {owner}, or give one of the measures "
-            f"{', '.join(MEASURES)}"
-        )
-    return value
-
-
 def values_of(measure: Measure, targets: Targets) -> Floats:
     """Check the labels and return the value of each document; NaN without a label."""
     labels = labels_of(str(measure), measure.source, targets)
     measure.check_labels(labels, targets.top_grade)
     values = np.asarray(measure.document_values(labels, targets.top_grade))
+    # Not all measures pass NaN on: NaN is not relevant to those that ask for a threshold.
     return np.where(np.isnan(labels), np.nan, values)
 
 
@@ -362,7 +367,7 @@ def scales_of(measure: Measure, values: Floats, offsets: Integers) -> Floats:
     """Return the factor of each query's sums; 0 where no document has a value."""
     n_queries = len(offsets) - 1
     if measure.form == Form.NORMALISED:
-        return _reciprocals(_best(measure, np.nan_to_num(values), offsets))
+        return _reciprocals(best_sums(measure, np.nan_to_num(values), offsets))
     if measure.form == Form.AVERAGE_PRECISION:
         return _reciprocals(np.add.reduceat(np.nan_to_num(values), offsets[:-1]))
     if measure.form == Form.PRECISION:
@@ -375,29 +380,13 @@ def _reciprocals(numbers: Floats) -> Floats:
     return np.divide(1.0, numbers, out=np.zeros_like(numbers), where=numbers > 0.0)
 
 
-def _best(measure: Measure, values: Floats, offsets: Integers) -> Floats:
-    """Return the largest sum that any order of each query's documents gives."""
-    best = np.zeros((1, len(offsets) - 1))
-    table = measure_table([measure], np.zeros(1, np.int64), longest_query(offsets))
-    measure_kernels.measure_all(
-        values + 0.0,
-        offsets.copy(),  # a writeable array, as in evaluation, saves a second compilation
-        values[np.newaxis],
-        table,
-        False,
-        best,
-        np.empty_like(best),
-    )
-    return np.asarray(best[0])
-
-
 def _has_pairs(values: Floats, offsets: Integers, groups: Integers) -> Mask:
     """Tell which queries have documents of one group with different values; NaN is no value."""
     if len(groups) == 0:
         return _differ(values, offsets[:-1])
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((groups, query))
-    order = order[groups[order] >= 0]
+    order = order[groups[order] >= 0]  # documents of group -1 make no pairs
     has = np.zeros(len(offsets) - 1, np.bool_)
     if len(order):
         begins = np.flatnonzero(
@@ -409,6 +398,7 @@ def _has_pairs(values: Floats, offsets: Integers, groups: Integers) -> Mask:
 
 def _differ(values: Floats, begins: Integers) -> Mask:
     """Tell which ranges have different values; NaN is no value."""
+    # A range without any value compares NaN with NaN, which is False.
     largest = np.fmax.reduceat(values, begins)
     return np.asarray(largest > np.fmin.reduceat(values, begins))
 
@@ -424,57 +414,8 @@ def _blocks(offsets: Integers, n_top: int) -> Integers:
     """Cut the queries into blocks of about equal work; the cuts depend on the data only."""
     sizes = np.diff(offsets).astype(np.float64)
     rows = np.minimum(sizes, n_top)
+    # The pairs of r rows and n columns above the diagonal are r n - r^2 / 2, or about that.
     work = np.cumsum(rows * (sizes - rows / 2) + PAIRS_PER_DOCUMENT * sizes)
     n_blocks = min(len(sizes), MOST_BLOCKS)
     cuts = np.arange(1, n_blocks) / n_blocks * work[-1]
     return np.concatenate([[0], np.searchsorted(work, cuts), [len(sizes)]])
-
-
-def effective_pairs(gradients: Gradients, scores: ArrayLike) -> int:
-    """Return how many pairs of documents have a lambda that is not 0, in all queries together.
-
-    These are the pairs whose documents differ in value and whose swap changes the measure, one of
-    them being above the truncation. A query of weight 0 has none.
-
-    Parameters
-    ----------
-    gradients
-        Gradients prepared by `Lambdas` or `RankNet`.
-    scores
-        One finite score per document.
-
-    Examples
-    --------
-    Of three documents the second is relevant. It can swap with two others; the precision among the
-    first two changes only if it moves to rank 3.
-
-    >>> from rankinite.objectives.pairwise import Lambdas
-    >>> from rankinite.objectives.objective import Targets
-    >>> targets = Targets({None: np.array([0.0, 1.0, 0.0])}, np.array([0, 3]), top_grade=1.0)
-    >>> [
-    ...     effective_pairs(Lambdas(measure).prepare(targets), [3.0, 2.0, 1.0])
-    ...     for measure in ("MAP", "P@2")
-    ... ]
-    [2, 1]
-    """
-    pairs = gradients.pairs
-    if pairs is None or pairs.arrays.kind != PAIRS:
-        raise UsageError(
-            f"effective_pairs: {type(gradients).__name__} are not sums over all pairs; "
-            "give gradients prepared by Lambdas or RankNet"
-        )
-    column = read_only(scores)
-    n_docs = int(pairs.arrays.offsets[-1])
-    if column.shape != (n_docs,):
-        raise DataError(
-            f"effective_pairs: the scores have the shape {column.shape}; expected ({n_docs},), "
-            "one per document"
-        )
-    if not np.isfinite(column).all():
-        doc = int(np.isfinite(column).argmin())
-        raise DataError(
-            f"effective_pairs: document {doc} has the score {column[doc]}; expected a finite number"
-        )
-    counts = np.empty(len(pairs.blocks) - 1, np.int64)
-    count_pairs(column, pairs.blocks, pairs.arrays, counts)
-    return int(counts.sum())

@@ -11,12 +11,7 @@ from rankinite.measures.measure import MEASURES
 from rankinite.measures.text import is_measure_name, parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives import constructions as constructions  # registers its classes
-from rankinite.objectives.custom import (
-    CUSTOM,
-    FunctionObjective,
-    ProtocolObjective,
-    is_gradient_function,
-)
+from rankinite.objectives.custom import CUSTOM, as_objective
 from rankinite.objectives.objective import OBJECTIVES, NamedObjective, Objective, parse_call
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.objectives.tiers import Tiered
@@ -51,12 +46,9 @@ def parse_objective(
         return _from_text(objective, truncation=truncation, normalise=normalise)
     if isinstance(objective, type) and issubclass(objective, Objective):
         objective = objective()
-    elif is_gradient_function(objective):
-        objective = FunctionObjective(objective)
-    elif hasattr(objective, "prepare") and not isinstance(objective, Objective):
-        objective = ProtocolObjective(objective)
-    if isinstance(objective, Objective):
-        return objective.with_options(truncation=truncation, normalise=normalise)
+    value = as_objective(objective)
+    if value is not None:
+        return value.with_options(truncation=truncation, normalise=normalise)
     return _of_measure(objective, truncation=truncation, normalise=normalise)
 
 
@@ -69,6 +61,7 @@ def objective_classes() -> dict[str, type[NamedObjective]]:
 
 def _from_text(text: str, **options: Any) -> Objective:
     call = parse_call(text)
+    # Measures first: their names also match the pattern of a call, tiers and depths do not.
     if call is None or is_measure_name(call.name):
         return _of_measure(text, **options)
     name = ALIASES.get(call.name.lower(), call.name.lower())

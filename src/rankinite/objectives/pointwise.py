@@ -11,15 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankinite.core.errors import DataError
-from rankinite.core.params import Either, OneOf, SourceName, check
+from rankinite.core.params import SourceName, check, or_none
 from rankinite.core.types import Floats, Integers
 from rankinite.measures.measure import ERR
 from rankinite.objectives.kernels import pointwise as kernels
 from rankinite.objectives.kernels.arrays import (
     CENTRED_SQUARED_ERROR,
     LOGISTIC,
-    NO_NUMBERS,
-    NO_PLACES,
     SQUARED_ERROR,
     ObjectiveArrays,
     ObjectiveMixture,
@@ -54,12 +52,13 @@ class _Pointwise(Objective):
     source: str | None = None
 
     def __post_init__(self) -> None:
-        check(type(self).__name__, "source", self.source, Either(SourceName(), OneOf([None])))
+        check(type(self).__name__, "source", self.source, or_none(SourceName()))
 
     def _labels_and_weights(self, targets: Targets) -> tuple[Floats, Floats]:
         """Return labels and weights; both 0 where there is no label."""
         owner = type(self).__name__
         labels = labels_of(owner, self.source, targets)
+        # A weight of 0 rather than a mask: kernels then need no branch for missing labels.
         missing = np.isnan(labels)
         weights = np.where(missing, 0.0, doc_weights(targets))
         if not weights.any():
@@ -87,37 +86,11 @@ class SquaredError(_Pointwise):
     array([2.])
     """
 
-    def prepare(self, targets: Targets) -> SquaredErrorGradients:
+    def prepare(self, targets: Targets) -> PointwiseGradients:
         """Compute the mean label."""
         labels, weights = self._labels_and_weights(targets)
-        return SquaredErrorGradients(labels, weights, targets.offsets)
-
-
-class _PointwiseGradients(Gradients):
-    """Gradients of a loss of one output that kernels can compute for a single query."""
-
-    arrays: ObjectiveArrays
-
-    def mixture(self, round: int) -> ObjectiveMixture:
-        """Return arrays from which a net's kernel computes the gradients of a query."""
-        return single_mixture(self.arrays)
-
-
-class SquaredErrorGradients(_PointwiseGradients):
-    """The residuals of one data set."""
-
-    def __init__(self, labels: Floats, weights: Floats, offsets: Integers) -> None:
-        self.start = np.array([_mean(labels, weights)])
-        self.arrays = _arrays(SQUARED_ERROR, labels, weights, offsets)
-
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write the weighted residual and the weight of every document."""
-        weights = self.arrays.doc_weight
-        np.subtract(self.arrays.values, scores[0], out=out_gradient[0])
-        np.multiply(out_gradient[0], weights, out=out_gradient[0])
-        np.copyto(out_hessian[0], weights)
+        start = _mean(labels, weights)
+        return PointwiseGradients(SQUARED_ERROR, labels, weights, targets.offsets, start)
 
 
 @dataclass(frozen=True)
@@ -130,29 +103,11 @@ class CentredSquaredError(_Pointwise):
         The label source; the data set's labels if None.
     """
 
-    def prepare(self, targets: Targets) -> CentredGradients:
+    def prepare(self, targets: Targets) -> PointwiseGradients:
         """Check the labels."""
-        return CentredGradients(*self._labels_and_weights(targets), targets.offsets)
-
-
-class CentredGradients(_PointwiseGradients):
-    """The residuals of one data set, less the mean residual of each query."""
-
-    def __init__(self, labels: Floats, weights: Floats, offsets: Integers) -> None:
-        self.arrays = _arrays(CENTRED_SQUARED_ERROR, labels, weights, offsets)
-
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write the weighted centred residual and the weight of every document."""
-        kernels.centred(
-            read_only(scores[0]),
-            self.arrays.values,
-            self.arrays.doc_weight,
-            self.arrays.offsets,
-            out_gradient[0],
-            out_hessian[0],
-        )
+        labels, weights = self._labels_and_weights(targets)
+        # Any start would do: a constant per query changes nothing.
+        return PointwiseGradients(CENTRED_SQUARED_ERROR, labels, weights, targets.offsets, 0.0)
 
 
 @dataclass(frozen=True)
@@ -165,33 +120,53 @@ class Logistic(_Pointwise):
         The label source; the data set's labels if None.
     """
 
-    def prepare(self, targets: Targets) -> LogisticGradients:
+    def prepare(self, targets: Targets) -> PointwiseGradients:
         """Turn labels into chances and compute the log odds of their mean."""
         labels, weights = self._labels_and_weights(targets)
         measure = ERR(source=self.source)
         measure.check_labels(labels, targets.top_grade)
         chances = measure.document_values(labels, targets.top_grade)
-        return LogisticGradients(chances, weights, targets.offsets)
-
-
-class LogisticGradients(_PointwiseGradients):
-    """Differences of target and predicted chances for one data set."""
-
-    def __init__(self, chances: Floats, weights: Floats, offsets: Integers) -> None:
         mean = min(max(_mean(chances, weights), LEAST_CHANCE), 1.0 - LEAST_CHANCE)
-        self.start = np.array([np.log(mean / (1.0 - mean))])
-        self.arrays = _arrays(LOGISTIC, chances, weights, offsets)
+        start = np.log(mean / (1.0 - mean))
+        return PointwiseGradients(LOGISTIC, chances, weights, targets.offsets, start)
+
+
+class PointwiseGradients(Gradients):
+    """The gradients of a loss of one output on one data set.
+
+    Parameters
+    ----------
+    kind
+        ``SQUARED_ERROR``, ``CENTRED_SQUARED_ERROR`` or ``LOGISTIC``.
+    values, weights
+        The target and the weight of each document.
+    offsets
+        Query q has the documents ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    start
+        The score to start from.
+    """
+
+    def __init__(
+        self, kind: int, values: Floats, weights: Floats, offsets: Integers, start: float
+    ) -> None:
+        self.start = np.array([start])
+        self.arrays = ObjectiveArrays(
+            kind,
+            offsets=read_only(offsets, np.int64),
+            values=read_only(values),
+            doc_weight=read_only(weights),
+        )
+
+    def mixture(self, round: int) -> ObjectiveMixture:
+        """Return arrays from which a net's kernel computes the gradients of a query."""
+        return single_mixture(self.arrays)
 
     def gradients(
         self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
-        """Write the weighted difference of chances, and p (1 - p)."""
-        kernels.logistic(
-            read_only(scores[0]),
-            self.arrays.values,
-            self.arrays.doc_weight,
-            out_gradient[0],
-            out_hessian[0],
+        """Write gradient and hessian of every document at these scores."""
+        kernels.all_pointwise_gradients(
+            read_only(scores[0]), self.arrays, out_gradient[0], out_hessian[0]
         )
 
 
@@ -232,6 +207,7 @@ class MultiClassGradients(Gradients):
     """Differences of target and predicted chances of each class for one data set."""
 
     def __init__(self, classes: Integers, weights: Floats, n_classes: int) -> None:
+        # Weights relative to the largest: smoothing then means one more document of full weight.
         counts = np.bincount(classes, weights / weights.max(), minlength=n_classes) + SMOOTHING
         self.start = np.log(counts / counts.sum())
         self._classes, self._weights = read_only(classes, np.int64), read_only(weights)
@@ -243,25 +219,6 @@ class MultiClassGradients(Gradients):
         kernels.multi_class(
             read_only(scores), self._classes, self._weights, out_gradient, out_hessian
         )
-
-
-def _arrays(kind: int, values: Floats, weights: Floats, offsets: Integers) -> ObjectiveArrays:
-    nothing, no_places = read_only(NO_NUMBERS), read_only(NO_PLACES, np.int64)
-    return ObjectiveArrays(
-        kind=kind,
-        form=0,
-        n_top=0,
-        normalise=0,
-        margin=0.0,
-        offsets=read_only(offsets, np.int64),
-        values=read_only(values),
-        shuffle=no_places,
-        rank_weights=nothing,
-        scales=nothing,
-        groups=no_places,
-        query_weight=nothing,
-        doc_weight=read_only(weights),
-    )
 
 
 def _mean(numbers: Floats, weights: Floats) -> float:

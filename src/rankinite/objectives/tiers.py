@@ -1,4 +1,8 @@
-"""Weighted sums of lambda gradients, with weights that may change by round, and tiers."""
+"""Tiers of measures as one objective: a weighted sum of the lambda gradients of each tier.
+
+`MixtureGradients` are such sums, with weights that may change by round; those of `Tiered` stay the
+same, those of `rankinite.objectives.transition` do not.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,19 @@ import numpy as np
 
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
-from rankinite.core.params import Either, OneOf, Real, Whole, check
+from rankinite.core.params import OneOf, Real, Whole, check, or_none
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
-from rankinite.objectives.constructions import ConstructedGradients, constructed
 from rankinite.objectives.kernels import pairwise as kernels
-from rankinite.objectives.kernels.arrays import TIED_PAIRS, ObjectiveMixture, single_mixture
+from rankinite.objectives.kernels.arrays import TIED_PAIRS, ObjectiveMixture
 from rankinite.objectives.kernels.dispatch import SumOptions, add_mixture
 from rankinite.objectives.objective import (
-    EVERY_QUERY,
     Gradients,
+    GradientsByQuery,
     Targets,
+    compiled_measure,
     labels_of,
     named,
     read_only,
@@ -33,7 +37,6 @@ from rankinite.objectives.pairwise import (
     Lambdas,
     PairGradients,
     WithRankerOptions,
-    compiled_measure,
     values_of,
 )
 
@@ -42,7 +45,7 @@ MixtureWeights = Callable[[int], Sequence[float]]
 log = logging.getLogger("rankinite")
 
 
-class MixtureGradients(Gradients):
+class MixtureGradients(GradientsByQuery):
     """The weighted sum of the gradients, and of the hessians, of several parts.
 
     Where a part has the weight 1 it counts alone, and gives the same bits as by itself. The sum of
@@ -76,6 +79,7 @@ class MixtureGradients(Gradients):
         of_parts = kernels.BY_DISTANCE if by_distance else kernels.NOT_NORMALISED
         # Query weights multiply the sum, and so must not multiply the parts.
         self._in_sum = tuple(part.scaled(of_parts, weighted=False) for part in parts)
+        # Allocated when the number of documents is known, and kept from round to round.
         self._scratch = np.zeros((2, len(parts), 0))
 
     @property
@@ -90,19 +94,12 @@ class MixtureGradients(Gradients):
 
     def mixture(self, round: int) -> ObjectiveMixture:
         """Return arrays from which a net's kernel computes the gradients of a query."""
-        weights = np.array(self._mixture_weights(round), np.float64)
-        alone = np.flatnonzero(weights == 1.0)
-        if len(alone):
-            return single_mixture(self._alone[alone[0]].arrays)
+        weights = self._mixture_weights(round)
+        if 1.0 in weights:
+            return self._alone[weights.index(1.0)].mixture(round)
         arrays = tuple(part.arrays for part in self._in_sum)
         query_weight = self._alone[0].arrays.query_weight
         return ObjectiveMixture(arrays, read_only(weights), self._normalise, query_weight)
-
-    def gradients(
-        self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
-    ) -> None:
-        """Write gradient and hessian of every document at these scores."""
-        self.gradients_of(EVERY_QUERY, scores, round, out_gradient, out_hessian)
 
     def gradients_of(
         self,
@@ -113,15 +110,15 @@ class MixtureGradients(Gradients):
         out_hessian: Floats,
     ) -> None:
         """Write gradients of the documents of some queries, or of all if the mask is empty."""
-        weights = np.array(self._mixture_weights(round), np.float64)
-        alone = np.flatnonzero(weights == 1.0)
-        if len(alone):
-            part = self._alone[alone[0]]
+        weights = self._mixture_weights(round)
+        if 1.0 in weights:
+            part = self._alone[weights.index(1.0)]
             part.gradients_of(queries, scores, round, out_gradient, out_hessian)
             return
         if self._scratch.shape[-1] != scores.shape[1]:
             self._scratch = np.zeros((2, len(self._in_sum), scores.shape[1]))
         gradients, hessians = self._scratch
+        # The kernel does not read the rows of parts without weight.
         for p in np.flatnonzero(weights):
             row = slice(p, p + 1)
             self._in_sum[p].gradients_of(queries, scores, round, gradients[row], hessians[row])
@@ -202,7 +199,7 @@ class Tiered(WithRankerOptions):
         pairs_of: str = POSITIVE,
     ) -> None:
         tiers = _with_tiers(measure)
-        check("Tiered", "train_depth", train_depth, Either(Whole(1, DEEPEST), OneOf([None])))
+        check("Tiered", "train_depth", train_depth, or_none(Whole(1, DEEPEST)))
         for tier in tiers.tiers:
             compiled_measure("Tiered", tier)
             if tier.form == Form.PRECISION and tier.depth is None and train_depth is None:
@@ -239,11 +236,13 @@ class Tiered(WithRankerOptions):
         first = Lambdas(tiers[0], truncation=self.truncation, normalise=self.normalise)
         parts = [first.pair_gradients(targets)]
         above = [values_of(tiers[0], targets)]
+        # The warning names a tier as the user wrote it, not at the depth of its lambdas.
         for tier, text, weight in zip(tiers[1:], self.measure.tiers[1:], self.weights, strict=True):
             parts.append(self._lower_tier(tier, above, targets))
             above.append(values_of(tier, targets))
             if weight > 0.0 and not parts[-1].arrays.scales.any():
                 self._warn(text)
+        # Weights that sum to 1 may do so up to rounding: the first tier must not get less than 0.
         mixture_weights = (max(0.0, 1.0 - sum(self.weights)), *self.weights)
         return MixtureGradients(parts, lambda _round: mixture_weights, self.normalise)
 
@@ -264,6 +263,7 @@ class Tiered(WithRankerOptions):
 
     def _trained(self, tier: Measure) -> Measure:
         """Return a tier at the depth of its lambdas."""
+        # Precision of a whole list is the same in any order: it has no lambdas.
         if self.train_depth is None and tier.form == Form.PRECISION:
             return tier
         return replace(tier, depth=self.train_depth)
@@ -280,20 +280,20 @@ class Tiered(WithRankerOptions):
 
     def _lower_tier(
         self, tier: Measure, above: Sequence[Floats], targets: Targets
-    ) -> ConstructedGradients:
+    ) -> PairGradients:
         """Return the gradients of pairs that are tied in the tiers above."""
         values = values_of(tier, targets)
         if self.pairs_of == ALL:
-            values = np.nan_to_num(values)
+            values = np.nan_to_num(values)  # no label counts as 0
         takes_part = values > 0.0 if self.pairs_of == POSITIVE else ~np.isnan(values)
         groups = np.where(takes_part, tied_groups(above, targets.offsets), -1)
-        return constructed(
+        return PairGradients.of_measure(
             tier,
             targets,
-            TIED_PAIRS,
             values=values,
             truncation=self.truncation,
             normalise=self.normalise,
+            kind=TIED_PAIRS,
             groups=groups,
         )
 
@@ -321,6 +321,7 @@ def tied_groups(values: Sequence[Floats], offsets: Integers) -> Integers:
         ranked = column[order]
         same = (ranked[1:] == ranked[:-1]) | (np.isnan(ranked[1:]) & np.isnan(ranked[:-1]))
         differs[1:] |= ~same
+    # Numbered through all queries first, then from 0 in each: kernels count by group.
     number = np.cumsum(differs) - 1
     groups = np.empty(len(order), np.int64)
     groups[order] = number - np.repeat(number[begins], np.diff(offsets))

@@ -29,7 +29,7 @@ from rankinite.objectives.parse import parse_objective
 from rankinite.objectives.tiers import MixtureGradients
 
 WEIGHT = Real(0, 1)
-# Schedules that are functions are told apart by this many weights.
+# Schedules that are functions are told apart by this many weights, when training is resumed.
 N_COMPARED = 1_000
 EXAMPLE = "Transition(NDCG, SigmoidCost(NDCG@3), linear(start=0.1, eta=0.01))"
 
@@ -98,6 +98,8 @@ class ExponentialGrowth(_Growth):
     name = "exponential"
 
     def _grown(self, round: int) -> float:
+        # Added up from the start in every round: a schedule is a value and keeps no state, so that
+        # resumed training gets the same weights. A sum of 1 is as good as any larger one.
         grown = 0.0
         for m in range(1, round + 1):
             grown += math.exp(-self.eta / m)
@@ -173,7 +175,7 @@ def fingerprint(schedule: Schedule) -> tuple[Floats, ...]:
     for k in range(N_COMPARED):
         try:
             weights[k] = schedule(k + 1)
-        except Exception:
+        except Exception:  # it may end with the last round; what follows stays NaN
             break
     return (weights,)
 
@@ -220,6 +222,7 @@ class Transition(WithRankerOptions):
     schedule: Schedule
 
     def __init__(self, first: Any, last: Any, schedule: Schedule) -> None:
+        # Kept as they were written, and parsed again with the options that the ranker has then.
         for name, value in (("first", first), ("last", last)):
             objective = parse_objective(value)
             tiered = isinstance(objective.measure, TieredMeasure)
@@ -284,6 +287,7 @@ class Transition(WithRankerOptions):
         return parse_objective(self.first, **options), parse_objective(self.last, **options)
 
     def _mixture_weights(self, round: int) -> tuple[float, float]:
+        # Rounds before this one are counted from 0, the paper's m from 1.
         weight = weight_of("Transition", self.schedule, round + 1)
         return 1.0 - weight, weight
 

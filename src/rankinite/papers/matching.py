@@ -15,8 +15,9 @@ from rankinite.core.figures import Line, Panel
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.tables import Summary, Table
+from rankinite.objectives.lambda_gradients import effective_pairs
 from rankinite.objectives.objective import Targets
-from rankinite.objectives.pairwise import Lambdas, effective_pairs
+from rankinite.objectives.pairwise import Lambdas
 from rankinite.papers.setting import (
     MEASURES,
     Setting,

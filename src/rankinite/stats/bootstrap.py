@@ -59,6 +59,7 @@ def bootstrap(
     >>> intervals.differences[0, 1].tolist()
     [0.0, 0.5]
     """
+    # All systems and measures share the resamples, so that differences are those of paired values.
     means = _resampled_means(values, resamples, seed, progress or Silent())
     ends = [(1 - level) / 2, (1 + level) / 2]
     n_systems = values.shape[-2]
@@ -73,12 +74,14 @@ def bootstrap(
 
 def _resampled_means(values: Floats, resamples: int, seed: int, progress: Progress) -> Floats:
     """Return the means of each resample (first axis)."""
+    # Integers: products of floats by BLAS depend on the number of threads in their last bits.
     numbers = FixedPoint.from_floats(values)
     n_queries = values.shape[-1]
     rng = generator(seed, "bootstrap")
     sums = np.empty((resamples, *values.shape[:-1]), np.int64)
     with progress.start("Bootstrap", resamples, "resamples") as bar:
         for row in sums:
+            # How often each query was drawn: sums are then products with one vector.
             drawn = np.bincount(rng.integers(n_queries, size=n_queries), minlength=n_queries)
             row[...] = numbers.integers @ drawn
             bar.advance(1)

@@ -36,7 +36,7 @@ def directional_values(value: Callable[[Floats], float], weights: Floats) -> Dir
     array([[3.5, 4. ],
            [4. , 5. ]])
     """
-    origin = np.array(weights, np.float64)
+    origin = np.array(weights, np.float64)  # a copy, which later changes do not reach
     if origin.ndim != 1:
         raise UsageError(
             f"directional_values: weights have the shape {origin.shape}; expected one axis"

@@ -29,7 +29,7 @@ def kendall_tau(means: Floats) -> Floats:
     array([[1.    , 0.3333],
            [0.3333, 1.    ]])
     """
-    from scipy.stats import kendalltau
+    from scipy.stats import kendalltau  # here, for it takes long to import
 
     return np.array([[kendalltau(row, other).statistic for other in means] for row in means])
 
@@ -81,6 +81,7 @@ def rank_correlation(scores: Mapping[str, Floats], offsets: Integers) -> RankCor
     known = np.zeros_like(total)
     for query in sample:
         tau = query_tau(table[:, offsets[query] : offsets[query + 1]])
+        # A query in which a system ties all documents defines no tau with it.
         total += np.nan_to_num(tau)
         known += ~np.isnan(tau)
     means = np.divide(total, known, out=np.full_like(total, np.nan), where=known > 0)
@@ -111,6 +112,7 @@ def query_tau(scores: Floats) -> Floats:
     if n_docs > MOST_DOCUMENTS:
         scores = scores[:, np.linspace(0, n_docs - 1, MOST_DOCUMENTS).astype(int)]
         n_docs = MOST_DOCUMENTS
+    # Every pair counts twice, with both signs: that cancels in the quotient.
     products = np.zeros((n_systems, n_systems))
     n_rows = max(1, BLOCK // (n_docs * n_systems))
     for first in range(0, n_docs, n_rows):

@@ -178,6 +178,7 @@ class Optimality(Perturbations):
         number
             Number of the direction from 0, its row in ``values``.
         """
+        # Directions are not kept: their seed and their number tell them.
         check("Optimality.direction", "number", number, Whole(0, self.n_directions - 1))
         return random_direction(self.seed, number, self.n_weights)
 
@@ -196,6 +197,7 @@ class Optimality(Perturbations):
     def __str__(self) -> str:
         text = self._verdict(f"{self.n_directions} directions")
         if not self.n_rising:
+            # Rounded up, for it is an upper bound.
             bound = math.ceil(1000 * self.rise_rate_bound) / 1000
             share = self.epsilon if self.is_optimum else bound
             text += (

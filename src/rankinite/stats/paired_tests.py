@@ -1,6 +1,10 @@
-"""Paired tests between systems: the t-test and Fisher's randomisation test.
+"""Paired tests between systems, and the correction of their p-values for multiple testing.
 
-Differences between systems that are within rounding count as 0.
+There are the paired t-test and Fisher's randomisation test. Both take differences that are within
+rounding as 0 (`Differences`), and add up integers instead of floats (`FixedPoint`): a sum then
+depends neither on the order of queries nor on the number of threads. Where many pairs of systems
+are tested at once, `holm` adjusts the p-values by Holm's method, which finds at least as many
+differences significant as Bonferroni's correction, under the same guarantee.
 """
 
 from __future__ import annotations
@@ -46,6 +50,7 @@ class FixedPoint:
         [0.75, 1.0]
         """
         largest = np.frexp(np.abs(numbers).max(axis=(-2, -1)))[1]
+        # A sum over n queries may need log2(n) bits more than the largest of its numbers.
         exponents = largest - min(VALUE_BITS, SUM_BITS - numbers.shape[-1].bit_length())
         integers = np.rint(np.ldexp(numbers, -exponents[..., None, None]))
         return cls(integers.astype(np.int64), exponents)
@@ -116,6 +121,7 @@ def mean_differences(values: Floats) -> Floats:
     return differences
 
 
+# P-values of large distances underflow; they are reported as this, never as 0.
 SMALLEST_P = float(np.finfo(np.float64).tiny)
 
 
@@ -176,6 +182,7 @@ def _p_values(differences: Differences) -> Floats:
     integers = FixedPoint.from_floats(differences.values[..., None, :]).integers[..., 0, :]
     mean = integers.sum(axis=-1) / n_queries
     error = integers.std(axis=-1, ddof=1) / np.sqrt(n_queries)
+    # Equal differences have no error to divide by: they are infinitely far from 0.
     varies = ~_constant(differences)
     distance = np.divide(mean, error, out=np.full_like(mean, np.inf), where=varies)
     p = np.maximum(2 * stdtr(n_queries - 1, -np.abs(distance)), SMALLEST_P)
@@ -184,6 +191,7 @@ def _p_values(differences: Differences) -> Floats:
 
 def _constant(differences: Differences) -> Mask:
     """Return for each row whether its differences are all the same number within rounding."""
+    # Not by comparing with the first: one number must be within the rounding of all.
     lows = differences.values - differences.rounding
     highs = differences.values + differences.rounding
     constant: Mask = lows.max(axis=-1) <= highs.min(axis=-1)
@@ -233,7 +241,7 @@ def randomisation_test(
            [0.25, 1.  ]])
     """
     n_systems, n_queries = values.shape[-2:]
-    exact = n_queries < permutations.bit_length()
+    exact = n_queries < permutations.bit_length()  # 2**n_queries <= permutations
     n_patterns = 2**n_queries if exact else permutations
     blocks = _all_patterns(n_queries) if exact else _draw_patterns(n_queries, permutations, seed)
     # Differences from the first system are enough: those of other pairs are their differences.
@@ -247,6 +255,7 @@ def randomisation_test(
             _count(sums.reshape(n_rows, *values.shape[:-1]), observed.distance, counts)
             bar.advance(n_rows)
     p = counts / n_patterns if exact else (counts + 1) / (n_patterns + 1)
+    # Tested alone, a pair has an exponent of its own. The patterns are those of all others.
     for place in map(tuple, np.argwhere(observed.small)):
         pair = values[place[:-2]][list(place[-2:])]
         p[place] = randomisation_test(pair, permutations=permutations, seed=seed)[0, 1]
@@ -357,6 +366,7 @@ def holm(p_values: Floats) -> Floats:
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p_values, kind="stable")
+    # A larger p-value never becomes smaller than one before it: tests are rejected in order.
     multiplied = p_values[order] * np.arange(len(p_values), 0, -1)
     adjusted = np.empty_like(p_values)
     adjusted[order] = np.minimum(np.maximum.accumulate(multiplied), 1.0)

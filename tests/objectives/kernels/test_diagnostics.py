@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rankinite as rk
 from rankinite.measures import parse_measures
 from rankinite.objectives.constructions import SigmoidCost
-from rankinite.objectives.kernels import pairwise as kernels
+from rankinite.objectives.kernels import swaps
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.rankers.diagnostic_curves import Grades, GradeShares, Ranks, Snapshot
@@ -124,7 +124,7 @@ def test_shares_are_those_of_real_swaps_of_any_query(documents, objective, highl
 @pytest.mark.kernel
 def test_larger_queries():
     rng = np.random.default_rng(2)
-    sizes = [5, kernels.USUAL_WIDTH + 1, kernels.FEW, 30]
+    sizes = [5, swaps.USUAL_WIDTH + 1, swaps.FEW, 30]
     queries = [random_query(rng, n) for n in sizes]
     assert_shares(Lambdas("NDCG", truncation=3), queries, 3.0)
     scores, labels = (list(chain(*part)) for part in zip(*queries, strict=True))

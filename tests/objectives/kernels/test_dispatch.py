@@ -18,8 +18,9 @@ from rankinite.objectives.constructions import (
     SpringSmooth,
 )
 from rankinite.objectives.kernels.dispatch import new_scratch, query_gradients
+from rankinite.objectives.lambda_gradients import effective_pairs
 from rankinite.objectives.objective import Targets
-from rankinite.objectives.pairwise import Lambdas, RankNet, effective_pairs
+from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, MultiClass, SquaredError
 from tests.naive import constructions as naive_constructions
 from tests.naive import measures as naive

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from rankinite.core.jit import exponentials
 from rankinite.measures import ERR, MAP, NDCG, Measure, parse_measures
-from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.kernels import swaps
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
@@ -135,7 +134,7 @@ def test_lambdas_are_those_of_real_swaps_of_any_query(documents, objective):
 def test_larger_queries(measure):
     """Every remainder of `LANES`; for a few measures, more than `USUAL_WIDTH` documents."""
     rng = np.random.default_rng(2)
-    sizes = [23, 24, 25, 26] + [kernels.USUAL_WIDTH + 1] * (measure in (None, NDCG(), MAP()))
+    sizes = [23, 24, 25, 26] + [swaps.USUAL_WIDTH + 1] * (measure in (None, NDCG(), MAP()))
     queries = [random_query(rng, n) for n in sizes]
     scores, labels = (list(chain(*part)) for part in zip(*queries, strict=True))
     objective = next(objectives(measure))
@@ -252,7 +251,7 @@ def test_a_higher_grade_moved_up_never_costs(grades, measure, depth):
     """Ensemble, Theorem 1: what the kernel takes for the size of a change has its sign."""
     measure = replace(measure, depth=depth)
     n = len(grades)
-    r = np.zeros((swaps.N_ROWS, n + kernels.LANES))
+    r = np.zeros((swaps.N_ROWS, n + swaps.LANES))
     r[swaps.VALUE, :n] = measure.document_values(np.array(grades, dtype=float), TOP)
     swaps.fill_swaps(r, n, int(measure.form), measure.rank_weights(n), 1.0)
     for u in range(n):
@@ -266,15 +265,15 @@ def test_a_higher_grade_moved_up_never_costs(grades, measure, depth):
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 31, 64, kernels.FEW])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 31, 64, swaps.FEW])
 def test_few_documents_are_ordered_stably(n):
     rng = np.random.default_rng(n)
     close = 1.0 + rng.integers(-3, 4, size=n) * 1e-15  # the same when rounded
     for scores in (rng.normal(size=n), rng.integers(3, size=n), np.zeros(n), close, 1e300 * close):
         order, counts = np.full(n, -1), np.empty(n, np.int64)
-        rounded, above = np.zeros(kernels.FEW, np.float32), np.empty(kernels.FEW, np.int32)
+        rounded, above = np.zeros(swaps.FEW, np.float32), np.empty(swaps.FEW, np.int32)
         with np.errstate(over="ignore"):  # rounded to infinity
-            kernels.order_few(scores.astype(float), n, order, counts, rounded, above)
+            swaps.order_few(scores.astype(float), n, order, counts, rounded, above)
         assert order.tolist() == naive.sort_descending(scores.tolist())
 
 

@@ -1,4 +1,9 @@
-"""The arguments of gradient kernels: an objective on one data set as arrays, and scratch memory."""
+"""The arguments of gradient kernels: an objective on one data set as arrays, and scratch memory.
+
+They are named tuples, which numba compiles to plain arguments. An argument has one type, whichever
+objective it describes: so objectives that need fewer arrays have empty ones, and kernels are
+compiled once for all.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,12 @@ from rankinite.core.jit import frozen
 
 # Kinds of objectives: which kernel computes the gradients.
 PAIRS, SPRING_SMOOTH, LOCAL_COST, LOCAL_GRADIENT, DISCRETE_BOUNDED = range(5)
-SQUARED_ERROR, CENTRED_SQUARED_ERROR, LOGISTIC = range(5, 8)
+SQUARED_ERROR, CENTRED_SQUARED_ERROR, LOGISTIC = POINTWISE = (5, 6, 7)
 SIGMOID_COST, TIED_PAIRS = range(8, 10)
 
-NO_NUMBERS = np.zeros(0)
-NO_PLACES = np.zeros(0, np.int64)
-ONLY_FIRST = np.array([1.0, 0.0])
+NO_NUMBERS = frozen(np.zeros(0))
+NO_PLACES = frozen(np.zeros(0, np.int64))
+ONLY_FIRST = frozen(np.array([1.0, 0.0]))
 
 
 class ObjectiveArrays(NamedTuple):
@@ -55,18 +60,18 @@ class ObjectiveArrays(NamedTuple):
     """
 
     kind: int
-    form: int
-    n_top: int
-    normalise: int
-    margin: float
-    offsets: NDArray[np.int64]
-    values: NDArray[np.float64]
-    shuffle: NDArray[np.int64]
-    rank_weights: NDArray[np.float64]
-    scales: NDArray[np.float64]
-    groups: NDArray[np.int64]
-    query_weight: NDArray[np.float64]
-    doc_weight: NDArray[np.float64]
+    form: int = 0
+    n_top: int = 0
+    normalise: int = 0
+    margin: float = 0.0
+    offsets: NDArray[np.int64] = NO_PLACES
+    values: NDArray[np.float64] = NO_NUMBERS
+    shuffle: NDArray[np.int64] = NO_PLACES
+    rank_weights: NDArray[np.float64] = NO_NUMBERS
+    scales: NDArray[np.float64] = NO_NUMBERS
+    groups: NDArray[np.int64] = NO_PLACES
+    query_weight: NDArray[np.float64] = NO_NUMBERS
+    doc_weight: NDArray[np.float64] = NO_NUMBERS
 
 
 class ObjectiveMixture(NamedTuple):
@@ -93,7 +98,7 @@ class ObjectiveMixture(NamedTuple):
 
 
 class SortScratch(NamedTuple):
-    """Memory for sorting the documents of one query; see `pairwise.rank_documents`.
+    """Memory for sorting the documents of one query; see `swaps.rank_documents`.
 
     Attributes
     ----------
@@ -112,7 +117,7 @@ class SortScratch(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory for one query at a time, allocated once for many by `pairwise.new_scratch`.
+    """Memory for one query at a time, allocated once for many by `swaps.new_scratch`.
 
     Attributes
     ----------
@@ -136,6 +141,4 @@ class Scratch(NamedTuple):
 
 def single_mixture(arrays: ObjectiveArrays) -> ObjectiveMixture:
     """Return a mixture in which one objective counts alone."""
-    return ObjectiveMixture(
-        (arrays, arrays), frozen(ONLY_FIRST), arrays.normalise, arrays.query_weight
-    )
+    return ObjectiveMixture((arrays, arrays), ONLY_FIRST, arrays.normalise, arrays.query_weight)

@@ -2,7 +2,7 @@
 
 They start as those of `pairwise` do: documents are ranked, rows are filled by rank, and documents
 without a label are removed from the ranks. `Lambdas` does not call them, so that its users need
-not wait for them to compile. The sigmoid cost and tied pairs (Objectives) are in `pair_losses`.
+not wait for them to compile. The sigmoid cost is that of Objectives, Sec. 5.2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
-from rankinite.measures.kernels import AVERAGE_PRECISION, CASCADE, RECIPROCAL_RANK
+from rankinite.measures.kernels.values_with_ties import (
+    AVERAGE_PRECISION,
+    CASCADE,
+    RECIPROCAL_RANK,
+)
 from rankinite.objectives.kernels.arrays import (
     DISCRETE_BOUNDED,
     LOCAL_COST,
@@ -23,25 +27,19 @@ from rankinite.objectives.kernels.arrays import (
     ObjectiveArrays,
     Scratch,
 )
-from rankinite.objectives.kernels.pair_losses import (
-    fill_exponentials,
-    set_sigmoid_gradients,
-    set_tied_gradients,
-)
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
-    LANES,
-    fits_usual,
-    keep_labelled,
-    new_scratch,
+    fill_exponentials,
+    least_distance,
     normaliser,
     pair_gradient,
-    rank_documents,
+    set_tied_gradients,
 )
 from rankinite.objectives.kernels.swaps import (
     GRADIENT,
     HESSIAN,
     INVERSE,
+    LANES,
     LOWER,
     SCALE,
     SCORE,
@@ -50,6 +48,10 @@ from rankinite.objectives.kernels.swaps import (
     E,
     Ranked,
     fill_swaps,
+    fits_usual,
+    keep_labelled,
+    new_scratch,
+    rank_documents,
 )
 
 # `discrete_bounded` moves documents instead of swapping them; it uses two rows for the value of a
@@ -57,11 +59,173 @@ from rankinite.objectives.kernels.swaps import (
 RANK_VALUE, ABOVE = UPPER, LOWER
 
 
+@parallel_kernel
+def all_construction_gradients(
+    scores: NDArray[np.float64],
+    blocks: NDArray[np.int64],
+    arrays: ObjectiveArrays,
+    selected: NDArray[np.bool_],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
+) -> None:
+    """Write gradients and hessians of the ``selected`` queries, or of all if that is empty."""
+    for block in prange(len(blocks) - 1):
+        scratch = new_scratch(len(arrays.rank_weights))
+        for q in range(blocks[block], blocks[block + 1]):
+            if len(selected) == 0 or selected[q]:
+                construction_gradients(q, scores, arrays, scratch, out_gradient, out_hessian)
+
+
+@kernel
+def construction_gradients(
+    q: int,
+    scores: NDArray[np.float64],
+    arrays: ObjectiveArrays,
+    scratch: Scratch,
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
+) -> None:
+    """Write gradients and hessians of the documents of one query, by any construction."""
+    kind, form, n_top, scale = arrays.kind, arrays.form, arrays.n_top, arrays.scales[q]
+    by_distance = arrays.normalise == BY_DISTANCE
+    offsets, values, shuffle = arrays.offsets, arrays.values, arrays.shuffle
+    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
+    order = sorting.order
+    start, n = offsets[q], offsets[q + 1] - offsets[q]
+    r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
+    labelled, factor = 0, 0.0
+    if scale > 0.0:
+        total = 0.0
+        has_missing = rank_documents(r, bits, sorting, n, start, scores, values, shuffle)
+        labelled = n
+        # Moves are not swaps: their change is computed from the ranks that a document passes over.
+        if kind == DISCRETE_BOUNDED:
+            fill_rank_values(r, n, form, arrays.rank_weights)
+        else:
+            n_top = min(fill_swaps(r, n, form, arrays.rank_weights, scale), n_top)
+        # Tied pairs are found by group, and documents without a label are in group -1.
+        if has_missing and kind != TIED_PAIRS:
+            labelled, n_top = keep_labelled(r, order, n, n_top, values, start)
+        if kind == TIED_PAIRS:
+            total = set_tied_gradients(r, sorting, arrays.groups, start, n, n_top, by_distance)
+        elif kind == SIGMOID_COST:
+            total = set_sigmoid_gradients(r, labelled, n_top, arrays.margin, by_distance)
+        elif kind == SPRING_SMOOTH:
+            spring_smooth(r, labelled)
+        elif kind == LOCAL_COST:
+            local_cost(r, labelled, n_top)
+        elif kind == DISCRETE_BOUNDED:
+            discrete_bounded(r, labelled, form)
+        else:
+            local_gradient(r, labelled, n_top, arrays.margin)
+        factor = arrays.query_weight[q] * normaliser(r, labelled, n, arrays.normalise, total)
+    write_ranked(r, labelled, factor, order, shuffle, start, n, out_gradient, out_hessian)
+
+
+@kernel
+def write_ranked(
+    r: Ranked,
+    labelled: int,
+    factor: float,
+    order: NDArray[np.int64],
+    shuffle: NDArray[np.int64],
+    start: int,
+    n: int,
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
+) -> None:
+    """Write a query's gradients and hessians, times a factor; 0 for documents without a label."""
+    if labelled < n:
+        for i in range(start, start + n):
+            out_gradient[i] = 0.0
+            out_hessian[i] = 0.0
+    for k in range(labelled):
+        doc = shuffle[start + order[k]]
+        out_gradient[doc] = r[GRADIENT, k] * factor
+        out_hessian[doc] = r[HESSIAN, k] * factor
+
+
+@kernel
+def set_sigmoid_gradients(r: Ranked, n: int, n_top: int, mu: float, by_distance: bool) -> float:
+    """Set gradients, and hessians to 0; return the sum of the sizes of the pairs' gradients."""
+    least, slope = least_distance(r, 0, n - 1, by_distance)
+    m = math.exp(mu)
+    if fill_exponentials(r, n):
+        for k in range(n, n + LANES):  # padding, as in `pairwise.set_pair_gradients`
+            r[VALUE, k] = -1.0
+            r[LOWER, k] = 0.0
+            r[SCORE, k] = r[SCORE, n - 1]
+            r[E, k] = 0.0
+        return add_sigmoid_pairs(r.reshape(r.size), r.shape[1], n, n_top, m, least, slope)
+    total = 0.0
+    for u in range(n_top):
+        for v in range(u + 1, n):
+            difference = r[VALUE, u] - r[VALUE, v]
+            drop = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
+            apart = r[SCORE, u] - r[SCORE, v]
+            t = math.exp(-apart)
+            g = sigmoid_pair_gradient(difference, drop, least + slope * apart, t, m)
+            total += abs(g)
+            r[GRADIENT, u] += g
+            r[GRADIENT, v] -= g
+    return total
+
+
+@summing_kernel
+def add_sigmoid_pairs(
+    flat: NDArray[np.float64], width: int, n: int, n_top: int, m: float, least: float, slope: float
+) -> float:
+    """Add up the gradients of all pairs u < v with u < n_top, as `pairwise.add_pairs` does."""
+    total = 0.0
+    if width < 0:  # never true; it tells the compiler that no index is negative
+        return total
+    for u in range(n_top):
+        value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
+        scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
+        score = flat[SCORE * width + u]
+        gradient = 0.0
+        size = 0.0
+        for k in range((n - u + LANES - 2) // LANES * LANES):
+            v = u + 1 + k
+            difference = value - flat[VALUE * width + v]
+            drop = difference * (upper - flat[LOWER * width + v])
+            distance = least + slope * (score - flat[SCORE * width + v])
+            t = inverse * flat[E * width + v]
+            g = sigmoid_pair_gradient(difference, drop, distance, t, m)
+            gradient += g
+            size += abs(g)
+            flat[GRADIENT * width + v] -= g * scale
+        flat[GRADIENT * width + u] += gradient * scale
+        total += size * scale
+    return total
+
+
 @inlined_kernel
-def at_least_1(difference: float, change: float) -> float:
-    """Return the change, its size at least 1, with the sign of the difference in value."""
-    size = max(abs(change), 1.0)
-    return size if difference > 0.0 else (-size if difference < 0.0 else 0.0)
+def sigmoid_pair_gradient(
+    difference: float, drop: float, distance: float, t: float, m: float
+) -> float:
+    """Return what a pair adds to the gradient of its upper document; ``m`` is exp(mu)."""
+    # x / (1 + x)^2 with x = m / t if the upper document is the better one and m t if not,
+    # multiplied out: t may be 0.
+    below = m + t if difference > 0.0 else 1.0 + m * t
+    return drop * (m * t) / (below * below * distance)
+
+
+@kernel
+def spring_smooth(r: Ranked, n: int) -> None:
+    """Set the gradients of all pairs, each change at least 1 before it is normalised."""
+    if fill_exponentials(r, n):
+        for k in range(n, n + LANES):  # padding, as in `pairwise.set_pair_gradients`
+            r[VALUE, k] = -1.0
+            r[LOWER, k] = 0.0
+            r[E, k] = 0.0
+        add_spring_pairs(r.reshape(r.size), r.shape[1], n)
+        return
+    for u in range(n):
+        for v in range(u + 1, n):
+            difference = r[VALUE, u] - r[VALUE, v]
+            drop = at_least_1(difference, difference * (r[UPPER, u] - r[LOWER, v]))
+            add_pair(r, u, v, drop * r[SCALE, u])
 
 
 @summing_kernel
@@ -87,39 +251,11 @@ def add_spring_pairs(flat: NDArray[np.float64], width: int, n: int) -> None:
         flat[HESSIAN * width + u] += hessian * scale
 
 
-@kernel
-def add_pair(r: Ranked, u: int, v: int, drop: float) -> None:
-    """Add what one pair of ranks u < v gives, if a swap costs ``drop``."""
-    t = math.exp(r[SCORE, v] - r[SCORE, u])
-    g, _, h = pair_gradient(r[VALUE, u] - r[VALUE, v], drop, 1.0, t)
-    r[GRADIENT, u] += g
-    r[GRADIENT, v] -= g
-    r[HESSIAN, u] += h
-    r[HESSIAN, v] += h
-
-
-@kernel
-def spring_smooth(r: Ranked, n: int) -> None:
-    """Set the gradients of all pairs, each change at least 1 before it is normalised."""
-    if fill_exponentials(r, n):
-        for k in range(n, n + LANES):  # padding, as in `pairwise.set_pair_gradients`
-            r[VALUE, k] = -1.0
-            r[LOWER, k] = 0.0
-            r[E, k] = 0.0
-        add_spring_pairs(r.reshape(r.size), r.shape[1], n)
-        return
-    for u in range(n):
-        for v in range(u + 1, n):
-            difference = r[VALUE, u] - r[VALUE, v]
-            drop = at_least_1(difference, difference * (r[UPPER, u] - r[LOWER, v]))
-            add_pair(r, u, v, drop * r[SCALE, u])
-
-
-@kernel
-def neighbour_drop(r: Ranked, u: int) -> float:
-    """Return what swapping the documents at ranks u and u + 1 costs."""
-    difference = r[VALUE, u] - r[VALUE, u + 1]
-    return float(difference * (r[UPPER, u] - r[LOWER, u + 1]) * r[SCALE, u])
+@inlined_kernel
+def at_least_1(difference: float, change: float) -> float:
+    """Return the change, its size at least 1, with the sign of the difference in value."""
+    size = max(abs(change), 1.0)
+    return size if difference > 0.0 else (-size if difference < 0.0 else 0.0)
 
 
 @kernel
@@ -142,8 +278,44 @@ def local_gradient(r: Ranked, n: int, n_top: int, margin: float) -> None:
         slope = neighbour_drop(r, u) / (r[SCORE, u] - r[SCORE, u + 1] + margin)
         r[GRADIENT, u] += slope
         r[GRADIENT, u + 1] -= slope
+    # All but the first and the last rank have two neighbours.
     for k in range(1, n - 1):
         r[GRADIENT, k] *= 0.5
+
+
+@kernel
+def neighbour_drop(r: Ranked, u: int) -> float:
+    """Return what swapping the documents at ranks u and u + 1 costs."""
+    difference = r[VALUE, u] - r[VALUE, u + 1]
+    return float(difference * (r[UPPER, u] - r[LOWER, u + 1]) * r[SCALE, u])
+
+
+@kernel
+def add_pair(r: Ranked, u: int, v: int, drop: float) -> None:
+    """Add what one pair of ranks u < v gives, if a swap costs ``drop``."""
+    t = math.exp(r[SCORE, v] - r[SCORE, u])
+    g, _, h = pair_gradient(r[VALUE, u] - r[VALUE, v], drop, 1.0, t)
+    r[GRADIENT, u] += g
+    r[GRADIENT, v] -= g
+    r[HESSIAN, u] += h
+    r[HESSIAN, v] += h
+
+
+@kernel
+def discrete_bounded(r: Ranked, n: int, form: int) -> None:
+    """Set gradients to what moving each document to its ideal rank changes, and hessians to 1."""
+    fill_above(r, n, form)
+    for k in range(n):
+        ideal = ideal_rank(r, n, k)
+        r[GRADIENT, k] = 0.0
+        r[HESSIAN, k] = 1.0
+        if ideal != k:
+            low, high = min(k, ideal), max(k, ideal)
+            # The documents between move against the one that moves: up by a rank if it goes down.
+            step = 1 if k == low else -1
+            before = value_between(r, form, low, high, 0)
+            change = value_between(r, form, low, high, step) - before
+            r[GRADIENT, k] = -step * min(abs(change), 1.0)
 
 
 @kernel
@@ -198,104 +370,3 @@ def value_between(r: Ranked, form: int, low: int, high: int, step: int) -> float
         else:
             total += value * rank_value
     return total
-
-
-@kernel
-def discrete_bounded(r: Ranked, n: int, form: int) -> None:
-    """Set gradients to what moving each document to its ideal rank changes, and hessians to 1."""
-    fill_above(r, n, form)
-    for k in range(n):
-        ideal = ideal_rank(r, n, k)
-        r[GRADIENT, k] = 0.0
-        r[HESSIAN, k] = 1.0
-        if ideal != k:
-            low, high = min(k, ideal), max(k, ideal)
-            step = 1 if k == low else -1
-            before = value_between(r, form, low, high, 0)
-            change = value_between(r, form, low, high, step) - before
-            r[GRADIENT, k] = -step * min(abs(change), 1.0)
-
-
-@kernel
-def write_ranked(
-    r: Ranked,
-    labelled: int,
-    factor: float,
-    order: NDArray[np.int64],
-    shuffle: NDArray[np.int64],
-    start: int,
-    n: int,
-    out_gradient: NDArray[np.float64],
-    out_hessian: NDArray[np.float64],
-) -> None:
-    """Write a query's gradients and hessians, times a factor; 0 for documents without a label."""
-    if labelled < n:
-        for i in range(start, start + n):
-            out_gradient[i] = 0.0
-            out_hessian[i] = 0.0
-    for k in range(labelled):
-        doc = shuffle[start + order[k]]
-        out_gradient[doc] = r[GRADIENT, k] * factor
-        out_hessian[doc] = r[HESSIAN, k] * factor
-
-
-@kernel
-def construction_gradients(
-    q: int,
-    scores: NDArray[np.float64],
-    arrays: ObjectiveArrays,
-    scratch: Scratch,
-    out_gradient: NDArray[np.float64],
-    out_hessian: NDArray[np.float64],
-) -> None:
-    """Write gradients and hessians of the documents of one query, by any construction."""
-    kind, form, n_top, scale = arrays.kind, arrays.form, arrays.n_top, arrays.scales[q]
-    by_distance = arrays.normalise == BY_DISTANCE
-    offsets, values, shuffle = arrays.offsets, arrays.values, arrays.shuffle
-    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
-    order = sorting.order
-    start, n = offsets[q], offsets[q + 1] - offsets[q]
-    r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
-    labelled, factor = 0, 0.0
-    if scale > 0.0:
-        total = 0.0
-        has_missing = rank_documents(r, bits, sorting, n, start, scores, values, shuffle)
-        labelled = n
-        if kind == DISCRETE_BOUNDED:
-            fill_rank_values(r, n, form, arrays.rank_weights)
-        else:
-            n_top = min(fill_swaps(r, n, form, arrays.rank_weights, scale), n_top)
-        # Tied pairs are found by group, and documents without a label are in group -1.
-        if has_missing and kind != TIED_PAIRS:
-            labelled, n_top = keep_labelled(r, order, n, n_top, values, start)
-        if kind == TIED_PAIRS:
-            total = set_tied_gradients(r, sorting, arrays.groups, start, n, n_top, by_distance)
-        elif kind == SIGMOID_COST:
-            total = set_sigmoid_gradients(r, labelled, n_top, arrays.margin, by_distance)
-        elif kind == SPRING_SMOOTH:
-            spring_smooth(r, labelled)
-        elif kind == LOCAL_COST:
-            local_cost(r, labelled, n_top)
-        elif kind == DISCRETE_BOUNDED:
-            discrete_bounded(r, labelled, form)
-        else:
-            local_gradient(r, labelled, n_top, arrays.margin)
-        factor = arrays.query_weight[q] * normaliser(r, labelled, n, arrays.normalise, total)
-    write_ranked(r, labelled, factor, order, shuffle, start, n, out_gradient, out_hessian)
-
-
-@parallel_kernel
-def all_construction_gradients(
-    scores: NDArray[np.float64],
-    blocks: NDArray[np.int64],
-    arrays: ObjectiveArrays,
-    selected: NDArray[np.bool_],
-    out_gradient: NDArray[np.float64],
-    out_hessian: NDArray[np.float64],
-) -> None:
-    """Write gradients and hessians of the ``selected`` queries, or of all if that is empty."""
-    for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(arrays.rank_weights))
-        for q in range(blocks[block], blocks[block + 1]):
-            if len(selected) == 0 or selected[q]:
-                construction_gradients(q, scores, arrays, scratch, out_gradient, out_hessian)

@@ -9,14 +9,11 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
 from rankinite.objectives.kernels.arrays import SIGMOID_COST, ObjectiveArrays, Scratch
-from rankinite.objectives.kernels.pair_losses import least_distance, sigmoid_pair_gradient
+from rankinite.objectives.kernels.constructions import sigmoid_pair_gradient
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
-    fits_usual,
-    keep_labelled,
-    new_scratch,
+    least_distance,
     pair_gradient,
-    rank_documents,
     swap_change,
 )
 from rankinite.objectives.kernels.swaps import (
@@ -28,7 +25,32 @@ from rankinite.objectives.kernels.swaps import (
     VALUE,
     Ranked,
     fill_swaps,
+    fits_usual,
+    keep_labelled,
+    new_scratch,
+    rank_documents,
 )
+
+
+@kernel
+def rank_labelled(
+    q: int, scores: NDArray[np.float64], arrays: ObjectiveArrays, scratch: Scratch
+) -> tuple[Ranked, int, int]:
+    """Rank the documents of a query that have a label; return rows, their number, and the top's.
+
+    A query without pairs or without weight has none: nothing is learned from it.
+    """
+    offsets, values, scale = arrays.offsets, arrays.values, arrays.scales[q]
+    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
+    start, n = offsets[q], offsets[q + 1] - offsets[q]
+    r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
+    if scale == 0.0 or arrays.query_weight[q] == 0.0:
+        return r, 0, 0
+    has_missing = rank_documents(r, bits, sorting, n, start, scores, values, arrays.shuffle)
+    n_top = min(fill_swaps(r, n, arrays.form, arrays.rank_weights, scale), arrays.n_top)
+    if has_missing:
+        n, n_top = keep_labelled(r, sorting.order, n, n_top, values, start)
+    return r, n, min(n_top, n)
 
 
 @kernel
@@ -36,22 +58,11 @@ def query_pairs(
     q: int, scores: NDArray[np.float64], arrays: ObjectiveArrays, scratch: Scratch
 ) -> int:
     """Return how many pairs of a query's documents have a gradient."""
-    form, scale, offsets = arrays.form, arrays.scales[q], arrays.offsets
-    values, shuffle = arrays.values, arrays.shuffle
-    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
+    r, n, n_top = rank_labelled(q, scores, arrays, scratch)
+    every = arrays.form == EVERY_PAIR
     count = 0
-    if scale == 0.0 or arrays.query_weight[q] == 0.0:
-        return count
-    start, n = offsets[q], offsets[q + 1] - offsets[q]
-    r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
-    has_missing = rank_documents(r, bits, sorting, n, start, scores, values, shuffle)
-    n_top = min(fill_swaps(r, n, form, arrays.rank_weights, scale), arrays.n_top)
-    labelled = n
-    if has_missing:
-        labelled, n_top = keep_labelled(r, sorting.order, n, n_top, values, start)
-    every = form == EVERY_PAIR
-    for u in range(min(n_top, labelled)):
-        for v in range(u + 1, labelled):
+    for u in range(n_top):
+        for v in range(u + 1, n):
             differ = r[VALUE, u] != r[VALUE, v]
             count += differ and (every or r[UPPER, u] != r[LOWER, v])
     return count
@@ -107,24 +118,18 @@ def add_query_shares(
 
     ``sums`` has a row for each rank, with a column for each grade and one for the sizes of all.
     """
-    scale, offsets = arrays.scales[q], arrays.offsets
-    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
-    if scale == 0.0 or arrays.query_weight[q] == 0.0:
+    r, n, n_top = rank_labelled(q, scores, arrays, scratch)
+    if n == 0:
         return
-    start, n = offsets[q], offsets[q + 1] - offsets[q]
-    r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
-    has_missing = rank_documents(r, bits, sorting, n, start, scores, arrays.values, arrays.shuffle)
-    order = sorting.order
-    n_top = min(fill_swaps(r, n, arrays.form, arrays.rank_weights, scale), arrays.n_top)
-    if has_missing:
-        n, n_top = keep_labelled(r, order, n, n_top, arrays.values, start)
+    start, order = arrays.offsets[q], scratch.sorting.order
     least, slope = least_distance(r, 0, n - 1, arrays.normalise == BY_DISTANCE)
     n_grades = len(out) - 1
     sums[:n] = 0.0
-    for u in range(min(n_top, n)):
+    for u in range(n_top):
         upper = grades[start + order[u]]
         for v in range(u + 1, n):
             lower = grades[start + order[v]]
+            # Shares are those of highly relevant documents; a pair without one adds to none.
             if upper < highly and lower < highly:
                 continue
             gradient = single_pair_gradient(r, u, v, arrays, least, slope)

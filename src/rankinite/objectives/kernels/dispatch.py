@@ -10,18 +10,16 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
 from rankinite.objectives.kernels.arrays import (
-    CENTRED_SQUARED_ERROR,
-    LOGISTIC,
     PAIRS,
-    SQUARED_ERROR,
+    POINTWISE,
     ObjectiveArrays,
     ObjectiveMixture,
     Scratch,
 )
 from rankinite.objectives.kernels.constructions import construction_gradients
 from rankinite.objectives.kernels.pairwise import BY_DEVIATION, LEAST_SQUARES, pairwise_gradients
-from rankinite.objectives.kernels.pairwise import new_scratch as new_scratch
-from rankinite.objectives.kernels.pointwise import query_centred, query_logistic, query_residuals
+from rankinite.objectives.kernels.pointwise import pointwise_gradients
+from rankinite.objectives.kernels.swaps import new_scratch as new_scratch
 
 
 class SumOptions(NamedTuple):
@@ -83,6 +81,8 @@ def scale_query(
     Gradients without any deviation become 0.
     """
     factor = weight
+    # Unlike in `pairwise.normaliser`, the mean is subtracted: the gradients of some constructions
+    # do not sum to 0.
     if normalise == BY_DEVIATION:
         n = last - first
         total = 0.0
@@ -146,17 +146,15 @@ def query_gradients(
     Scores and out arrays have one number for each document of the data set; only those of the
     query are read and written.
     """
-    first, last = arrays.offsets[q], arrays.offsets[q + 1]
-    targets, weights = arrays.values, arrays.doc_weight
-    if arrays.kind == PAIRS:
+    kind = arrays.kind
+    if kind == PAIRS:
+        # A range of a single query: the kernel of trees, which unpacks its arguments once for many.
         every = scratch.every_query
         pairwise_gradients(q, q + 1, scores, arrays, scratch, every, out_gradient, out_hessian)
-    elif arrays.kind == SQUARED_ERROR:
-        query_residuals(first, last, scores, targets, weights, out_gradient, out_hessian)
-    elif arrays.kind == CENTRED_SQUARED_ERROR:
-        query_centred(first, last, scores, targets, weights, out_gradient, out_hessian)
-    elif arrays.kind == LOGISTIC:
-        query_logistic(first, last, scores, targets, weights, out_gradient, out_hessian)
+    elif kind in POINTWISE:
+        first, last = arrays.offsets[q], arrays.offsets[q + 1]
+        targets, weights = arrays.values, arrays.doc_weight
+        pointwise_gradients(kind, first, last, scores, targets, weights, out_gradient, out_hessian)
     else:
         construction_gradients(q, scores, arrays, scratch, out_gradient, out_hessian)
 
@@ -181,6 +179,7 @@ def mixture_gradients(
         return
     first, last = parts[0].offsets[q], parts[0].offsets[q + 1]
     gradients, hessians = spare[0], spare[1]
+    # In the same order of operations as `add_mixture`: nets and trees get the same bits.
     for p in range(len(parts)):
         weight = mixture_weights[p]
         if weight > 0.0:

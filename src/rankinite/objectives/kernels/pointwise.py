@@ -8,63 +8,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.objectives.kernels.arrays import CENTRED_SQUARED_ERROR, LOGISTIC, ObjectiveArrays
 
 # Exponents are clipped to this size: exp(-700) is nearly 0, and exp(710) would overflow.
 FARTHEST = 700.0
 
 
+@parallel_kernel
+def all_pointwise_gradients(
+    scores: NDArray[np.float64],
+    arrays: ObjectiveArrays,
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
+) -> None:
+    """Write gradients and hessians of all documents, by a loss of one output."""
+    kind, offsets, targets, weights = arrays.kind, arrays.offsets, arrays.values, arrays.doc_weight
+    for q in prange(len(offsets) - 1):
+        first, last = offsets[q], offsets[q + 1]
+        pointwise_gradients(kind, first, last, scores, targets, weights, out_gradient, out_hessian)
+
+
 @kernel
-def query_residuals(
+def pointwise_gradients(
+    kind: int,
     first: int,
     last: int,
     scores: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    targets: NDArray[np.float64],
     weights: NDArray[np.float64],
     out_gradient: NDArray[np.float64],
     out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write weighted residuals of the documents from first to last - 1."""
-    for i in range(first, last):
-        out_gradient[i] = (labels[i] - scores[i]) * weights[i]
-        out_hessian[i] = weights[i]
+    """Write gradients and hessians of the documents of a query, from first to last - 1.
 
-
-@kernel
-def query_centred(
-    first: int,
-    last: int,
-    scores: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    out_gradient: NDArray[np.float64],
-    out_hessian: NDArray[np.float64],
-) -> None:
-    """Write weighted residuals less the weighted mean residual of a query."""
+    They are weighted residuals, less the weighted mean residual of the query if the squared error
+    is centred; or weight x (target - predicted chance), and weight x p (1 - p).
+    """
+    if kind == LOGISTIC:
+        for i in range(first, last):
+            out_gradient[i], out_hessian[i] = logistic_gradient(scores[i], targets[i], weights[i])
+        return
     total = 0.0
     total_weight = 0.0
     for i in range(first, last):
-        out_gradient[i] = labels[i] - scores[i]
+        out_gradient[i] = weights[i] * (targets[i] - scores[i])
         out_hessian[i] = weights[i]
-        total += weights[i] * out_gradient[i]
+        total += out_gradient[i]
         total_weight += weights[i]
-    mean = total / total_weight if total_weight > 0.0 else 0.0
-    for i in range(first, last):
-        out_gradient[i] = weights[i] * (out_gradient[i] - mean)
-
-
-@parallel_kernel
-def centred(
-    scores: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    out_gradient: NDArray[np.float64],
-    out_hessian: NDArray[np.float64],
-) -> None:
-    """Write weighted residuals less the weighted mean residual of each query."""
-    for q in prange(len(offsets) - 1):
-        first, last = offsets[q], offsets[q + 1]
-        query_centred(first, last, scores, labels, weights, out_gradient, out_hessian)
+    # A query without any weight has no mean, and its gradients are 0.
+    if kind == CENTRED_SQUARED_ERROR and total_weight > 0.0:
+        mean = total / total_weight
+        for i in range(first, last):
+            out_gradient[i] = weights[i] * (targets[i] - scores[i] - mean)
 
 
 @inlined_kernel
@@ -77,34 +72,6 @@ def logistic_gradient(score: float, chance: float, weight: float) -> tuple[float
     return weight * (chance - p), weight * small * large * large
 
 
-@kernel
-def query_logistic(
-    first: int,
-    last: int,
-    scores: NDArray[np.float64],
-    chances: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    out_gradient: NDArray[np.float64],
-    out_hessian: NDArray[np.float64],
-) -> None:
-    """Write gradients and hessians of the documents from first to last - 1."""
-    for i in range(first, last):
-        out_gradient[i], out_hessian[i] = logistic_gradient(scores[i], chances[i], weights[i])
-
-
-@parallel_kernel
-def logistic(
-    scores: NDArray[np.float64],
-    chances: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    out_gradient: NDArray[np.float64],
-    out_hessian: NDArray[np.float64],
-) -> None:
-    """Write weight x (target - predicted chance) and weight x p (1 - p)."""
-    for i in prange(len(scores)):
-        out_gradient[i], out_hessian[i] = logistic_gradient(scores[i], chances[i], weights[i])
-
-
 @parallel_kernel
 def multi_class(
     scores: NDArray[np.float64],
@@ -115,8 +82,10 @@ def multi_class(
 ) -> None:
     """Write weight x (target - predicted chance) x (K - 1) / K and weight x p (1 - p)."""
     n_classes = len(scores)
+    # The factor that Friedman's multi-class boosting has in its step.
     step = (n_classes - 1.0) / n_classes
     for i in prange(scores.shape[1]):
+        # Less the largest score, so that no exponential overflows and their sum is at least 1.
         largest = scores[0, i]
         for c in range(1, n_classes):
             largest = max(largest, scores[c, i])

@@ -1,26 +1,26 @@
-"""The best of a measure along a line of scores."""
+"""A measure along a line of scores, s1 + alpha s2: its exact optimum, from crossing to crossing.
+
+Along the line a measure is constant between the points where the scores of two documents cross
+(LambdaSMART, Sec. 4). The scores of a line, and the sweep over all crossings, are in
+`rankinite.measures.score_line`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.kernels import N_BLOCKS
-from rankinite.measures.line_search.kernels.values import Lines, MeasureArrays, best_of_all
-from rankinite.measures.line_search.line import (
-    MOST_BUCKETS,
-    LineSweep,
-    ScoreLine,
-    Steps,
-    is_wide,
-)
+from rankinite.measures.kernels.line_values import Lines, MeasureArrays
+from rankinite.measures.kernels.values_with_ties import N_BLOCKS
 from rankinite.measures.measure import MEASURES, Form, Measure
-from rankinite.measures.scorer import Scorer
+from rankinite.measures.score_line import MOST_BUCKETS, ScoreLine, Steps, is_wide, sweep
+from rankinite.measures.scorer import Scorer, best_sums
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class MeasureAlongLine:
         weights = np.append(measure.rank_weights(longest), 0.0)
         if measure.form in BY_RANK:
             weights[:-1] /= np.arange(1, longest + 1)
-        norms = _norms(measure, offsets, values, weights, sizes)
-        bound = _largest_value(measure, offsets, values, weights)
+        norms = _norms(measure, offsets, values)
+        bound = _largest_value(measure, offsets, values)
         # Kernels need a single number per query: the divisor of its measure over its weight.
         weighted = self._query_weights > 0.0
         norms = np.divide(norms, self._query_weights, out=np.zeros(len(sizes)), where=weighted)
@@ -155,8 +155,11 @@ class MeasureAlongLine:
             frozen(np.append(0.0, np.cumsum(weights[:-1]))),
             measure.depth or longest,
             int(REDUCED_FORMS.get(measure.form, measure.form)),
+            # The sum over all queries fits into 62 bits of an int64.
             2.0 ** min(MOST_BITS, 62 - int(np.ceil(np.log2(bound * len(sizes) + 1.0)))),
         )
+        # No block of queries has more changes than pairs of documents; query q is in block
+        # q modulo their number.
         pairs = sizes * (sizes - 1) // 2
         blocks = np.arange(len(sizes)) % N_BLOCKS
         self._pairs = np.bincount(blocks, pairs, N_BLOCKS).astype(np.int64)
@@ -232,6 +235,7 @@ class MeasureAlongLine:
         alpha, value = self._first_as_good(line, candidates, means[best])
         at_ends = (self.mean(line.scores(line.low)), self.mean(line.scores(line.high)))
         for end, end_value in zip((line.low, line.high), at_ends, strict=True):
+            # At an end documents may tie that are apart everywhere else.
             if end_value > value + ROUNDING:
                 alpha, interval, value = end, (end, end), end_value
         course = _course(line, begins[wide], ends[wide], means[wide], is_whole=steps.is_whole)
@@ -278,11 +282,12 @@ class MeasureAlongLine:
         There may be as many changes as pairs of documents, too many to keep. So changes are added
         up in buckets, and only buckets that may contain the optimum are refined and opened.
         """
+        along = partial(sweep, lines, self._arrays, with_peaks=with_peaks)
         edges = _edges(lines, self._arrays.offsets, self._n_pairs)
-        sweep = LineSweep(lines, self._arrays, edges, with_peaks=with_peaks)
         everything = np.ones(len(edges) - 1, np.bool_)
+        # If every block has room for all of its changes, the first sweep is the only one.
         capacity = np.minimum(self._pairs, MOST_CHANGES // N_BLOCKS)
-        result = sweep.run(everything, capacity)
+        result = along(edges, everything, capacity)
         if (result.needed <= capacity).all():
             return result.steps(everything), result.start
         for _ in range(MOST_REFINEMENTS):
@@ -290,12 +295,11 @@ class MeasureAlongLine:
             if whole or result.counts[opened].sum() <= MOST_CHANGES:
                 break
             edges = result.finer(edges, opened)
-            sweep = LineSweep(lines, self._arrays, edges, with_peaks=with_peaks)
             nothing = np.zeros(len(edges) - 1, np.bool_)
-            result = sweep.run(nothing, np.zeros(N_BLOCKS, np.int64))
+            result = along(edges, nothing, np.zeros(N_BLOCKS, np.int64))
         else:
             opened = result.which_can_win(lines)  # still exact, at the cost of memory
-        result = sweep.run(opened, result.counts_by_block[:, opened].sum(axis=1))
+        result = along(edges, opened, result.counts_by_block[:, opened].sum(axis=1))
         return result.steps(opened), result.start
 
     def _peak(self, line: ScoreLine, steps: Steps, totals: Integers, lines: Lines) -> Peak | None:
@@ -339,6 +343,7 @@ def _edges(lines: Lines, offsets: Integers, n_pairs: int) -> Floats:
 
 def _best_interval(totals: Integers, widths: Floats, wide: Mask) -> int:
     """Return the best interval; of several the widest, of those the first."""
+    # Totals are integers: equal ones are equal to the bit, and the choice is the same everywhere.
     best = np.flatnonzero(wide & (totals == totals[wide].max()))
     return int(best[np.argmax(widths[best])])
 
@@ -354,25 +359,21 @@ def _course(
     return Course(starts, stops, means, is_whole)
 
 
-def _norms(
-    measure: Measure, offsets: Integers, values: Floats, weights: Floats, sizes: Integers
-) -> Floats:
+def _norms(measure: Measure, offsets: Integers, values: Floats) -> Floats:
     """Return the divisor of each query's measure; 0 if it has no relevant document."""
     relevant = np.add.reduceat(values, offsets[:-1])
     if measure.form == Form.AVERAGE_PRECISION:
         return relevant
-    norms = np.ones(len(sizes))
+    norms = np.ones(len(relevant))
     if measure.form == Form.PRECISION:
-        norms = sizes.astype(np.float64) if measure.depth is None else norms * measure.depth
+        norms = np.diff(offsets) * 1.0 if measure.depth is None else norms * measure.depth
     elif measure.form == Form.NORMALISED:
-        best_of_all(frozen(offsets), frozen(values), frozen(weights), norms)
+        norms = best_sums(measure, values, offsets)
     return np.where(relevant > 0.0, norms, 0.0)
 
 
-def _largest_value(measure: Measure, offsets: Integers, values: Floats, weights: Floats) -> float:
+def _largest_value(measure: Measure, offsets: Integers, values: Floats) -> float:
     """Return an upper bound of the measure of a query."""
     if measure.form != Form.CUMULATED:
         return 1.0
-    best = np.empty(len(offsets) - 1)
-    best_of_all(frozen(offsets), frozen(values), frozen(weights), best)
-    return max(float(best.max()), 1.0)
+    return max(float(best_sums(measure, values, offsets).max()), 1.0)

@@ -11,17 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import inlined_kernel, kernel
 from rankinite.core.types import Floats, Integers
-from rankinite.measures.kernels import (
+from rankinite.measures.kernels.values_with_ties import (
     AVERAGE_PRECISION,
     CASCADE,
     CUMULATED,
-    N_BLOCKS,
-    best_cumulated,
     cascade,
-    padded_length,
-    sort_values,
 )
 
 # Crossings closer than this, relative to t, are a single point: rounding moves apart lines that
@@ -136,8 +132,9 @@ class LineScratch(NamedTuple):
     touched
         Which positions swapped with the next at the present point.
     values, survival
-        The values of documents, line by line; the chances to continue past some of a
-        line's documents, for every line that has several.
+        The values of documents, line by line; the chances to continue past 0, 1, ... of a
+        line's documents, for every line that has several. They start at twice the line's begin: a
+        line of n documents needs n + 1 places, and lines of a single document need none.
     ranked, chances, ends
         Documents that tie at a point, for the kernels of measures.
     order, inner, keys, spare, scores
@@ -163,23 +160,6 @@ class LineScratch(NamedTuple):
     keys: Integers
     spare: Integers
     scores: Floats
-
-
-@kernel
-def fill_survival(scratch: LineScratch, begin: int, size: int) -> None:
-    """Write the chance to continue past 0, 1, ... documents of a line, in random order.
-
-    It starts at twice the line's begin: a line of ``size`` documents needs ``size + 1`` places, and
-    only lines of two or more documents need any. See `rankinite.measures.kernels.cascade`.
-    """
-    survival = scratch.survival[2 * begin : 2 * begin + size + 1]
-    survival[0] = 1.0
-    for p in range(1, size + 1):
-        survival[p] = 0.0
-    for n in range(size):
-        continues = 1.0 - scratch.values[begin + n]
-        for p in range(n + 1, 0, -1):
-            survival[p] = ((n + 1 - p) * survival[p] + p * continues * survival[p - 1]) / (n + 1)
 
 
 @inlined_kernel
@@ -213,6 +193,7 @@ def line_value(
         for p in range(size):
             total += carry * (survival[p] - survival[p + 1]) * weights[rank + p]
     else:
+        # As in `values_with_ties.average_precision`; the carry is 1 + the relevant ones above.
         above_each = (value - 1.0) / (size - 1.0)
         for p in range(size):
             total += value / size * (carry + p * above_each) * weights[rank + p]
@@ -222,6 +203,7 @@ def line_value(
 @kernel
 def swap_lines(scratch: LineScratch, measure: MeasureArrays, at: int) -> float:
     """Swap the line at a position with the next; return the change of the measure."""
+    # Nothing above or below these two lines changes: all of their documents stay between the same.
     below = at + 1
     rank, carry = scratch.rank[at], scratch.carry[at]
     before = line_value(scratch, measure, at, rank, carry)
@@ -283,18 +265,3 @@ def gain_of_ties(scratch: LineScratch, measure: MeasureArrays, low: int, high: i
                 total -= line_value(scratch, measure, k, scratch.rank[k], scratch.carry[k])
         at += 1
     return total
-
-
-@parallel_kernel
-def best_of_all(offsets: Integers, values: Floats, weights: Floats, out: Floats) -> None:
-    """Write the sum of value x weight of each query in its best order."""
-    bits = values.view(np.int64)
-    longest = len(weights) - 1
-    for block in prange(N_BLOCKS):
-        keys = np.empty(padded_length(longest), np.int64)
-        spare = np.empty(padded_length(longest), np.int64)
-        ideal = np.empty(longest, np.float64)
-        for q in range(block, len(offsets) - 1, N_BLOCKS):
-            n = offsets[q + 1] - offsets[q]
-            sort_values(bits[offsets[q] : offsets[q + 1]], ideal.view(np.int64), keys, spare)
-            out[q] = best_cumulated(ideal[:n], weights, n)

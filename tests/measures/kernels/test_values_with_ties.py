@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from rankinite.measures import DCG, ERR, NDCG, PFound, parse_measure, parse_measures
 from rankinite.measures import MEASURES as REGISTRY
-from rankinite.measures import kernels as order
 from rankinite.measures import scorer as compute
+from rankinite.measures.kernels import values_with_ties as order
 from rankinite.measures.scorer import Scorer
 from tests.naive import measures as naive
 

@@ -9,15 +9,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
 from rankinite.core.types import Floats, Integers
-from rankinite.measures.kernels import (
-    AVERAGE_PRECISION,
-    CASCADE,
-    N_BLOCKS,
-    find_ties,
-    order_documents,
-    padded_length,
-)
-from rankinite.measures.line_search.kernels.values import (
+from rankinite.measures.kernels.line_values import (
     NEAR,
     BucketStats,
     Changes,
@@ -25,10 +17,18 @@ from rankinite.measures.line_search.kernels.values import (
     LineScratch,
     MeasureArrays,
     carried,
-    fill_survival,
     gain_of_ties,
     line_value,
     swap_lines,
+)
+from rankinite.measures.kernels.values_with_ties import (
+    AVERAGE_PRECISION,
+    CASCADE,
+    N_BLOCKS,
+    fill_survival,
+    find_ties,
+    order_documents,
+    padded_length,
 )
 
 # Unsigned indexes need no check whether they are negative and count from the end.
@@ -90,7 +90,7 @@ def order_just_after(first: Floats, second: Floats, scratch: LineScratch) -> Non
     n = len(first)
     order, scores = scratch.order, scratch.scores
     for i in range(n):
-        scores[i] = first[i] + 0.0
+        scores[i] = first[i] + 0.0  # no negative zero, whose bits would not tie
     order_documents(scores[:n], scores.view(np.int64)[:n], order, scratch.keys, scratch.spare)
     n_groups = find_ties(scores[:n], order, scratch.ends)
     start = 0
@@ -158,12 +158,15 @@ def start_query(
     carry = 1.0
     for at in range(n_lines):
         if measure.form == CASCADE and scratch.size[at] > 1:
-            fill_survival(scratch, scratch.begin[at], scratch.size[at])
+            begin, size = scratch.begin[at], scratch.size[at]
+            values = scratch.values[begin : begin + size]
+            fill_survival(scratch.survival[2 * begin :], values, size)
         scratch.rank[at] = rank
         scratch.carry[at] = carry
         total += line_value(scratch, measure, at, rank, carry)
         carry = carried(scratch, measure.form, at, carry)
         rank += scratch.size[at]
+    # The next crossing is always one of neighbours: n - 1 times are enough, in a tree of minima.
     leaves = 1
     while leaves < n_lines - 1:
         leaves *= 2
@@ -202,9 +205,12 @@ def renew(
     """Update the tree of times after the swap of a position with the next."""
     left = at - np.uint64(at > ZERO)
     right = at + np.uint64(at + ONE < np.uint64(n_lines - 1))
+    # Two lines meet only once. The swap gave both of them new neighbours.
     times[leaves + at] = np.inf
     times[leaves + left] = meeting(first, second, left, lines, now)
     times[leaves + right] = meeting(first, second, right, lines, now)
+    # Two paths up the tree in one loop. The leaf between is a sibling of one of theirs, so that its
+    # own path is among them.
     left, right = (left + leaves) >> ONE, (right + leaves) >> ONE
     while left >= ONE:
         a, b = times[left + left], times[left + left + ONE]
@@ -280,6 +286,7 @@ def sweep_query(
     b = 0
     while times[1] < np.inf:
         t = times[1]
+        # Crossings within rounding are one point, in which all of their documents tie.
         reach = t + NEAR * t + lines.near
         change = 0.0
         n_swaps = 0
@@ -305,6 +312,7 @@ def sweep_query(
         for k in range(low, high + 1):
             touched[k] = False
         value += change
+        # The sum is rounded rather than the change: rounding errors do not add up.
         now = np.int64(np.rint(value * unit))
         step = now - whole
         whole = now
@@ -312,6 +320,7 @@ def sweep_query(
             continue
         b = add_to_bucket(stats, block, buckets.edges, b, t, step, peak)
         if buckets.opened[b]:
+            # Counted even where there is no room, to tell how many places are needed.
             if place < limit:
                 changes.times[place] = t
                 changes.changes[place] = step

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError
 from rankinite.measures import parse_measure
-from rankinite.measures.line_search import LineOptimum, MeasureAlongLine, mixed
+from rankinite.measures.line_search import LineOptimum, MeasureAlongLine
+from rankinite.measures.score_line import mixed
 from tests.naive import line_search as naive_line_search
 
 TEXTS = ["NDCG", "NDCG@2", "ERR", "ERR@3", "MAP", "MAP@2", "MRR", "MRR@2", "DCG@3", "P@2", "P"]
@@ -275,8 +276,8 @@ def test_buckets_do_not_change_the_answer(text, monkeypatch):
     queries = [(*rng.normal(size=(2, 30)), rng.integers(0, 5, 30)) for _ in range(150)]
     along = measure_along(queries, text)
     whole = along.best_mix(*arrays(queries), whole=True)
-    monkeypatch.setattr("rankinite.measures.line_search.search.MOST_CHANGES", 300)
-    monkeypatch.setattr("rankinite.measures.line_search.search.PAIRS_SAMPLED", 5_000)
+    monkeypatch.setattr("rankinite.measures.line_search.MOST_CHANGES", 300)
+    monkeypatch.setattr("rankinite.measures.line_search.PAIRS_SAMPLED", 5_000)
     parts = along.best_mix(*arrays(queries))
     assert not parts.course.is_whole
     assert (parts.alpha, parts.interval, parts.value) == (whole.alpha, whole.interval, whole.value)
@@ -293,8 +294,8 @@ def test_buckets_that_do_not_fit_are_made_finer(scale, monkeypatch):
     second += 1e3 * scale * rng.normal(size=len(second)) - first
     along = measure_along(queries, "NDCG")
     whole = along.best_mix(first, second)
-    monkeypatch.setattr("rankinite.measures.line_search.search.MOST_CHANGES", 640)
-    monkeypatch.setattr("rankinite.measures.line_search.search.PAIRS_SAMPLED", 7)
+    monkeypatch.setattr("rankinite.measures.line_search.MOST_CHANGES", 640)
+    monkeypatch.setattr("rankinite.measures.line_search.PAIRS_SAMPLED", 7)
     parts = along.best_mix(first, second)
     assert whole.course.is_whole
     assert not parts.course.is_whole
@@ -302,8 +303,8 @@ def test_buckets_that_do_not_fit_are_made_finer(scale, monkeypatch):
 
 
 def test_buckets_that_cannot_be_made_fine_enough(monkeypatch):
-    monkeypatch.setattr("rankinite.measures.line_search.search.MOST_CHANGES", 64)
-    monkeypatch.setattr("rankinite.measures.line_search.search.MOST_REFINEMENTS", 1)
+    monkeypatch.setattr("rankinite.measures.line_search.MOST_CHANGES", 64)
+    monkeypatch.setattr("rankinite.measures.line_search.MOST_REFINEMENTS", 1)
     rng = np.random.default_rng(9)
     queries = [(*rng.normal(size=(2, 30)), rng.integers(0, 5, 30)) for _ in range(50)]
     parts = measure_along(queries, "NDCG").best_mix(*arrays(queries))

@@ -1,8 +1,9 @@
-"""Kernels of measures: exact expectations over all orders of tied documents.
+"""Values of measures, where scores tie exact expectations over all orders of tied documents.
 
-Each one-query kernel gets the documents' values in ranked order and ``ends``: group g of tied
-documents is at the positions ``ends[g - 1]`` to ``ends[g] - 1``. Within a group every order
-is equally likely (McSherry & Najork 2008).
+Documents are sorted by score and cut into groups of ties once per query; then every measure is
+computed from these. Each one-query kernel gets the documents' values in ranked order and ``ends``:
+group g of tied documents is at the positions ``ends[g - 1]`` to ``ends[g] - 1``. Within a group
+every order is equally likely (McSherry & Najork 2008).
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ def cumulated(
     for end in ends:
         if start >= depth:
             break
-        if end - start == 1:
+        if end - start == 1:  # most groups are single documents, which need no division
             total += values[start] * weights[start]
             start = end
             continue
@@ -232,14 +233,13 @@ def cascade(
 ) -> float:
     """Return ERR or pFound: the expected weight of the rank where a user stops (Ensemble, Eq. 1).
 
-    ``survival[p]`` is the expected chance to continue past p documents of a group. When one more
-    document joins n others, it is among the first p of the n + 1 with chance p / (n + 1).
+    ``survival`` is scratch memory, one place longer than the longest query.
     """
     total = 0.0
     alive = 1.0
     start = 0
     for end in ends:
-        if start >= depth:
+        if start >= depth:  # what is below counts nothing, and ties there would take long
             break
         size = end - start
         if size == 1:
@@ -248,20 +248,29 @@ def cascade(
             start = end
             continue
         reach = min(size, depth - start)
-        survival[0] = 1.0
-        for p in range(1, reach + 1):
-            survival[p] = 0.0
-        for n in range(size):
-            continues = 1.0 - values[start + n]
-            for p in range(min(n + 1, reach), 0, -1):
-                survival[p] = ((n + 1 - p) * survival[p] + p * continues * survival[p - 1]) / (
-                    n + 1
-                )
+        fill_survival(survival, values[start:end], reach)
         for p in range(reach):
             total += alive * (survival[p] - survival[p + 1]) * weights[start + p]
         alive *= survival[reach]
         start = end
     return total
+
+
+@kernel
+def fill_survival(survival: NDArray[np.float64], values: NDArray[np.float64], reach: int) -> None:
+    """Write the expected chance to continue past 0 to ``reach`` of tied documents.
+
+    When one more document joins n others, it is among the first p of the n + 1 with chance
+    p / (n + 1).
+    """
+    survival[0] = 1.0
+    for p in range(1, reach + 1):
+        survival[p] = 0.0
+    for n in range(len(values)):
+        continues = 1.0 - values[n]
+        # From the last place upwards: each needs the one before it as it was with n documents.
+        for p in range(min(n + 1, reach), 0, -1):
+            survival[p] = ((n + 1 - p) * survival[p] + p * continues * survival[p - 1]) / (n + 1)
 
 
 @kernel
@@ -291,7 +300,7 @@ def average_precision(relevant: NDArray[np.float64], ends: NDArray[np.int64], de
                 total += here / size * (above + 1.0 + (i - start) * share) / (i + 1.0)
         above += here
         start = end
-    return total / above
+    return total / above  # all relevant ones, also below the depth; there is one at least
 
 
 @kernel
@@ -306,6 +315,8 @@ def reciprocal_rank(relevant: NDArray[np.float64], ends: NDArray[np.int64], dept
             total = 0.0
             none_yet = 1.0
             for i in range(start, min(end, depth)):
+                # Of the places that remain, ``here`` are relevant if none was yet. The ratio is
+                # above 1 where fewer remain than are relevant: none_yet is 0 there.
                 chance = min(here / (end - i), 1.0)
                 total += none_yet * chance / (i + 1.0)
                 none_yet *= 1.0 - chance
@@ -347,6 +358,8 @@ def measure_all(
     """
     forms, depths, empty = measures.forms, measures.depths, measures.empty
     rows, weights, normalised = measures.rows, measures.rank_weights, measures.normalised
+    # Integers compare like floats of one sign, and make room for a document's number in their last
+    # bits: see `order_documents`. Values are at least 0, so that their bits sort as they are.
     score_bits = scores.view(np.int64)
     value_bits = values.view(np.int64)
     n_queries = len(offsets) - 1
@@ -391,7 +404,7 @@ def measure_all(
                     out[m, q] = min(ratio, 1.0)  # means over ties may round to above 1
                 elif forms[m] == CASCADE:
                     chance = cascade(documents, groups, weights[m], depth, survival)
-                    out[m, q] = min(chance, 1.0)
+                    out[m, q] = min(chance, 1.0)  # sums of chances may round likewise
                 elif forms[m] == AVERAGE_PRECISION:
                     out[m, q] = average_precision(documents, groups, depth)
                 elif forms[m] == RECIPROCAL_RANK:

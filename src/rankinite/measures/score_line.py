@@ -1,4 +1,4 @@
-"""Scores along a line, and a sweep over the changes of a measure on it."""
+"""Scores along a line, and a sweep over the changes of a measure on it; see `line_search`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from rankinite.core.errors import DataError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.kernels import N_BLOCKS
-from rankinite.measures.line_search.kernels.sweep import Buckets, sweep_all
-from rankinite.measures.line_search.kernels.values import (
+from rankinite.measures.kernels.line_sweep import Buckets, sweep_all
+from rankinite.measures.kernels.line_values import (
     NEAR,
     BucketStats,
     Changes,
     Lines,
     MeasureArrays,
 )
+from rankinite.measures.kernels.values_with_ties import N_BLOCKS
 
 # By how much rounding may change a score, relative to the largest; and how large scores may be:
 # products of larger ones would overflow.
@@ -53,6 +53,7 @@ class ScoreLine:
 
     def alphas(self, t: Floats | float) -> Floats:
         """Return alpha at places along the lines; the last is the upper bound itself."""
+        # low + (high - low) may round to another number than high.
         inside = np.minimum(self.low + t, self.high)
         return np.asarray(np.where(t >= self.high - self.low, self.high, inside))
 
@@ -67,6 +68,7 @@ class ScoreLine:
                     f"scores: they reach {size:g} within the bounds of alpha; expected at most "
                     f"{LARGEST_SCORE:g}"
                 )
+        # A bound of how fast scores change, by which the rounding of a score becomes one of t.
         rise = of_second + self.convex * largest
         near = NEAR_START * float(largest / rise) if rise > 0.0 else 0.0
         end = self.high - self.low
@@ -125,6 +127,8 @@ class SweepResult:
     def which_can_win(self, lines: Lines) -> Mask:
         """Tell which buckets may have a better value inside than the best between them."""
         some = self.counts > 0
+        # Between buckets the measure is known. Inside, it may first rise by all that is positive,
+        # and only then fall; a bucket that even so stays below the best known cannot win.
         before = self.start + np.cumsum(self.changes) - self.changes
         edges = np.append(0.0, self.lasts[some]), np.append(self.firsts[some], lines.end)
         wide = is_wide(*edges, lines.near)
@@ -138,6 +142,7 @@ class SweepResult:
     def finer(self, edges: Floats, opened: Mask) -> Floats:
         """Return edges that cut the opened buckets, between their first and last changes."""
         parts = max(2, MOST_BUCKETS // int(opened.sum()))
+        # From the first change to the last rather than between edges: there is nothing outside.
         ranges = zip(self.firsts[opened], self.lasts[opened], strict=True)
         cuts = [np.linspace(first, last, parts + 1) for first, last in ranges]
         return np.unique(np.concatenate([edges, *cuts]))
@@ -156,48 +161,58 @@ class SweepResult:
         )
 
 
-class LineSweep:
-    """A sweep along lines, with changes added up in buckets."""
+def sweep(
+    lines: Lines,
+    measure: MeasureArrays,
+    edges: Floats,
+    opened: Mask,
+    capacity: Integers,
+    *,
+    with_peaks: bool,
+) -> SweepResult:
+    """Sweep along lines, with changes of the measure added up in buckets.
 
-    def __init__(
-        self, lines: Lines, measure: MeasureArrays, edges: Floats, *, with_peaks: bool
-    ) -> None:
-        self._lines = lines
-        self._measure = measure
-        self._edges = edges
-        self._with_peaks = with_peaks
-
-    def run(self, opened: Mask, capacity: Integers) -> SweepResult:
-        """Sweep all queries; a block of them may write ``capacity`` changes of opened buckets."""
-        shape = (N_BLOCKS, len(opened))
-        stats = BucketStats(
-            changes=np.zeros(shape, np.int64),
-            rises=np.zeros(shape, np.int64),
-            peaks=np.zeros(shape, np.int64),
-            counts=np.zeros(shape, np.int64),
-            firsts=np.full(shape, np.inf),
-            lasts=np.full(shape, -np.inf),
-        )
-        places = np.append(0, np.cumsum(capacity))
-        n = int(places[-1])
-        changes = Changes(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
-        starts, needed = np.zeros(N_BLOCKS, np.int64), np.zeros(N_BLOCKS, np.int64)
-        buckets = Buckets(frozen(self._edges), opened, places, self._with_peaks)
-        sweep_all(self._lines, self._measure, buckets, stats, changes, starts, needed)
-        used = np.minimum(needed, capacity)
-        parts = [slice(place, place + n) for place, n in zip(places, used, strict=False)]
-        return SweepResult(
-            stats.changes.sum(axis=0),
-            stats.rises.sum(axis=0),
-            stats.peaks.sum(axis=0),
-            stats.counts.sum(axis=0),
-            stats.firsts.min(axis=0),
-            stats.lasts.max(axis=0),
-            stats.counts,
-            Changes(*(np.concatenate([column[part] for part in parts]) for column in changes)),
-            needed,
-            int(starts.sum()),
-        )
+    Parameters
+    ----------
+    lines, measure
+        The scores of documents, and the measure on the data set.
+    edges, opened
+        Where buckets start and end, and those whose changes are also wanted one by one.
+    capacity
+        How many of the latter each block of queries may write.
+    with_peaks
+        Whether the value of the crossing points themselves is computed.
+    """
+    # Every block of queries has statistics of its own, which threads need not share.
+    shape = (N_BLOCKS, len(opened))
+    stats = BucketStats(
+        changes=np.zeros(shape, np.int64),
+        rises=np.zeros(shape, np.int64),
+        peaks=np.zeros(shape, np.int64),
+        counts=np.zeros(shape, np.int64),
+        firsts=np.full(shape, np.inf),
+        lasts=np.full(shape, -np.inf),
+    )
+    places = np.append(0, np.cumsum(capacity))
+    n = int(places[-1])
+    changes = Changes(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
+    starts, needed = np.zeros(N_BLOCKS, np.int64), np.zeros(N_BLOCKS, np.int64)
+    buckets = Buckets(frozen(edges), opened, places, with_peaks)
+    sweep_all(lines, measure, buckets, stats, changes, starts, needed)
+    used = np.minimum(needed, capacity)
+    parts = [slice(place, place + n) for place, n in zip(places, used, strict=False)]
+    return SweepResult(
+        stats.changes.sum(axis=0),
+        stats.rises.sum(axis=0),
+        stats.peaks.sum(axis=0),
+        stats.counts.sum(axis=0),
+        stats.firsts.min(axis=0),
+        stats.lasts.max(axis=0),
+        stats.counts,
+        Changes(*(np.concatenate([column[part] for part in parts]) for column in changes)),
+        needed,
+        int(starts.sum()),
+    )
 
 
 def is_wide(begins: Floats, ends: Floats, near: float) -> Mask:

@@ -1,1 +1,0 @@
-"""Kernels of the line search: values of lines, and the sweep over their crossings."""
