@@ -17,7 +17,7 @@ from rankinite.core.random import generator
 from rankinite.core.types import Integers
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData, concatenated_ranges
-from rankinite.data.samples import refuse_samples, sample_id
+from rankinite.data.splits import refuse_samples, sample_id
 
 log = logging.getLogger("rankinite")
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.types import Floats, Integers
+from rankinite.core.types import Floats
 from rankinite.data import checks
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.ranking_data import RankingData, rows_of
 
 
 def concat(parts: Sequence[RankingData]) -> RankingData:
@@ -73,11 +73,6 @@ def _refuse_other_sources(first: RankingData, part: RankingData) -> None:
             f"concat: the sets have different label sources: {sorted(first.labels)} "
             f"and {sorted(part.labels)}"
         )
-
-
-def rows_of(part: RankingData) -> Integers:
-    """Return the row of each document in the feature matrix."""
-    return np.arange(part.n_docs) if part.rows is None else part.rows
 
 
 def _concat_weights(parts: Sequence[RankingData]) -> Floats | None:

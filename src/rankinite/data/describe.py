@@ -13,7 +13,7 @@ from rankinite.core.figures import save_figure, subplots
 from rankinite.core.format import plain_number
 from rankinite.core.types import Floats, Integers
 from rankinite.data.kernels import count_values
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.ranking_data import RankingData, rows_of
 
 MOST_GRADES = 20  # more labels are real numbers, of which a table tells nothing
 
@@ -95,8 +95,8 @@ def describe(data: RankingData) -> Description:
     lowest = np.minimum.reduceat(np.where(absent, np.inf, data.y), data.offsets[:-1])
     distinct = np.zeros(data.n_features, np.int64)
     missing = np.zeros(data.n_features, np.int64)
-    rows = np.arange(data.n_docs) if data.rows is None else data.rows
-    count_values(data.matrix.view(np.uint32), rows, distinct, missing)
+    # Seen as bits, values are equal if they are the same number, and a hash set can hold them.
+    count_values(data.matrix.view(np.uint32), rows_of(data), distinct, missing)
     return Description(
         n_queries=data.n_queries,
         n_docs=data.n_docs,

@@ -114,7 +114,7 @@ class Parquet:
         self, path: str | Path, *, progress: Progress | None = None, **options: Any
     ) -> RankingData:
         """Read a file; see `read_parquet`."""
-        from rankinite.data.parquet import read_parquet
+        from rankinite.data.frames import read_parquet
 
         return read_parquet(path, progress=progress, **options)
 
@@ -122,7 +122,7 @@ class Parquet:
         self, data: RankingData, path: str | Path, *, progress: Progress | None = None
     ) -> None:
         """Write a file; see `write_parquet`."""
-        from rankinite.data.parquet import write_parquet
+        from rankinite.data.frames import write_parquet
 
         write_parquet(data, path, progress=progress)
 

@@ -21,7 +21,7 @@ from rankinite.core.types import Floats32, Integers
 from rankinite.data import checks
 from rankinite.data.concat import refuse_other_features
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import refuse_samples
+from rankinite.data.splits import refuse_samples
 
 Counts = NDArray[np.uint32]
 TYPES = {"values": np.float32, "below": np.uint32, "upto": np.uint32}

@@ -15,8 +15,7 @@ from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
-from rankinite.data.samples import are_samples, origins
-from rankinite.data.splits import fold_queries, split_queries
+from rankinite.data.splits import are_samples, fold_queries, origins, split_queries
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -412,6 +411,11 @@ def concatenated_ranges(starts: Integers, sizes: Integers) -> tuple[Integers, In
     """
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes), offsets
+
+
+def rows_of(data: RankingData) -> Integers:
+    """Return the row of the feature matrix that holds each document."""
+    return np.arange(data.n_docs) if data.rows is None else data.rows
 
 
 def _as_objects(texts: Any) -> NDArray[np.object_] | None:

@@ -17,8 +17,8 @@ from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import refuse_dependent_queries
 from rankinite.data.scores import check_scores
+from rankinite.data.splits import refuse_dependent_queries
 from rankinite.evaluation.comparison import TESTS, Comparison, Settings
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.measures.text import MeasureLike

@@ -13,8 +13,8 @@ from sklearn.metrics import make_scorer
 
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import first_sample
 from rankinite.data.scores import check_scores
+from rankinite.data.splits import first_sample
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import MeasureLike, one_measure, parse_measures

@@ -16,7 +16,7 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import first_sample
+from rankinite.data.splits import first_sample
 from rankinite.rankers.aliases import FIT_ADVICE
 
 Valid = Any

@@ -12,7 +12,7 @@ from rankinite.core.progress import Progress
 from rankinite.data import checks
 from rankinite.data.memmap import fingerprint, open_shared, save_shared
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import refuse_samples
+from rankinite.data.splits import refuse_samples
 from rankinite.ensembles.score_features import FEATURE_NAMES
 from rankinite.models import RANKERS
 from rankinite.rankers.inputs import check_features
