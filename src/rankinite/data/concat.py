@@ -44,6 +44,7 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
         qids=qids,
         labels={n: np.concatenate([part.labels[n] for part in parts]) for n in first.labels},
         query_weight=_concat_weights(parts),
+        # A part may lack the highest grade, by chance or because it is small.
         top_grade=max(part.top_grade for part in parts),
         doc_id_column=checks.concat_texts([part.doc_id_column for part in parts], n_docs),
         comment_column=checks.concat_texts([part.comment_column for part in parts], n_docs),
@@ -78,5 +79,6 @@ def _refuse_other_sources(first: RankingData, part: RankingData) -> None:
 def _concat_weights(parts: Sequence[RankingData]) -> Floats | None:
     if all(part.query_weight is None for part in parts):
         return None
+    # A part without weights counts as if all of its weights were 1.
     weights = [np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts]
     return np.concatenate(weights)

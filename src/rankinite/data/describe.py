@@ -91,6 +91,7 @@ def describe(data: RankingData) -> Description:
     """Return the statistics of a data set."""
     absent = np.isnan(data.y)
     labels, counts = np.unique(data.y[~absent], return_counts=True)
+    # Documents without a label are neither: -inf and inf leave the others' bounds as they are.
     highest = np.maximum.reduceat(np.where(absent, -np.inf, data.y), data.offsets[:-1])
     lowest = np.minimum.reduceat(np.where(absent, np.inf, data.y), data.offsets[:-1])
     distinct = np.zeros(data.n_features, np.int64)
@@ -142,6 +143,7 @@ def draw_figures(sets: Mapping[str, Description], folder: str | Path) -> list[Pa
     _histogram(
         paths[1],
         values,
+        # Bars of their own for constant and binary features, and then of equal logarithmic width.
         np.concatenate([[0.5, 1.5, 2.5], np.geomspace(4.5, max(most, 5) * 1.01, 24)]),
         ("Number of different values", "Number of features", "Different values per feature"),
         logarithmic=True,

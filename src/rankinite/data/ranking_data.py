@@ -100,6 +100,7 @@ class RankingData:
         top_grade: float | None = None,
         group: bool = False,
     ) -> None:
+        # Names come before the checks of values, whose messages use them.
         matrix = checks.feature_matrix(X)
         n_docs, n_features = matrix.shape
         names = checks.feature_names(feature_names, n_features)
@@ -152,6 +153,7 @@ class RankingData:
             **{name: getattr(self, name) for name in self.__dataclass_fields__} | changes
         )
 
+    # A mapping proxy, which keeps labels from being changed, cannot be pickled.
     def __getstate__(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**fields, "labels": dict(self.labels)}
@@ -296,6 +298,7 @@ class RankingData:
                 f"RankingData: there are {self.n_queries} queries, 0 to {self.n_queries - 1}; "
                 f"{problem}"
             ) from None
+        # Queries are told apart by their ids, in files, splits and paired tests.
         if len(np.unique(picked)) < len(picked):
             raise UsageError("RankingData: a query is chosen twice; expected each once at most")
         return picked
