@@ -1,4 +1,8 @@
-"""The registry of rankers, and how model files are loaded: no class but these, no code."""
+"""The registry of rankers, and how model files are loaded: no class but these, no code.
+
+A ranker may contain others: its base, members of an ensemble, a ranker on top. Their manifests are
+parts of its manifest, and their arrays have the name of the part as a prefix.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +58,7 @@ def load_model(path: str | Path) -> Ranker:
     try:
         return _ranker_of(read_container(path), 0)
     except ModelFileError as problem:
+        # Errors of the container name the file already; those of rankers do not know it.
         if str(problem).startswith(str(path)):
             raise
         raise ModelFileError(f"{path}: {problem}") from None
@@ -65,6 +70,7 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         raise ModelFileError(
             "is a checkpoint, no model; the same training with the same checkpoint resumes from it"
         )
+    # A file of the same format, but no ranker: say what it is for.
     if kind == NORMALISER:
         raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
     if depth > DEEPEST:

@@ -38,9 +38,9 @@ def package(tmp_path, monkeypatch):
     texts = {folder / name: textwrap.dedent(text) for name, text in FILES.items()}
     monkeypatch.setattr(sources, "PACKAGE", folder)
     monkeypatch.setattr(sources, "all_sources", lambda: texts)
-    sources._module_hash.cache_clear()
+    sources.module_hash.cache_clear()
     yield texts
-    sources._module_hash.cache_clear()
+    sources.module_hash.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_imports_are_followed_wherever_they_stand(package, module, names):
 def test_a_hash_depends_on_what_is_imported_and_on_nothing_else(package):
     before = module_hash("rankinite.top")
     package[sources.PACKAGE / "tools/glue.py"] = "# edited"
-    sources._module_hash.cache_clear()
+    sources.module_hash.cache_clear()
     assert module_hash("rankinite.top") == before
     package[sources.PACKAGE / "tools/blade.py"] = "STEEL = 2"
-    sources._module_hash.cache_clear()
+    sources.module_hash.cache_clear()
     assert module_hash("rankinite.top") != before
     assert module_hash("rankinite.top", "tests.somewhere") == module_hash("rankinite.top")
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.params import SourceName
 from rankinite.data.formats import load, save
-from rankinite.data.frames import from_frame
-from rankinite.data.parquet import read_parquet, write_parquet
+from rankinite.data.frames import from_frame, read_parquet, write_parquet
 from rankinite.data.ranking_data import RankingData
 
 FILE = Path("data.parquet")

@@ -143,7 +143,7 @@ class TestDescriptions:
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, NAN]), min_size=4, max_size=9), st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_samples_teach_by_their_labelled_documents(labels, seed):
     y = [0.0, *labels]
     data = RankingData(np.zeros((len(y), 1)), y, [7] * len(y), labels={"c": [1] * len(y)})

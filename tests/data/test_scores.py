@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, FileFormatError, UsageError
@@ -24,6 +24,7 @@ FINITE = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=5, 
 @pytest.mark.parametrize("data", SETS.values(), ids=SETS)
 @pytest.mark.parametrize("run", [None, "mine"])
 @pytest.mark.parametrize("path", ["s.txt", "s.txt.gz"])
+@settings(deadline=None)
 @given(scores=FINITE)
 def test_round_trip(data, run, path, scores):
     save_scores(scores, data, path, run=run)
@@ -86,6 +87,7 @@ WORDS = [
 ]
 
 
+@settings(deadline=None)
 @given(lines=st.lists(st.sampled_from([*WORDS, "", "  ", "\t7", "8\r", "1 2"]), max_size=4))
 def test_what_is_read_at_once_is_what_is_read_one_by_one(lines):
     """numpy reads whole files; what Python's float says is right."""
@@ -159,6 +161,7 @@ def test_files_that_cannot_be_opened(prepare, sentence):
         load_scores(FILE, NAMED)
 
 
+@settings(deadline=None)
 @given(
     scores=st.lists(st.floats(-1e300, 1e300), min_size=5, max_size=5),
     kept=st.sets(st.integers(0, 4)),

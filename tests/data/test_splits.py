@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, UsageError
@@ -14,6 +14,7 @@ from rankinite.data.ranking_data import RankingData
 from tests.data.cases import simple
 
 
+@settings(deadline=None)
 @given(n_queries=st.integers(1, 30), parts=st.integers(1, 30), seed=st.integers(0, 99))
 def test_split_into_equal_parts(n_queries, parts, seed):
     data = simple(n_queries)
@@ -93,6 +94,7 @@ def origin_of(qid: str) -> str:
     return str(qid).partition("~")[0]
 
 
+@settings(deadline=None)
 @given(n_queries=st.integers(2, 20), parts=st.integers(2, 20), seed=st.integers(0, 99))
 def test_splits_keep_samples_with_their_query(n_queries, parts, seed):
     data = sampled(n_queries)
@@ -116,6 +118,7 @@ def test_splits_keep_samples_with_their_query(n_queries, parts, seed):
             assert piece.qids[place : place + 1 + len(samples)].tolist() == [name, *samples]
 
 
+@settings(deadline=None)
 @given(n_queries=st.integers(3, 20), seed=st.integers(0, 99))
 def test_folds_validate_on_originals(n_queries, seed):
     data = sampled(n_queries)

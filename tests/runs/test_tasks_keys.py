@@ -17,12 +17,12 @@ def keys_after(recipe_of, monkeypatch):
             texts[sources.PACKAGE / file] += "# edited"
         with monkeypatch.context() as patched:
             patched.setattr(sources, "all_sources", lambda: texts)
-            sources._module_hash.cache_clear()
+            sources.module_hash.cache_clear()
             graph = Graph(recipe, "digest")
             model = graph.model("B", graph.final)
             tasks = (*model.fits, model.features, graph.spread(model), *model.dependencies)
             keys_of_tasks = {task.key for task in tasks}
-        sources._module_hash.cache_clear()
+        sources.module_hash.cache_clear()
         return keys_of_tasks
 
     return keys

@@ -86,7 +86,7 @@ def combine(
     Sec. 4.3). The first measure decides. A subset is preferred to all members only if it is better
     on queries that it was not chosen by. If all members are models, ensemble.rk is one too.
     """
-    from rankinite.data.samples import refuse_dependent_queries
+    from rankinite.data.splits import refuse_dependent_queries
     from rankinite.ensembles.combine import CombineOptions, combine_members
     from rankinite.measures.text import parse_measures
 

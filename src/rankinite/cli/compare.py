@@ -84,8 +84,8 @@ def compare(
     A system is called by the name of its file, without the ending, or "feature NAME". Every two
     systems are tested; the oracle picks the best system for every query.
     """
-    from rankinite.data.samples import refuse_dependent_queries
     from rankinite.data.scores import feature_scores, load_scores
+    from rankinite.data.splits import refuse_dependent_queries
     from rankinite.evaluation.compare import checked
     from rankinite.evaluation.compare import compare as compare_scores
     from rankinite.evaluation.comparison import Settings

@@ -82,7 +82,7 @@ def mix(
     No other alpha gives a larger mean over these queries. Scores are mixed as they are; to bring
     them to one scale first, and for more than two rankers, see rankinite combine.
     """
-    from rankinite.data.samples import refuse_dependent_queries
+    from rankinite.data.splits import refuse_dependent_queries
     from rankinite.ensembles.best_mix import mix_scores
     from rankinite.measures.text import one_measure
 

@@ -27,7 +27,7 @@ VERSION = 1
 MANIFEST = "manifest.json"
 DIGEST_LENGTH = 64
 TIMESTAMP = (1980, 1, 1, 0, 0, 0)  # the oldest that zip knows; fixed for equal bytes
-BLOCK = 1 << 20
+BLOCK = 1 << 20  # bytes that are hashed at a time
 # Exceptions of zipfile, json and numpy for bytes that they cannot parse.
 UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError, MemoryError)
 
@@ -58,6 +58,7 @@ def write_container(path: str | Path, content: Content) -> None:
             _add(archive, MANIFEST, text.encode())
             for name in sorted(content.arrays):
                 _add(archive, f"{name}.npy", _npy(name, content.arrays[name]))
+            # Room for the digest, which is known when the zip is complete.
             archive.comment = b"0" * DIGEST_LENGTH
         length = file.seek(0, io.SEEK_END) - DIGEST_LENGTH
         digest = _digest(file, length)
@@ -91,6 +92,7 @@ def _read(path: Path, file: BinaryIO) -> Content:
             f"{path}: is not a model file, or it is damaged: its checksum does not fit its bytes"
         )
     with zipfile.ZipFile(file) as archive:
+        # Stored entries cannot be larger than the file, whatever its directory claims.
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
             raise ModelFileError(f"{path}: is a zip file with compression, but not a model file")
         manifest = json.loads(archive.read(MANIFEST))
@@ -118,6 +120,7 @@ def _npy(name: str, array: NDArray[Any]) -> bytes:
     if array.dtype.hasobject:
         raise UsageError(f"model file: array {name!r} holds Python objects; give it a plain dtype")
     buffer = io.BytesIO()
+    # Order and version are fixed: equal arrays give equal bytes.
     np.lib.format.write_array(buffer, np.asarray(array, order="C"), (1, 0), allow_pickle=False)
     return buffer.getvalue()
 

@@ -60,6 +60,7 @@ def subplots(
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     all_axes = list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
+    # The last row may have places without a panel.
     for axes in all_axes[n_panels:]:
         axes.remove()
     for axes in all_axes[:n_panels]:

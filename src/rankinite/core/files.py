@@ -33,17 +33,19 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     try:
         with _create(beside, target) as file:
             yield file
+            # On disk before the new name is: a power failure leaves the old file or the new one.
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:
             beside.chmod(mode)
         beside.replace(target)
-    except BaseException as problem:
+    except BaseException as problem:  # Ctrl-C as well
         if isinstance(problem, OSError) and problem.filename is None:
             problem.filename = str(path)  # the error of a full disk names no file
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+    # The file is complete; a file system that cannot flush folders is no reason to fail.
     with contextlib.suppress(OSError):
         _flush(target.parent)
 

@@ -1,9 +1,12 @@
-"""Compilation of kernels with numba: decorators, a cache on disk, and a message while compiling.
+"""Compilation of kernels with numba, and what kernels need that numba lacks.
 
 All kernels are compiled by the decorators of this module, lazily, for the types that they are
 called with. Machine code is kept in a directory named by a hash of the sources that it was made
 of, so that an edit, which numba itself would notice only in the file of the kernel, is never
-answered with old code.
+answered with old code. `log_compilation` reports when a kernel has to be compiled after all.
+
+Kernels call some instructions that Python has no words for (`load_byte`, `load_word`,
+`trailing_zeros`, `prefetch`), and `exponentials`, which is faster than a loop over ``math.exp``.
 """
 
 from __future__ import annotations
@@ -99,12 +102,14 @@ def _compiled(
     njit: Any = numba.njit  # its stub allows only True and False for parallel
     compiler: Any = njit(
         nogil=True,
+        # Kernels never raise: a division by 0 gives an infinity or NaN, as in numpy.
         error_model="numpy",
         parallel={**dict.fromkeys(AUTOMATIC, False), "prange": True} if parallel else False,
         forceinline=forceinline,
         fastmath=fastmath,
     )
     dispatcher = compiler(function)
+    # Instead of numba's ``cache=True``, which knows only the file that the kernel is in.
     if not config.DISABLE_JIT and cache_directory() is not None:
         dispatcher._cache = _KernelCache(function)
     return cast(F, dispatcher)
@@ -112,6 +117,7 @@ def _compiled(
 
 # Cache on disk
 
+# Decorators as they stand above kernels; a module with one of them is compiled code.
 HOLDS_KERNELS = re.compile(r"^@\w*kernel$", re.MULTILINE)
 
 
@@ -136,6 +142,7 @@ def cache_directory() -> Path | None:
             directory.mkdir(parents=True, exist_ok=True)
             # A directory that can be listed may still be on a full or read-only disk.
             tempfile.TemporaryFile(dir=directory).close()
+            # Its time is that of the last use, by which old versions are recognised.
             os.utime(directory)
         except (OSError, RuntimeError) as problem:  # RuntimeError: a user without a home
             log.debug("kernels cannot be kept: %s", problem)
@@ -158,16 +165,14 @@ def _user_cache() -> Path:
 
 def _temporary_cache() -> Path:
     """Return a directory that no other user can write to: the code in it is executed."""
-    directory = Path(tempfile.gettempdir()) / f"rankinite-{_user_name()}"
+    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    directory = Path(tempfile.gettempdir()) / f"rankinite-{user}"
     directory.mkdir(mode=0o700, exist_ok=True)
+    # Somebody else may have made the directory first; a link to another one is refused as well.
     status = directory.lstat()
     if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
         raise PermissionError(f"{directory} belongs to, or can be written by, somebody else")
     return directory
-
-
-def _user_name() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
 
 
 def _delete_old_versions(current: Path) -> None:
@@ -196,6 +201,7 @@ class _KernelLocator(_CacheLocator):  # type: ignore[misc]
         return kernel_hash()
 
     def get_disambiguator(self) -> str:
+        # Functions of one module may have the same name, such as those that a test defines.
         return str(self.line)
 
 
@@ -207,7 +213,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
     _impl_class = _KernelCacheImpl
 
 
-# Messages
+# Messages while compiling
 
 COMPILE_EVENT = "numba:compile"
 
@@ -227,6 +233,12 @@ def log_compilation() -> None:
     """Log from now on when kernels are compiled."""
     events.register(COMPILE_EVENT, CompileListener())
 
+
+# Instructions of the processor
+#
+# Each is a function for numba, which writes LLVM's code for it, and one in Python, which serves
+# where the JIT is disabled. ``text[i]`` would first ask whether i counts from the end, and
+# numba has no names for the others.
 
 WORD = ir.IntType(64)
 
@@ -248,10 +260,15 @@ def _prefetch(array: NDArray[Any], index: int) -> None:
     pass
 
 
+def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return the address of an array's item; the array and the index are the arguments."""
+    view = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.gep(view.data, [arguments[1]])
+
+
 def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(view.data, [arguments[1]])
+        pointer = _address(context, builder, signature, arguments)
         # Words begin at any byte: a load that assumes alignment could be a fault.
         return builder.load(builder.bitcast(pointer, WORD.as_pointer()), align=1)
 
@@ -260,15 +277,15 @@ def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
 
 def _load_byte_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(view.data, [arguments[1]])
-        return builder.zext(builder.load(pointer), WORD)
+        # Widened here, because numba adds and compares words.
+        return builder.zext(builder.load(_address(context, builder, signature, arguments)), WORD)
 
     return types.int64(array, types.int64), generate
 
 
 def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        # The 0 asks for a defined result, 64, for a word without ones.
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), generate
@@ -276,8 +293,7 @@ def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
 
 def _prefetch_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        address = builder.gep(view.data, [arguments[1]])
+        address = _address(context, builder, signature, arguments)
         pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
         number = ir.IntType(32)
         instruction = builder.module.declare_intrinsic(
@@ -304,6 +320,10 @@ else:
     prefetch = intrinsic(_prefetch_intrinsic)
 
 
+# Exponentials from additions and multiplications only
+#
+# The C library's exp works on a single number; these loops are compiled to work on several at once.
+
 # Adding this to a number of moderate size rounds it to an integer, which is then in the lowest
 # bits of the sum.
 ROUNDER = 1.5 * 2.0**52
@@ -319,6 +339,7 @@ EXPONENT_OF_ONE = 1023 << FRACTION_BITS
 @summing_kernel
 def exponential_near_0(r: float) -> float:
     """Return exp(r) for numbers up to 0.35 by Taylor's series, to the last bits."""
+    # To the 12th power; the next term, r^13 / 13!, is below 2e-16.
     series = 1.0 / 479001600.0
     series = series * r + 1.0 / 39916800.0
     series = series * r + 1.0 / 3628800.0
@@ -348,6 +369,7 @@ def exponentials(
     With x = k ln 2 + r and k whole, exp(x) = 2^k exp(r), and r is at most 0.35. ``power`` is
     scratch and ``power_bits`` the same memory seen as integers.
     """
+    # Three loops: the second reads as integers what the first wrote as floats.
     for i in range(n):
         rounded = (numbers[i] - shift) * LOG2_E + ROUNDER
         power[i] = rounded

@@ -72,7 +72,7 @@ class Real:
             return False
         try:
             number = float(value)
-        except OverflowError:
+        except OverflowError:  # a whole number beyond all floats
             return False
         above = number > self.low if self.low_open else number >= self.low
         below = number < self.high if self.high_open else number <= self.high
@@ -95,6 +95,7 @@ class OneOf:
 
     def allows(self, value: Any) -> bool:
         """Tell whether the value is among them; 1, 1.0 and True are different values."""
+        # By type as well: for Python, 1 == 1.0 == True.
         return any(type(value) is type(known) and value == known for known in self.values)
 
     def __str__(self) -> str:
@@ -313,6 +314,7 @@ def file_parameters_of(estimator: type[Any]) -> dict[str, Parameter]:
 
 def _with_inherited(group: type[Any]) -> dict[str, Parameter]:
     lineage = [base for base in group.__mro__ if _BODY in vars(base)]
+    # From the most distant class on, so that each overrides what those before it declared.
     parameters: dict[str, Parameter] = {}
     place: dict[str, int] = {}
     for distance, base in reversed(list(enumerate(lineage))):
@@ -333,6 +335,7 @@ def _initialiser(group: type[Any], parameters: Sequence[Parameter]) -> Callable[
     def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
         bound = signature.bind(self, *values, **named)
         bound.apply_defaults()
+        # As they are: scikit-learn's clone compares them by identity, so fit does the checking.
         for name, value in list(bound.arguments.items())[1:]:
             setattr(self, name, value)
 
@@ -352,6 +355,7 @@ def _argument(declared: Parameter) -> inspect.Parameter:
     )
 
 
+# Sections of numpydoc, in its order: parameters stand before the first of the others.
 _SECTION = re.compile(
     r"^(Parameters|Attributes|Methods|Notes|References|Examples)\n-+$", re.MULTILINE
 )

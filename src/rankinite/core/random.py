@@ -31,6 +31,7 @@ def child_seed(seed: int, *name: str | int) -> np.random.SeedSequence:
     array([False])
     """
     check("random numbers", "seed", seed, Whole(0))
+    # With types and separators, so that ("tree", 1) is another key than "tree1" or ("tree", "1").
     key = "\0".join(f"str:{p}" if isinstance(p, str) else f"int:{int(p)}" for p in name)
     words = np.frombuffer(hashlib.sha256(key.encode()).digest(), dtype="<u4")
     return np.random.SeedSequence(int(seed), spawn_key=tuple(int(word) for word in words))

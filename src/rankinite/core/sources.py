@@ -20,6 +20,7 @@ FROM_IMPORTS = re.compile(
     rf"^[ \t]*from {PACKAGE.name}(?:\.([\w.]+))? import (\([^)]*\)|[^\n]*)", re.MULTILINE
 )
 IMPORTS = re.compile(rf"^[ \t]*import {PACKAGE.name}(?:\.([\w.]+))?", re.MULTILINE)
+# Names of a lazy package stand in its stub only: ``__init__.py`` imports none of them.
 STUB_IMPORTS = re.compile(r"^from \.([\w.]*) import (\w+)", re.MULTILINE)
 
 
@@ -34,12 +35,14 @@ def hash_of(paths: Iterable[Path]) -> str:
     """Return a hash of some of the sources."""
     sources = all_sources()
     digest = hashlib.sha256()
+    # Sorted, because the order of a set differs between processes.
     for path in sorted(paths):
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0")
         digest.update(sources[path].encode() + b"\0")
     return digest.hexdigest()[:16]
 
 
+@cache
 def module_hash(*modules: str) -> str:
     """Return a hash of modules and of all that they import, directly or through others.
 
@@ -49,11 +52,6 @@ def module_hash(*modules: str) -> str:
         Full names, such as ``"rankinite.runs.tasks"``; a module of another package has no part in
         the hash.
     """
-    return _module_hash(modules)
-
-
-@cache
-def _module_hash(modules: tuple[str, ...]) -> str:
     prefix = f"{PACKAGE.name}."
     names = [name.removeprefix(prefix) for name in modules if name.startswith(prefix)]
     return hash_of(with_imports(path for name in names for path in _files_of(name)))

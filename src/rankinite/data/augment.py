@@ -17,7 +17,7 @@ from rankinite.core.random import generator
 from rankinite.core.types import Integers
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData, concatenated_ranges
-from rankinite.data.samples import refuse_samples, sample_id
+from rankinite.data.splits import refuse_samples, sample_id
 
 log = logging.getLogger("rankinite")
 
@@ -106,9 +106,12 @@ def _draw(data: RankingData, queries: Integers, fraction: float, times: int, see
         empty = np.zeros(0, np.int64)
         return _Samples(empty, empty, empty, empty)
     name = ("augment", str(float(fraction)))
+    # A generator per query, so that its samples do not depend on other queries; ``times`` rows of
+    # one array, so that more samples are drawn behind the first ones.
     draws = np.stack(
         [generator(seed, *name, str(qid)).random((times, n_docs)) for qid in data.qids[queries]]
     )
+    # The documents with the smallest random numbers are a sample without replacement.
     chosen = np.argpartition(draws, sample_size - 1)[..., :sample_size]
     docs = starts[:, None, None] + np.sort(chosen)
     labels = data.y[docs]
@@ -133,6 +136,7 @@ def _interleave(data: RankingData, samples: Sequence[_Samples]) -> RankingData:
     number = np.concatenate([part.number for part in parts])
     size = np.concatenate([part.size for part in parts])
     docs = np.concatenate([part.docs for part in parts])
+    # Samples were drawn by the sizes of queries; number 0, the query itself, comes first.
     order = np.lexsort((number, query))
     places, offsets = concatenated_ranges((np.cumsum(size) - size)[order], size[order])
     query, number = query[order], number[order]

@@ -207,6 +207,7 @@ def group_queries(
             f"qid: query {ids[again]} comes again at document {again} after others "
             f"(it began at document {began}); put its documents together, or give group=True"
         )
+    # Queries in the order of their first documents, and stable: documents keep their order.
     _, first, query = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first[query], kind="stable").astype(np.int64)
     return (order, *group_queries(ids[order], group=False)[1:])
@@ -214,6 +215,7 @@ def group_queries(
 
 def first_scattered(ids: NDArray[Any]) -> tuple[int, int] | None:
     """Return the first document that resumes an earlier query, and where that query began."""
+    # Over runs of equal ids, of which there are far fewer than documents to sort.
     starts = _query_starts(ids)
     _, first, query = np.unique(ids[starts], return_index=True, return_inverse=True)
     again = np.flatnonzero(first[query] != np.arange(len(starts)))
@@ -258,6 +260,7 @@ def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind == "f" and not np.isfinite(ids).all():
         doc = int((~np.isfinite(ids)).argmax())
         raise DataError(f"qid: document {doc} has {ids[doc]}; expected one per document")
+    # Whole numbers in a float column, as frames often have them, are accepted.
     if ids.dtype.kind == "u" or (ids.dtype.kind == "f" and (ids == np.floor(ids)).all()):
         outside = (ids >= 2**63) | (ids < -(2**63))
         if outside.any():
@@ -284,7 +287,7 @@ def _refuse_missing(ids: NDArray[Any]) -> None:
 
 def _column(name: str, values: ArrayLike, length: int, what: str) -> Floats:
     try:
-        column = np.array(values, dtype=np.float64)
+        column = np.array(values, dtype=np.float64)  # a copy, which is made read-only later
     except (TypeError, ValueError) as problem:
         raise DataError(f"{name}: cannot be made numbers: {problem}") from None
     if column.shape != (length,):

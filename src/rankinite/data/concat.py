@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.types import Floats, Integers
+from rankinite.core.types import Floats
 from rankinite.data import checks
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.ranking_data import RankingData, rows_of
 
 
 def concat(parts: Sequence[RankingData]) -> RankingData:
@@ -44,6 +44,7 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
         qids=qids,
         labels={n: np.concatenate([part.labels[n] for part in parts]) for n in first.labels},
         query_weight=_concat_weights(parts),
+        # A part may lack the highest grade, by chance or because it is small.
         top_grade=max(part.top_grade for part in parts),
         doc_id_column=checks.concat_texts([part.doc_id_column for part in parts], n_docs),
         comment_column=checks.concat_texts([part.comment_column for part in parts], n_docs),
@@ -75,13 +76,9 @@ def _refuse_other_sources(first: RankingData, part: RankingData) -> None:
         )
 
 
-def rows_of(part: RankingData) -> Integers:
-    """Return the row of each document in the feature matrix."""
-    return np.arange(part.n_docs) if part.rows is None else part.rows
-
-
 def _concat_weights(parts: Sequence[RankingData]) -> Floats | None:
     if all(part.query_weight is None for part in parts):
         return None
+    # A part without weights counts as if all of its weights were 1.
     weights = [np.ones(p.n_queries) if p.query_weight is None else p.query_weight for p in parts]
     return np.concatenate(weights)

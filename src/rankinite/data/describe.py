@@ -13,7 +13,7 @@ from rankinite.core.figures import save_figure, subplots
 from rankinite.core.format import plain_number
 from rankinite.core.types import Floats, Integers
 from rankinite.data.kernels import count_values
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.ranking_data import RankingData, rows_of
 
 MOST_GRADES = 20  # more labels are real numbers, of which a table tells nothing
 
@@ -91,12 +91,13 @@ def describe(data: RankingData) -> Description:
     """Return the statistics of a data set."""
     absent = np.isnan(data.y)
     labels, counts = np.unique(data.y[~absent], return_counts=True)
+    # Documents without a label are neither: -inf and inf leave the others' bounds as they are.
     highest = np.maximum.reduceat(np.where(absent, -np.inf, data.y), data.offsets[:-1])
     lowest = np.minimum.reduceat(np.where(absent, np.inf, data.y), data.offsets[:-1])
     distinct = np.zeros(data.n_features, np.int64)
     missing = np.zeros(data.n_features, np.int64)
-    rows = np.arange(data.n_docs) if data.rows is None else data.rows
-    count_values(data.matrix.view(np.uint32), rows, distinct, missing)
+    # Seen as bits, values are equal if they are the same number, and a hash set can hold them.
+    count_values(data.matrix.view(np.uint32), rows_of(data), distinct, missing)
     return Description(
         n_queries=data.n_queries,
         n_docs=data.n_docs,
@@ -142,6 +143,7 @@ def draw_figures(sets: Mapping[str, Description], folder: str | Path) -> list[Pa
     _histogram(
         paths[1],
         values,
+        # Bars of their own for constant and binary features, and then of equal logarithmic width.
         np.concatenate([[0.5, 1.5, 2.5], np.geomspace(4.5, max(most, 5) * 1.01, 24)]),
         ("Number of different values", "Number of features", "Different values per feature"),
         logarithmic=True,

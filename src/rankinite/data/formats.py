@@ -1,15 +1,16 @@
 """File formats of data sets: the registry, and `load` and `save`, which choose from it.
 
-A format is an object with the attributes of `FileFormat`. To add one, write its reader and writer
-in a module of its own, and its class here; loading, saving and the commands' ``--format`` follow.
-Readers and writers are imported when they are used, because ``--help`` lists the formats.
+To add a format, write its reader and writer in a module of its own, and its `FileFormat` here;
+loading, saving and the commands' ``--format`` follow. Readers and writers are imported when they
+are used, because ``--help`` lists the formats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from rankinite.core.errors import UsageError
 from rankinite.core.progress import Progress
@@ -23,7 +24,8 @@ PARQUET_MAGIC = b"PAR1"
 FIRST_BYTES_OF_TEXT = b"+-.0123456789#"  # of a label, or of a comment
 
 
-class FileFormat(Protocol):
+@dataclass(frozen=True)
+class FileFormat:
     """A way to keep a data set in a file.
 
     Attributes
@@ -36,104 +38,76 @@ class FileFormat(Protocol):
         Last suffixes of file names, such as ``.parquet``, that choose this format.
     options
         Options of `load` that its reader takes.
+    recognise
+        Whether a file with these first bytes has this format.
+    read
+        Reader: takes a path, ``progress`` and the options that are set.
+    write
+        Writer: takes a data set, a path and ``progress``; the file appears whole or not at all.
     """
 
     name: str
     title: str
-    suffixes: Sequence[str]
+    suffixes: tuple[str, ...]
     options: frozenset[str]
-
-    def recognise(self, head: bytes) -> bool:
-        """Return whether a file with these first bytes has this format."""
-
-    def read(
-        self, path: str | Path, *, progress: Progress | None = None, **options: Any
-    ) -> RankingData:
-        """Read a data set; all options that are given are among ``options``."""
-
-    def write(
-        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
-    ) -> None:
-        """Write a data set to a file, which appears whole or not at all."""
+    recognise: Callable[[bytes], bool]
+    read: Callable[..., RankingData]
+    write: Callable[..., None]
 
 
-class Svmlight:
-    """SVMlight/LETOR text as a `FileFormat`."""
+def _read_text(path: str | Path, **options: Any) -> RankingData:
+    from rankinite.data.svmlight import read_svmlight
 
-    name = "txt"
-    title = "text"
-    suffixes: Sequence[str] = (".txt", ".svm", ".svmlight", ".libsvm", ".letor")
-    options = frozenset({"labels", "group", "top_grade", "n_features", "query_file", "comments"})
-
-    def recognise(self, head: bytes) -> bool:
-        """Return whether the first bytes are those of a label or a comment."""
-        return head.lstrip()[:1] in FIRST_BYTES_OF_TEXT
-
-    def read(
-        self, path: str | Path, *, progress: Progress | None = None, **options: Any
-    ) -> RankingData:
-        """Read a file; see `read_svmlight`."""
-        from rankinite.data.svmlight import read_svmlight
-
-        return read_svmlight(path, progress=progress, **options)
-
-    def write(
-        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
-    ) -> None:
-        """Write a file; see `write_svmlight`."""
-        from rankinite.data.svmlight import write_svmlight
-
-        write_svmlight(data, path, progress=progress)
+    return read_svmlight(path, **options)
 
 
-class GzipSvmlight(Svmlight):
-    """SVMlight/LETOR text, compressed by gzip, as a `FileFormat`."""
+def _write_text(data: RankingData, path: str | Path, progress: Progress | None = None) -> None:
+    from rankinite.data.svmlight import write_svmlight
 
-    name = "txt.gz"
-    title = "compressed text"
-    suffixes = (".gz",)
-
-    def recognise(self, head: bytes) -> bool:
-        """Return whether the file begins as gzip files do."""
-        return head.startswith(GZIP_MAGIC)
+    write_svmlight(data, path, progress=progress)
 
 
-class Parquet:
-    """Parquet as a `FileFormat`."""
+def _read_parquet(path: str | Path, **options: Any) -> RankingData:
+    from rankinite.data.frames import read_parquet
 
-    name = "parquet"
-    title = "Parquet"
-    suffixes: Sequence[str] = (".parquet", ".pq")
-    options = frozenset({"labels", "label", "qid", "features", "doc_id", "group", "top_grade"})
-
-    def recognise(self, head: bytes) -> bool:
-        """Return whether the file begins as Parquet files do."""
-        return head.startswith(PARQUET_MAGIC)
-
-    def read(
-        self, path: str | Path, *, progress: Progress | None = None, **options: Any
-    ) -> RankingData:
-        """Read a file; see `read_parquet`."""
-        from rankinite.data.parquet import read_parquet
-
-        return read_parquet(path, progress=progress, **options)
-
-    def write(
-        self, data: RankingData, path: str | Path, *, progress: Progress | None = None
-    ) -> None:
-        """Write a file; see `write_parquet`."""
-        from rankinite.data.parquet import write_parquet
-
-        write_parquet(data, path, progress=progress)
+    return read_parquet(path, **options)
 
 
-FORMATS: dict[str, FileFormat] = {
-    file_format.name: file_format for file_format in (Svmlight(), GzipSvmlight(), Parquet())
-}
+def _write_parquet(data: RankingData, path: str | Path, progress: Progress | None = None) -> None:
+    from rankinite.data.frames import write_parquet
+
+    write_parquet(data, path, progress=progress)
+
+
+TEXT = FileFormat(
+    name="txt",
+    title="text",
+    suffixes=(".txt", ".svm", ".svmlight", ".libsvm", ".letor"),
+    options=frozenset({"labels", "group", "top_grade", "n_features", "query_file", "comments"}),
+    recognise=lambda head: head.lstrip()[:1] in FIRST_BYTES_OF_TEXT,
+    read=_read_text,
+    write=_write_text,
+)
+COMPRESSED_TEXT = replace(
+    TEXT,
+    name="txt.gz",
+    title="compressed text",
+    suffixes=(".gz",),
+    recognise=lambda head: head.startswith(GZIP_MAGIC),
+)
+PARQUET = FileFormat(
+    name="parquet",
+    title="Parquet",
+    suffixes=(".parquet", ".pq"),
+    options=frozenset({"labels", "label", "qid", "features", "doc_id", "group", "top_grade"}),
+    recognise=lambda head: head.startswith(PARQUET_MAGIC),
+    read=_read_parquet,
+    write=_write_parquet,
+)
+FORMATS = {file_format.name: file_format for file_format in (TEXT, COMPRESSED_TEXT, PARQUET)}
 BY_SUFFIX = {
     suffix: file_format for file_format in FORMATS.values() for suffix in file_format.suffixes
 }
-DEFAULT = FORMATS["txt"]
 
 if TYPE_CHECKING:
     FormatName = str
@@ -148,9 +122,9 @@ def format_of(path: str | Path) -> FileFormat:
     if suffix in BY_SUFFIX:
         return BY_SUFFIX[suffix]
     if not file.is_file():  # a file yet to be written, or a pipe, whose bytes can be read once
-        return DEFAULT
+        return TEXT
     head = _head(file)
-    return next((known for known in FORMATS.values() if known.recognise(head)), DEFAULT)
+    return next((known for known in FORMATS.values() if known.recognise(head)), TEXT)
 
 
 def _head(path: Path) -> bytes:
@@ -214,6 +188,7 @@ def load(
         "query_file": query_file,
         "comments": None if comments else False,
     }
+    # Options that have their default values are not asked for, so that no format refuses them.
     options = {name: value for name, value in values.items() if value is not None}
     file_format = format_of(path)
     for name in options:
@@ -239,4 +214,4 @@ def save(data: RankingData, path: str | Path, *, progress: Progress | None = Non
         Progress reporter.
     """
     # By the name alone: what an old file at this place holds does not matter.
-    BY_SUFFIX.get(Path(path).suffix.lower(), DEFAULT).write(data, path, progress=progress)
+    BY_SUFFIX.get(Path(path).suffix.lower(), TEXT).write(data, path, progress=progress)

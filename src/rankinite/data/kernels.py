@@ -23,6 +23,7 @@ def count_values(
     With a hash set per column. Columns are copied in blocks, so that each cache line is read once.
     """
     n_rows = len(rows)
+    # A power of two, so that a mask finds the slot; at most half full, so that runs stay short.
     n_slots = 16
     while n_slots < 2 * n_rows:
         n_slots *= 2
@@ -34,6 +35,7 @@ def count_values(
         for i in range(n_rows):
             for j in range(width):
                 values[j, i] = bits[rows[i], first + j]
+        # 64 bits, because every pattern of 32 bits may be a value: -1 marks a free slot.
         slots = np.empty(n_slots, np.int64)
         for j in range(width):
             slots[:] = -1

@@ -32,6 +32,7 @@ def fingerprint(data: RankingData) -> str:
     """
     digest = hashlib.sha256()
     for name, array in _arrays(data).items():
+        # With its shape and type, without which other arrays could have the same bytes.
         digest.update(f"{name}|{array.shape}{array.dtype}|".encode())
         if array.size:
             # As bytes in C order, because hashlib does not accept arrays of texts.
@@ -70,8 +71,11 @@ def open_shared(folder: str | Path, features: Path | None = None) -> RankingData
         names = manifest["feature_names"]
         if features is not None:
             names = names + json.loads(names_file(features).read_text("utf-8"))
-        sources = {name: _mapped(source / f"label-{k}.npy") for k, name in
-                   enumerate(manifest["sources"])}  # fmt: skip
+        # Files are numbered, because the name of a label source need not be one of a file.
+        sources = {
+            name: _mapped(source / f"label-{k}.npy") for k, name in enumerate(manifest["sources"])
+        }
+        # Checks would read the whole matrix, which is to be read where it is used.
         return RankingData.unchecked(
             matrix=_mapped(source / f"{FEATURES}.npy" if features is None else features),
             rows=None,

@@ -15,15 +15,22 @@ from sklearn.base import BaseEstimator
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.jit import n_threads
-from rankinite.core.params import Either, OneOf, Whole, check
+from rankinite.core.params import Whole, check, or_none
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats32, Integers
 from rankinite.data import checks
 from rankinite.data.concat import refuse_other_features
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import refuse_samples
+from rankinite.data.splits import refuse_samples
 
+Result = TypeVar("Result")
 Counts = NDArray[np.uint32]
+
+OWNER = "RankNormaliser"
+MOST = or_none(Whole(2))  # the smallest and the largest value are always cut points
+# Neighbours in a row of the matrix: 16 float32 values fill a cache line.
+COLUMNS_A_BLOCK = 16
+# Arrays in a file: the cut points of all features, and how many each feature has.
 TYPES = {"values": np.float32, "below": np.uint32, "upto": np.uint32}
 SIZES = "n_cut_points"
 
@@ -69,7 +76,9 @@ class CutPoints:
         Between two cut points the number is interpolated linearly; missing values stay missing.
         """
         place = self._places(column)
+        # A value above all cut points has place len(values): the appended number is its.
         n_below = np.append(self.below, self.n_values).astype(np.float64)[place]
+        # Without gaps between neighbours no fitted value was left out, and counts are exact.
         if (self.below[1:] > self.upto[:-1]).any():
             between = (place > 0) & (place < len(self.values))
             n_below[between] = self._interpolated(column[between], place[between])
@@ -144,14 +153,6 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Cut
         if not cut_points.is_valid():
             raise ModelFileError(f"the cut points of feature {number} do not increase")
     return features
-
-
-Result = TypeVar("Result")
-
-OWNER = "RankNormaliser"
-MOST = Either(Whole(2), OneOf([None]))
-# Neighbours in a row of the matrix: 16 float32 values fill a cache line.
-COLUMNS_A_BLOCK = 16
 
 
 class RankNormaliser(BaseEstimator):  # type: ignore[misc]
@@ -322,6 +323,7 @@ def _in_blocks(
     starts = range(0, n_features, COLUMNS_A_BLOCK)
     blocks = [slice(start, min(start + COLUMNS_A_BLOCK, n_features)) for start in starts]
     with (
+        # Sorting and searching in numpy release the GIL.
         ThreadPoolExecutor(n_threads()) as pool,
         (progress or Silent()).start(name, n_features, "features") as bar,
     ):
@@ -334,6 +336,7 @@ def _used_rows(data: RankingData) -> tuple[Integers | None, Integers | None]:
     """Return the rows of the matrix that are in use, and the index of each document among them."""
     if data.rows is None:
         return None, None
+    # Samples share rows: each is ranked once, and a part of a matrix leaves the rest alone.
     used = np.zeros(len(data.matrix), np.bool_)
     used[data.rows] = True
     return np.flatnonzero(used), (np.cumsum(used) - 1)[data.rows]

@@ -15,8 +15,7 @@ from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
-from rankinite.data.samples import are_samples, origins
-from rankinite.data.splits import fold_queries, split_queries
+from rankinite.data.splits import are_samples, fold_queries, origins, split_queries
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -101,6 +100,7 @@ class RankingData:
         top_grade: float | None = None,
         group: bool = False,
     ) -> None:
+        # Names come before the checks of values, whose messages use them.
         matrix = checks.feature_matrix(X)
         n_docs, n_features = matrix.shape
         names = checks.feature_names(feature_names, n_features)
@@ -153,6 +153,7 @@ class RankingData:
             **{name: getattr(self, name) for name in self.__dataclass_fields__} | changes
         )
 
+    # A mapping proxy, which keeps labels from being changed, cannot be pickled.
     def __getstate__(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**fields, "labels": dict(self.labels)}
@@ -297,6 +298,7 @@ class RankingData:
                 f"RankingData: there are {self.n_queries} queries, 0 to {self.n_queries - 1}; "
                 f"{problem}"
             ) from None
+        # Queries are told apart by their ids, in files, splits and paired tests.
         if len(np.unique(picked)) < len(picked):
             raise UsageError("RankingData: a query is chosen twice; expected each once at most")
         return picked
@@ -412,6 +414,11 @@ def concatenated_ranges(starts: Integers, sizes: Integers) -> tuple[Integers, In
     """
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes), offsets
+
+
+def rows_of(data: RankingData) -> Integers:
+    """Return the row of the feature matrix that holds each document."""
+    return np.arange(data.n_docs) if data.rows is None else data.rows
 
 
 def _as_objects(texts: Any) -> NDArray[np.object_] | None:

@@ -18,7 +18,7 @@ from rankinite.data.stream import create_text, read_blocks_of_lines
 
 log = logging.getLogger("rankinite")
 
-RUN_FIELDS = 6
+RUN_FIELDS = 6  # query Q0 document rank score tag
 
 
 def check_scores(scores: ArrayLike, data: RankingData) -> Floats:
@@ -81,6 +81,8 @@ def load_scores(
     """
     check("load_scores", "missing", missing, OneOf(["refuse", "last"]))
     source = Path(path)
+    # Fast for what most files are. What it cannot read is read again, line by line, for messages
+    # with line numbers.
     plain = _plain_numbers(source)
     if plain is not None and len(plain) == data.n_docs:
         return plain if order is None else plain[order]
@@ -117,6 +119,7 @@ def save_scores(
     array = check_scores(scores, data)
     with create_text(path) as file:
         if run is None:
+            # The shortest text that reads back to the same bits.
             file.writelines(f"{score!r}\n".encode() for score in array.tolist())
             return
         if run.split() != [run]:
@@ -236,6 +239,7 @@ def _fill_missing(path: Path, scores: Floats, data: RankingData, missing: str) -
         query_scores = scores[start:end]
         missing_here = np.isnan(query_scores)
         if missing_here.all():
+            # Tied: a measure counts every order of them alike, which favours no system.
             query_scores[:] = 0.0
         elif missing_here.any():
             lowest = np.nanmin(query_scores)

@@ -21,7 +21,7 @@ from rankinite.core.progress import Progress
 from rankinite.data.formats import GZIP_MAGIC, PARQUET_MAGIC
 
 BLOCK = 8 << 20
-LONGEST_LINE = 1 << 30
+LONGEST_LINE = 1 << 30  # a binary file without newlines must not fill the memory
 PADDING = 64  # kernels load eight bytes at a time, and may read past the last newline
 NEWLINE = b"\n"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # written by Windows editors; counts as blanks
@@ -50,6 +50,7 @@ def read_blocks_of_lines(path: Path, progress: Progress) -> Iterator[Block]:
         raw.seek(0)
         if size == 0:
             raise FileFormatError(path, "the file is empty")
+        # By its content and not by its name: a file may have lost its suffix .gz.
         magic = raw.read(4)
         raw.seek(0)
         if magic == PARQUET_MAGIC:
@@ -59,6 +60,7 @@ def read_blocks_of_lines(path: Path, progress: Progress) -> Iterator[Block]:
         with progress.start(f"Reading {path.name}", size, "bytes") as bar:
             done = 0
             for text, n_bytes in _blocks(path, stream):
+                # Of the raw file, whose size is known; that of the uncompressed text is not.
                 consumed = raw.tell()
                 yield Block(text, n_bytes, consumed, size)
                 bar.advance(consumed - done)
@@ -89,6 +91,7 @@ def _blocks(path: Path, stream: Any) -> Iterator[tuple[NDArray[np.uint8], int]]:
         if at_start and buffer.startswith(BYTE_ORDER_MARK):
             buffer[: len(BYTE_ORDER_MARK)] = b" " * len(BYTE_ORDER_MARK)
         at_start = False
+        # Up to the last newline; the rest is the beginning of the next block.
         whole = buffer.rfind(NEWLINE, 0, filled) + 1
         if whole > 0:
             yield np.frombuffer(buffer, np.uint8), whole

@@ -17,8 +17,8 @@ from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import refuse_dependent_queries
 from rankinite.data.scores import check_scores
+from rankinite.data.splits import refuse_dependent_queries
 from rankinite.evaluation.comparison import TESTS, Comparison, Settings
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.measures.text import MeasureLike
@@ -27,7 +27,6 @@ from rankinite.stats.kendall import kendall_tau
 from rankinite.stats.paired_tests import holm_of_pairs, randomisation_test, t_test
 
 log = logging.getLogger("rankinite")
-
 
 CONSTRAINTS: dict[str, Constraint] = {
     "test": OneOf(list(TESTS)),
@@ -161,6 +160,7 @@ def _compare(
         for k, measure in enumerate(group):
             uncorrected[measure] = p_values[k]
             intervals[measure] = Intervals(samples.means[k], samples.differences[k])
+    # In the order of the measures again, in which files and tables have them.
     uncorrected = {m: uncorrected[m] for m in measures}
     corrected = {m: holm_of_pairs(p) for m, p in uncorrected.items()}
     return Comparison(
@@ -187,6 +187,7 @@ def _p_values(values: Floats, settings: Settings, progress: Progress | None) -> 
 def _groups(per_query: Mapping[str, Floats]) -> list[tuple[list[str], Floats]]:
     """Group measures for which the same queries count; return each with those queries' values."""
     groups: dict[bytes, list[str]] = {}
+    # All systems leave out the same queries, so the first one's missing values are everybody's.
     for measure, values in per_query.items():
         groups.setdefault(np.isnan(values[0]).tobytes(), []).append(measure)
     values_of_groups = []
@@ -198,7 +199,7 @@ def _groups(per_query: Mapping[str, Floats]) -> list[tuple[list[str], Floats]]:
 
 
 def _tau(per_query: Mapping[str, Floats]) -> Floats | None:
-    if len(per_query) == 1:
+    if len(per_query) == 1:  # there is no second measure to agree with
         return None
     return kendall_tau(np.array([np.nanmean(values, axis=1) for values in per_query.values()]))
 
@@ -260,6 +261,7 @@ def checked_names(systems: Mapping[str, object]) -> list[str]:
         raise UsageError(
             f"compare: got {type(systems).__name__}; expected a mapping from the names of systems"
         )
+    # Names stand in tables, files and legends, one line each.
     for name in systems:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise UsageError(f"compare: {name!r} is no name for a system; expected a line of text")

@@ -1,4 +1,9 @@
-"""Comparison of systems: means, intervals and p-values, as tables, files and figures."""
+"""Comparison of systems: means, intervals and p-values, as tables, files and figures.
+
+`compare` makes a `Comparison`. It holds the values of every query, the p-values and the intervals;
+means, differences and significance derive from them. Below it stand its file formats and the figure
+of sorted differences to a baseline.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +177,7 @@ class Comparison:
             rows,
             self._test_sentence(),
             n_labels=2,
-            last_apart=True,
+            last_apart=True,  # the oracle is no system
         )
 
     def __str__(self) -> str:
@@ -262,6 +267,8 @@ class Comparison:
         low, high = self.intervals[measure].differences[i, j].tolist()
         winner, loser = (system, other) if difference > 0 else (other, system)
         better = self.significantly_better(measure, winner, loser)
+        # Without a correction, ``p_values`` are the uncorrected ones.
+        corrected = None if self.settings.correction == "none" else self.p_values
         return Pair(
             measure=measure,
             system=system,
@@ -270,17 +277,15 @@ class Comparison:
             low=low,
             high=high,
             p=float(self.uncorrected[measure][i, j]),
-            corrected_p=self._corrected_p(measure, i, j),
+            corrected_p=None if corrected is None else float(corrected[measure][i, j]),
             better=winner if better else None,
         )
-
-    def _corrected_p(self, measure: str, i: int, j: int) -> float | None:
-        return None if self.settings.correction == "none" else float(self.p_values[measure][i, j])
 
     def _cell(self, measure: str, system: str) -> Cell:
         means = self.means[measure]
         letter = dict(zip(self.systems, self.letters, strict=True))
         beaten = [letter[other] for other in self.better_than(measure, system)]
+        # Names of several letters run together without a comma: "aaab".
         joined = ("" if len(self.letters[0]) == 1 else ",").join(beaten)
         return Cell(number_text(means[system]), joined, means[system] == max(means.values()))
 
@@ -337,7 +342,9 @@ def _without_nan(values: Floats) -> list[list[float | None]]:
     return [[None if math.isnan(x) else x for x in row] for row in values.tolist()]
 
 
-FEW_QUERIES = 50
+# Figure of differences
+
+FEW_QUERIES = 50  # up to which each query is a dot
 MOST_COLOURS = 10  # of matplotlib's default cycle
 LEGEND_LINE = 0.18  # inches
 # Longest names that a line of the legend, and an axis, have room for.
@@ -365,6 +372,7 @@ def draw_differences(
     target.mkdir(parents=True, exist_ok=True)
     paths = []
     for measure, values in per_query.items():
+        # The name of a measure's label source may hold signs that file names cannot, such as /.
         paths.append(target / f"differences-{quote(measure, safe='@()[]=,')}.png")
         counted = values[:, ~np.isnan(values[0])]
         _draw(paths[-1], measure, counted, letters, baseline)
@@ -375,6 +383,7 @@ def _draw(
     path: Path, measure: str, values: Floats, letters: Mapping[str, str], baseline: int
 ) -> None:
     n_lines = len(letters) - 1
+    # The legend stands below the axes and brings its own height, so that the axes keep theirs.
     figure, (axes,) = subplots(height=HEIGHT + LEGEND_LINE * (n_lines + 1))
     axes.axhline(0, color="grey", linewidth=1)
     axes.set_prop_cycle(color=_colours(n_lines))

@@ -13,8 +13,8 @@ from sklearn.metrics import make_scorer
 
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import first_sample
 from rankinite.data.scores import check_scores
+from rankinite.data.splits import first_sample
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import MeasureLike, one_measure, parse_measures
@@ -105,6 +105,7 @@ def evaluate_all(
         if top_grade is not None and top_grade != data.top_grade:
             log.warning("%s: the top grade of the data set is %g", measure, data.top_grade)
     labels = data.all_labels
+    # Values of documents are worth their memory only if there are several rankings to measure.
     scorer = Scorer(chosen, labels, data.offsets, data.top_grade, reuse=len(rankings) > 1)
     dropped = _single_label(chosen, labels, data.offsets) if drop_single_label else None
     evaluations = []
@@ -125,6 +126,7 @@ def _single_label(
     """Return for every measure (rows) which queries have a single label; a missing one is 0."""
     single = {}
     for source in {measure.source for measure in measures}:
+        # As measures do: a document without a label in this source counts as irrelevant.
         column = np.nan_to_num(labels[source], nan=0.0)
         highest = np.maximum.reduceat(column, offsets[:-1])
         single[source] = highest == np.minimum.reduceat(column, offsets[:-1])
@@ -148,6 +150,8 @@ def scorer(measure: str | Measure = "NDCG@10") -> Any:
     def mean(y_true: ArrayLike, y_pred: ArrayLike, *, qid: ArrayLike | None = None) -> float:
         labels = np.asarray(y_true, np.float64)
         queries = np.zeros(len(labels), np.int64) if qid is None else qid
+        # Measures look at no features, but a data set has at least one. The documents of a query
+        # need not be contiguous in a fold of scikit-learn.
         number = np.arange(len(labels), dtype=np.float64)
         data = RankingData(number[:, None], labels, queries, group=True)
         order = data.rows if data.rows is not None else slice(None)

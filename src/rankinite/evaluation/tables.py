@@ -1,8 +1,9 @@
-"""Tables as text, Markdown and LaTeX, and values as CSV and JSON.
+"""Tables as text, Markdown and LaTeX, values as CSV and JSON, and summaries of experiments.
 
 A table holds texts, as people read them. Some of its cells may be means with marks: letters for the
 systems that they are significantly better than, and whether they are the best of their column.
 CSV and JSON are for programs and keep every digit, so they are made from values instead of texts.
+A `Summary` bundles the tables, notes, figures and values of an experiment, and writes its files.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ LETTERS = string.ascii_lowercase.replace("q", "")
 SUPERSCRIPTS = dict(zip(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
 LEGEND = "A letter: significantly better than that system"
 
+# In LaTeX's default font encoding, <, > and | print as other signs.
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
@@ -135,6 +137,7 @@ class Table:
         texts = [self.columns[column], *map(str, cells)]
         marks = ["", *(_marks(cell, unicode=unicode, star=star) for cell in cells)]
         left, right = max(map(len, texts)), max(map(len, marks))
+        # Marks have a column of their own, so that digits stay aligned beside them.
         pad = str.ljust if self.is_text(column) else str.rjust
         return [(pad(t, left), m.ljust(right)) for t, m in zip(texts, marks, strict=True)]
 
@@ -182,6 +185,57 @@ class Table:
                 "",
             ]
         )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Results of an experiment.
+
+    Attributes
+    ----------
+    name
+        Name of its files, without their suffixes.
+    tables
+        The tables.
+    notes
+        Sentences on what the tables show.
+    figures
+        Panels of every figure, by the name of its file.
+    values
+        All numbers, as JSON can hold them.
+    """
+
+    name: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+    figures: Mapping[str, tuple[Panel, ...]] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_markdown(self) -> str:
+        """Return tables and notes in Markdown."""
+        notes = "\n".join(f"- {note}" for note in self.notes)
+        return "\n".join([*(table.to_markdown() for table in self.tables), notes + "\n"])
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write NAME.md, NAME.json and a PNG file for every figure; return their paths.
+
+        Parameters
+        ----------
+        folder
+            Folder of the files; created if it does not exist.
+        """
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        texts = {".md": self.to_markdown(), ".json": json_text(dict(self.values))}
+        written = []
+        for suffix, text in texts.items():
+            written.append(target / f"{self.name}{suffix}")
+            with atomic_write(written[-1]) as file:
+                file.write(text.encode())
+        for name, panels in self.figures.items():
+            written.append(target / f"{name}.png")
+            draw_panels(panels, written[-1])
+        return written
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -267,54 +321,3 @@ def _latex_cell(cell: str | Cell) -> str:
 
 def _latex_line(cells: Sequence[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Results of an experiment.
-
-    Attributes
-    ----------
-    name
-        Name of its files, without their suffixes.
-    tables
-        The tables.
-    notes
-        Sentences on what the tables show.
-    figures
-        Panels of every figure, by the name of its file.
-    values
-        All numbers, as JSON can hold them.
-    """
-
-    name: str
-    tables: tuple[Table, ...]
-    notes: tuple[str, ...]
-    figures: Mapping[str, tuple[Panel, ...]] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_markdown(self) -> str:
-        """Return tables and notes in Markdown."""
-        notes = "\n".join(f"- {note}" for note in self.notes)
-        return "\n".join([*(table.to_markdown() for table in self.tables), notes + "\n"])
-
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write NAME.md, NAME.json and a PNG file for every figure; return their paths.
-
-        Parameters
-        ----------
-        folder
-            Folder of the files; created if it does not exist.
-        """
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        texts = {".md": self.to_markdown(), ".json": json_text(dict(self.values))}
-        written = []
-        for suffix, text in texts.items():
-            written.append(target / f"{self.name}{suffix}")
-            with atomic_write(written[-1]) as file:
-                file.write(text.encode())
-        for name, panels in self.figures.items():
-            written.append(target / f"{name}.png")
-            draw_panels(panels, written[-1])
-        return written

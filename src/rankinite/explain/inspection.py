@@ -125,12 +125,12 @@ class Inspection:
         Plural name of its rounds: trees or epochs.
     best_round, n_rounds
         The round that was kept, and the number of rounds of training.
-    trees, net
-        Its trees or its layers; the other is None, and both are of an ensemble.
     features
         Names of the features that it was fitted to.
     top_grade
         Top grade of its training data.
+    trees, net
+        Its trees or its layers; the other is None, and both are for an ensemble.
     importances
         The most important feature first; features that are not used are left out.
     curves
@@ -151,13 +151,13 @@ class Inspection:
     rounds: str
     best_round: int
     n_rounds: int
-    trees: Trees | None
-    net: Layers | None
     features: tuple[str, ...]
     top_grade: float
-    importances: tuple[Importance, ...]
-    curves: tuple[Curve, ...]
-    base: Inspection | str | None
+    trees: Trees | None = None
+    net: Layers | None = None
+    importances: tuple[Importance, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    base: Inspection | str | None = None
     members: tuple[Member, ...] = ()
     on_top: Inspection | None = None
     scorer: Inspection | None = None
@@ -170,6 +170,7 @@ class Inspection:
     def as_json(self, top: int | None = None) -> dict[str, Any]:
         """Return values as JSON can hold them, with at most `top` importances."""
         base = self.base.as_json(top) if isinstance(self.base, Inspection) else self.base
+        # An ensemble has no rounds of its own: those of its members are in their parts.
         structure: dict[str, Any] = {}
         if not self.is_composed:
             structure = dict(_rounds(self.rounds, self.best_round, self.n_rounds))
@@ -215,6 +216,7 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
         return _inspect_with_score_features(ranker)
     started_from = getattr(ranker, "base", None)
     base: Inspection | str | None = None
+    # Only a ranker is part of the model; scores that training started from are the caller's.
     if isinstance(started_from, (TreeRanker, LambdaRank, Ensemble, WithScoreFeatures)):
         base = inspect_ranker(started_from)
     elif started_from is not None:
@@ -244,6 +246,7 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
 def _inspect_ensemble(ranker: Ensemble) -> Inspection:
     """Return the contents of an ensemble and of its members."""
     members = _members_of(ranker)
+    # Ensembles declare no parameters for files and flags; their signatures are all there is.
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(type(ranker)).parameters.items()
@@ -258,13 +261,8 @@ def _inspect_ensemble(ranker: Ensemble) -> Inspection:
         rounds=ranker.rounds,
         best_round=len(members),
         n_rounds=len(members),
-        trees=None,
-        net=None,
         features=ranker.feature_names_,
         top_grade=ranker.top_grade_,
-        importances=(),
-        curves=(),
-        base=None,
         members=members,
         on_top=None if on_top is None else inspect_ranker(on_top),
     )
@@ -284,13 +282,8 @@ def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
         rounds=on_top.rounds,
         best_round=on_top.best_round,
         n_rounds=on_top.n_rounds,
-        trees=None,
-        net=None,
         features=ranker.feature_names_,
         top_grade=ranker.top_grade_,
-        importances=(),
-        curves=(),
-        base=None,
         on_top=on_top,
         scorer=scorer,
     )
@@ -310,6 +303,7 @@ def _members_of(ranker: Ensemble) -> tuple[Member, ...]:
         inspections = [
             inspect_ranker(cast("TrainedRanker | Ensemble", member)) for member in members
         ]
+    # A stacked ensemble has no weights: a ranker on top learned from the members' scores.
     weights = getattr(ranker, "weights_", [None] * len(names))
     rows = zip(names, weights, ranker.means_, ranker.scales_, inspections, strict=True)
     return tuple(
@@ -337,7 +331,7 @@ def importances_of(ranker: TrainedRanker) -> tuple[Importance, ...]:
 
 def _importances_of_trees(ranker: TreeRanker) -> tuple[Importance, ...]:
     gains, counts = ranker.importances("gain"), ranker.importances("count")
-    total = sum(gains.values()) or 1.0
+    total = sum(gains.values()) or 1.0  # trees without a single split have no gain to share
     return tuple(
         Importance(feature=name, gain=gain, share=gain / total, count=int(counts[name]))
         for name, gain in gains.items()
@@ -348,6 +342,7 @@ def _importances_of_trees(ranker: TreeRanker) -> tuple[Importance, ...]:
 def _importances_of_net(ranker: LambdaRank) -> tuple[Importance, ...]:
     net, slopes = ranker.net_, ranker.importances()
     inputs = [ranker.feature_names_[j] for j in net.inputs.features]
+    # In a linear net the weights are the model, with their signs; slopes are sizes only.
     weights = {} if net.hidden else dict(zip(inputs, net.weights.tolist(), strict=False))
     total = sum(slopes.values()) or 1.0
     return tuple(
@@ -402,6 +397,6 @@ def _draw_importances(path: Path, inspection: Inspection, top: int) -> None:
     share = "Share of the gain" if inspection.trees is not None else "Share of the slopes"
     figure, (axes,) = subplots(1, max(2.0, 0.22 * len(chosen) + 1.0))
     axes.barh([i.feature for i in chosen], [i.share for i in chosen])
-    axes.invert_yaxis()
+    axes.invert_yaxis()  # the most important feature at the top
     axes.set(xlabel=share, ylabel="Feature", title="Most important features")
     save_figure(figure, path)

@@ -13,7 +13,8 @@ from typing import Any
 from rankinite.core.figures import Line, Panel
 from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.simulate.challenge import QUERIES, domain
+from rankinite.data.simulate.challenge import domain
+from rankinite.data.simulate.markets import DOMAIN_QUERIES
 from rankinite.ensembles.average import Interpolation
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.tables import Summary, Table
@@ -181,7 +182,7 @@ def _fewer(setting: Setting) -> list[int]:
 
 
 def _simulated(setting: Setting, name: str, n: int, part: str) -> RankingData:
-    n_queries = min(setting.queries(n), QUERIES[part])
+    n_queries = min(setting.queries(n), DOMAIN_QUERIES[part])
     return domain(name, n_queries, part=part, seed=setting.seed)
 
 

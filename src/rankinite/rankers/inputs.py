@@ -20,7 +20,7 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import first_sample
+from rankinite.data.splits import first_sample
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets

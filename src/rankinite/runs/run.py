@@ -26,7 +26,7 @@ from rankinite.data import checks
 from rankinite.data.describe import describe
 from rankinite.data.memmap import fingerprint
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import refuse_samples
+from rankinite.data.splits import refuse_samples
 from rankinite.data.scores import save_scores
 from rankinite.ensembles.average import Average
 from rankinite.ensembles.score_features import FEATURE_NAMES

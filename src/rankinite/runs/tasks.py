@@ -24,9 +24,9 @@ from rankinite.core.files import atomic_folder, atomic_write, save_array
 from rankinite.core.sources import module_hash
 from rankinite.core.types import Floats32
 from rankinite.data.augment import augment
-from rankinite.data.concat import concat, rows_of
+from rankinite.data.concat import concat
 from rankinite.data.memmap import names_file
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.ranking_data import RankingData, rows_of
 from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
 from rankinite.models import RANKERS, TrainedRanker

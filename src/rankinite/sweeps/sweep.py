@@ -15,7 +15,7 @@ from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import child_seed
 from rankinite.data.memmap import fingerprint
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.samples import refuse_samples
+from rankinite.data.splits import refuse_samples
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.models import RANKERS

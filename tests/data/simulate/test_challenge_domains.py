@@ -5,8 +5,8 @@ import pytest
 
 from rankinite.core.errors import UsageError
 from rankinite.core.random import generator
-from rankinite.data.simulate.challenge import DOMAINS, QUERIES, challenge, domain
-from rankinite.data.simulate.markets import MARKETS
+from rankinite.data.simulate.challenge import challenge, domain
+from rankinite.data.simulate.markets import DOMAIN_QUERIES, DOMAINS, MARKETS
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_domains_parts_and_seeds_differ_and_ids_never_meet():
     made = [
         domain(name, 3, part=part, seed=seed)
         for name in DOMAINS
-        for part in QUERIES
+        for part in DOMAIN_QUERIES
         for seed in (0, 1)
     ]
     rows = [{row.tobytes() for row in data.X} for data in made]

@@ -28,14 +28,14 @@ from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers
 from rankinite.data import checks
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.ranking_data import RankingData, rows_of
 from rankinite.data.scores import check_scores
 
 DOCS_PER_PAGE = 10
 PAGES = 5
 PATIENCE = 0.9
 SLIP = 0.01
-ENGINE_NOISE = 1.0
+ENGINE_NOISE = 1.0  # in grades, of the engine that ranks where no scores are given
 # In grades: standard deviations of the preference that is a function of features, and of the rest.
 PREFERENCE = 0.6
 RANDOM_PREFERENCE = 0.3
@@ -127,11 +127,13 @@ class _ClickLog:
         """Simulate the users of each query, who examine its page from the top."""
         shown = page >= 0
         chance = np.where(shown, SLIP + (1 - SLIP) * self.satisfaction[page], 0.0)
+        # By the probabilities of where a session ends, all users of a query are one draw.
         stay = np.full(DOCS_PER_PAGE, PATIENCE)
         stay[-1] = 0.0
         continues = np.cumprod((1 - chance) * stay, axis=1)
         reached = np.column_stack([np.ones(len(page)), continues[:, :-1]])
         ends = np.column_stack([reached * chance, reached * (1 - chance) * (1 - stay)])
+        # ``ends`` sums to 1: nobody stays behind the last document.
         clicked, gave_up = np.split(rng.multinomial(n_users, ends), 2, axis=1)
         left = np.cumsum(clicked + gave_up, axis=1) - clicked - gave_up
         docs = page[shown]
@@ -156,7 +158,9 @@ def _rates(data: RankingData, scores: Floats | None, users: float, seed: int) ->
     )
     if scores is None:
         scores = data.y + ENGINE_NOISE * rng.standard_normal(data.n_docs)
+    # By ranks: the engine's noise has the same effect whatever the scale of the scores.
     engine = _standardised(_n_below(scores, query, data.offsets), query)
+    # The mean of a log-normal variable is exp(mean + variance / 2): subtracted to get ``users``.
     spread = SPREAD_OF_USERS * rng.standard_normal(data.n_queries) - SPREAD_OF_USERS**2 / 2
     expected = users / PAGES * np.exp(spread)
     rates = []
@@ -178,11 +182,11 @@ def _fingerprint(*arrays: Floats) -> str:
 
 def _preference(data: RankingData, query: Integers, seed: int) -> Floats:
     """Return preferences beyond grades, by one function of the features for all data sets."""
+    # Keyed by the seed alone: training and test data have users with the same preferences.
     rng = generator(seed, "clicks", "taste")
     chosen = rng.permutation(data.n_features)[:PREFERENCE_FEATURES]
     weights = rng.standard_normal(len(chosen))
-    rows = np.arange(data.n_docs) if data.rows is None else data.rows
-    columns = data.matrix[np.ix_(rows, chosen)].T.astype(np.float64)
+    columns = data.matrix[np.ix_(rows_of(data), chosen)].T.astype(np.float64)
     preference = np.zeros(data.n_docs)
     for column, weight in zip(columns, weights, strict=True):
         preference += weight * _standardised(column, query)

@@ -1,7 +1,8 @@
-"""Markets: the distribution of queries, documents and relevance; the two markets of `challenge`.
+"""Markets: distributions of queries, documents and relevance; those of the challenge and domains.
 
 Queries and documents have latent variables, each standard normal; features are noisy functions
-of them, and relevance is a function of them that differs by market.
+of them (challenge.py), and relevance is a function of them that differs by market. `MARKETS` are
+the two of the challenge; `DOMAINS` are variants of the first, to adapt rankers from one to another.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ LATENTS = {name: i for i, name in enumerate(OF_QUERIES + OF_DOCUMENTS + OF_PAIRS
 DESTINATION = {"match": 0.75, "homepage": 0.55, "url": 0.55, "title": 0.2, "authority": -0.3}
 NAVIGATIONAL = 0.55  # share of queries with a destination, whether or not it is in the data
 SPREAD_OF_SIZES = 0.58
-DIFFICULT_SIZES = 0.3  # correlation of a query's difficulty and its number of documents
+# Correlation of a query's difficulty and its number of documents: systems agree less on difficult
+# queries, so that more documents are pooled for them (Challenge, Sec. 4.1).
+DIFFICULT_SIZES = 0.3
 MOST_DOCS = 139
-SAMPLE_QUERIES = 5_000
+SAMPLE_QUERIES = 5_000  # of the sample that the bounds between grades come from
 PARTS = ("train", "valid", "test")
 
 
@@ -100,6 +103,7 @@ class Market:
     def draw(self, rng: np.random.Generator, sizes: Integers) -> Latents:
         """Draw the latent variables of queries with these numbers of documents."""
         n_queries, n_docs = len(sizes), int(sizes.sum())
+        # The order of draws is part of the format: another one would be other data for a seed.
         of_queries = rng.standard_normal((len(OF_QUERIES), n_queries), np.float32)
         of_queries[LATENTS["difficulty"]] *= np.float32((1 - DIFFICULT_SIZES**2) ** 0.5)
         of_queries[LATENTS["difficulty"]] += np.float32(DIFFICULT_SIZES) * self._lengths(sizes)
@@ -159,6 +163,8 @@ class Market:
         rng = generator(seed, "challenge", self.number, part, "sizes")
         n_queries, n_docs = self.queries[part], self.docs[part]
         sizes = _some_sizes(rng, n_queries, n_docs / n_queries)
+        # Rounding and clipping miss the sum; one document more or fewer in random queries at a time
+        # corrects it and keeps the shape of the distribution.
         while (lacking := n_docs - int(sizes.sum())) != 0:
             room = np.flatnonzero(sizes < MOST_DOCS if lacking > 0 else sizes > 1)
             chosen = rng.permutation(room)[: abs(lacking)]
@@ -192,48 +198,71 @@ def _bounds(market: Market) -> Floats:
     return bounds
 
 
+# The markets of the challenge
+
+# fmt: off
 MARKETS = {
     1: Market(
         number=1,
         queries={"train": 19_944, "valid": 2_994, "test": 6_983},
         docs={"train": 473_134, "valid": 71_083, "test": 165_660},
         grade_shares=(0.2192, 0.5022, 0.2230, 0.0388, 0.0167),
-        weights={
-            "match": 1.1,
-            "title": 0.3,
-            "topical": 0.3,
-            "authority": 0.36,
-            "difficulty": -0.7,
-            "clicks": 0.68,
-            "url": 0.55,
-            "homepage": 0.3,
-            "body": 0.45,
-            "freshness": 0.26,
-            "length": 0.13,
-            "quality": 0.45,
-            "editors": 1.05,
-        },
+        weights={"match": 1.1, "title": 0.3, "topical": 0.3, "authority": 0.36, "difficulty": -0.7,
+                 "clicks": 0.68, "url": 0.55, "homepage": 0.3, "body": 0.45, "freshness": 0.26,
+                 "length": 0.13, "quality": 0.45, "editors": 1.05},
     ),
     2: Market(
         number=2,
         queries={"train": 1_266, "valid": 1_266, "test": 3_798},
         docs={"train": 34_815, "valid": 34_881, "test": 103_174},
         grade_shares=(0.2609, 0.3580, 0.2855, 0.0767, 0.0189),
-        weights={
-            "match": 0.9,
-            "title": 0.4,
-            "topical": 0.45,
-            "authority": 0.1,
-            "difficulty": -0.7,
-            "clicks": 0.9,
-            "url": 0.3,
-            "homepage": 0.5,
-            "body": 0.6,
-            "freshness": 0.5,
-            "length": 0.05,
-            "quality": 0.6,
-            "editors": 1.05,
-        },
+        weights={"match": 0.9, "title": 0.4, "topical": 0.45, "authority": 0.1, "difficulty": -0.7,
+                 "clicks": 0.9, "url": 0.3, "homepage": 0.5, "body": 0.6, "freshness": 0.5,
+                 "length": 0.05, "quality": 0.6, "editors": 1.05},
         layout=2,
     ),
+}
+# fmt: on
+
+
+# Domains, as in LambdaSMART, Sec. 5.5
+
+DOMAIN_QUERIES = {"train": 20_000, "valid": 5_000, "test": 10_000}
+DOMAIN_DOCS_PER_QUERY = 24
+# Weights of relevance in each domain that differ from Set 1; see `Market.relevance`.
+# fmt: off
+DOMAIN_WEIGHTS: dict[str, dict[str, float]] = {
+    "web": {},
+    # Text and topic count more; such queries have few clicks, and seldom ask for a site.
+    "long": {"match": 1.2, "topical": 0.5, "clicks": 0.35, "url": 0.35, "homepage": 0.1,
+             "body": 0.6},
+    # A name is in the title and the URL; well-known pages are meant, not a topic.
+    "names": {"match": 0.55, "title": 0.9, "topical": -0.1, "authority": 0.8, "clicks": 0.95,
+              "url": 0.9, "homepage": 0.8, "body": -0.1, "freshness": 0.0},
+    "small": dict(MARKETS[2].weights),
+    # Every step from near to far takes most weights further from those of the small market.
+    "near": {"match": 1.1, "title": 0.1, "topical": 0.15, "authority": 0.45, "clicks": 0.6,
+             "url": 0.6, "homepage": 0.2, "body": 0.35, "freshness": 0.1},
+    "middle": {"match": 1.0, "title": 0.0, "topical": 0.1, "authority": 0.55, "clicks": 0.45,
+               "url": 0.7, "homepage": 0.1, "body": 0.3, "freshness": -0.1, "quality": 0.2},
+    "far": {"match": 0.9, "title": -0.1, "topical": 0.0, "authority": 0.7, "clicks": 0.3,
+            "url": 0.8, "homepage": 0.0, "body": 0.2, "freshness": -0.2, "quality": 0.0},
+}
+# fmt: on
+
+
+def _domain(number: int, name: str) -> Market:
+    return Market(
+        number=number,
+        queries=DOMAIN_QUERIES,
+        docs={part: DOMAIN_DOCS_PER_QUERY * n for part, n in DOMAIN_QUERIES.items()},
+        grade_shares=MARKETS[1].grade_shares,
+        weights={**MARKETS[1].weights, **DOMAIN_WEIGHTS[name]},
+        name=name,
+    )
+
+
+# Numbers continue those of the challenge's markets: they are keys of random numbers.
+DOMAINS = {
+    name: _domain(number, name) for number, name in enumerate(DOMAIN_WEIGHTS, len(MARKETS) + 1)
 }

@@ -47,6 +47,7 @@ class _Polynomial:
         rng = generator(seed, "polynomials", n_features, "function")
         weights = rng.uniform(-1, 1, n_features).astype(np.float32)
         second, third = rng.permutation(n_features), rng.permutation(n_features)
+        # The function is needed without its scales first, to measure them.
         unscaled = cls(weights, second, third, np.zeros(3), np.ones(3), np.zeros(0))
         sample = rng.uniform(-1, 1, (SAMPLE_DOCS, n_features)).astype(np.float32)
         terms = unscaled.terms(sample)

@@ -33,7 +33,7 @@ ODD = 3
 
 NO_QID = np.iinfo(np.int64).min
 UNSET = np.int32(0x7FC0DEAD)  # a NaN that parsing never gives: the line has no such feature
-LARGEST_POWER = 60
+LARGEST_POWER = 60  # of ten; float32 values and 18 digits need fewer, other lines are odd
 POWERS = np.array([float(f"1e{k}") for k in range(LARGEST_POWER + 1)])
 # The integer, the power and the product are each rounded once, and digits past the 18th dropped.
 ROUND_OFF = 2.0**-50
@@ -54,10 +54,13 @@ A, E, N = ord("a"), ord("e"), ord("n")
 FOUR_BYTES = np.uint64(0xFFFFFFFF)
 QID = np.uint64(int.from_bytes(b"qid:", "little"))
 ZEROS = np.uint64(0x3030303030303030)
+# Added to a byte, it carries into the high bit from 10 on.
 UP_FROM_TEN = np.uint64(0x7676767676767676)
 HIGH_BITS = np.uint64(0x8080808080808080)
 LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+# Two of the four pairs of digits, and what they count: 1,000,000 and 100, or 10,000 and 1. The
+# products meet in the upper half of the word.
 PAIRS = np.uint64(0x000000FF000000FF)
 PAIR_FACTORS = np.uint64(0x000F424000000064)
 FOUR_FACTORS = np.uint64(0x0000271000000001)
@@ -109,6 +112,7 @@ def read_number(text: NDArray[np.uint8], p: int) -> tuple[int, int, int, bool, b
     n_kept = 0
     n_digits = 0
     in_fraction = False
+    # Leading zeros are not significant: they do not count as kept.
     while text[p] == POINT or ZERO <= text[p] <= NINE:
         if text[p] == POINT:
             if in_fraction:
@@ -138,6 +142,7 @@ def _read_power(text: NDArray[np.uint8], p: int) -> tuple[int, int, bool]:
         p += 1
     first = p
     power = np.int64(0)
+    # Four digits are more than any float needs, and cannot overflow.
     while ZERO <= text[p] <= NINE and p - first < 5:
         power = power * 10 + np.int64(text[p]) - ZERO
         p += 1
@@ -235,6 +240,7 @@ def read_line(
             return ODD, p
         qid[0] = number
 
+    # Marks instead of zeros, so that a feature that occurs twice is noticed.
     width = row.shape[0]
     for column in range(width):
         bits[column] = UNSET
@@ -276,6 +282,8 @@ def read_line(
         n_digits = p - first_digit
         plain = n_digits > 0
         n_fraction = 0
+        # Fractions are most of a file: eight digits at a time. With more than 18 digits the integer
+        # may overflow; then `read_value` starts again below.
         if digit == POINT - ZERO:
             p += 1
             fraction, n_fraction = read_digits(load_word(text, p))
@@ -298,6 +306,7 @@ def read_line(
             plain = plain and np.float32(wide * (1 - ROUND_OFF)) == np.float32(
                 wide * (1 + ROUND_OFF)
             )
+        # Exponents, nan, a plus sign, a number that begins with its point, and uncertain rounding.
         if not plain or n_digits + n_fraction > MOST_DIGITS or byte | LOWER == E:
             value, negative, p = read_value(text, start)
             if p < 0:
@@ -315,6 +324,7 @@ def read_line(
             row[column] = value
             n_seen += 1
         top = max(top, feature)
+    # Features that a line lacks are 0; dense files skip this pass.
     if n_seen < width:
         for column in range(width):
             if bits[column] == UNSET:
@@ -337,6 +347,7 @@ def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray
             n_words = min((begins[b + 1] - p) // 8, 255)
             sums = np.uint64(0)
             for w in range(n_words):
+                # Exact: each byte's seven low bits are added on their own, and carry no further.
                 word = load_word(text, p + 8 * w) ^ NEWLINES
                 word = ~(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
                 sums += word >> np.uint64(7)
@@ -371,6 +382,7 @@ def read_blocks(
     """
     for b in prange(begins.shape[0] - 1):
         p = begins[b]
+        # Blocks are cut at any byte: go back to where the line that ends in this block begins.
         while p > 0 and text[p - 1] != NEWLINE:
             p -= 1
         for i in range(first_lines[b], first_lines[b + 1]):
@@ -387,6 +399,7 @@ def read_blocks(
                 comments[item],
                 largest[item],
             )
+            # The rest is a comment, or an odd line that `parse_line` reads.
             while text[p] != NEWLINE:
                 p += 1
             p += 1
@@ -430,6 +443,7 @@ def write_lines(
     out: NDArray[np.uint8],
 ) -> None:
     """Assemble lines: head, then prefix and value of each written feature, then tail."""
+    # Values are those of written features only, so they have a counter of their own.
     at = 0
     v = 0
     for i in range(written.shape[0]):

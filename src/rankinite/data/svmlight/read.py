@@ -1,4 +1,8 @@
-"""Reader of SVMlight/LETOR files: compiled for plain lines, strict and slow for others."""
+"""Reader of SVMlight/LETOR files: compiled for plain lines, strict and slow for others.
+
+A file comes in blocks of whole lines. The kernel parses each block on several threads into rows of
+one matrix, which grows with the file; lines that it leaves, and errors, are those of `parse_line`.
+"""
 
 from __future__ import annotations
 
@@ -14,126 +18,31 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, FileFormatError
 from rankinite.core.format import readable_size, refuse_text
-from rankinite.core.params import Either, OneOf, SourceName, Whole, check
+from rankinite.core.params import SourceName, Whole, check, or_none
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats32, Integers, Mask
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import Block, read_blocks_of_lines
 from rankinite.data.svmlight import kernels
-from rankinite.data.svmlight.comments import CommentColumn, Header, interpret
-from rankinite.data.svmlight.parse import LARGEST_FEATURE, LineError, parse_label, parse_line
-
-MEMINFO = Path("/proc/meminfo")
-
-
-def available_memory() -> int:
-    """Return the memory that is available, in bytes; a guess if the system does not report it."""
-    if MEMINFO.exists():
-        for line in MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 1 << 62
-
-
-SUFFIXES = (".query", ".group")
-
-
-def find_queries(
-    path: Path,
-    ids: Integers,
-    has_qid: Mask,
-    lines: Integers,
-    *,
-    query_file: str | Path | None,
-    group: bool,
-) -> tuple[Integers | None, Integers, NDArray[Any]]:
-    """Return the order of documents (None if it need not change), query offsets and query ids.
-
-    Parameters
-    ----------
-    path
-        The file, for messages.
-    ids, has_qid, lines
-        For each document its query id, whether its line has one, and the number of the line.
-    query_file, group
-        As in `read_svmlight`.
-    """
-    if not has_qid.any():
-        offsets = _offsets_of_file(path, query_file, len(ids))
-        return None, offsets, np.arange(1, len(offsets))
-    if query_file is not None:
-        problem = f"the lines have a qid, and {query_file} has group sizes; expected one of the two"
-        raise FileFormatError(path, problem)
-    if not has_qid.all():
-        problem = "this line has no qid, and others have one; expected it in every line"
-        raise FileFormatError(path, problem, int(lines[has_qid.argmin()]))
-    scattered = None if group else checks.first_scattered(ids)
-    if scattered is not None:
-        again, began = scattered
-        raise FileFormatError(
-            path,
-            f"query {ids[again]} comes again after others (it began in line {lines[began]}); "
-            "put its documents together, or group them (group=True, --group)",
-            int(lines[again]),
-        )
-    return checks.group_queries(ids, group=group)
-
-
-def _offsets_of_file(path: Path, query_file: str | Path | None, n_docs: int) -> Integers:
-    source = group_sizes_beside(path) if query_file is None else Path(query_file)
-    if source is None:
-        raise FileFormatError(
-            path,
-            "no line has a qid, and there are no group sizes; expected qid:<number> behind "
-            f"the labels, or the sizes, one per line, in {path.name}.query",
-        )
-    sizes = read_group_sizes(source)
-    if sizes.sum() != n_docs:
-        raise FileFormatError(
-            source, f"the group sizes add up to {sizes.sum()}, and {path} has {n_docs} documents"
-        )
-    return np.concatenate([[0], np.cumsum(sizes)])
-
-
-def group_sizes_beside(path: Path) -> Path | None:
-    """Return the file of group sizes beside a file of documents, if there is one."""
-    names = [path.name, path.name.removesuffix(".gz")]
-    for name in dict.fromkeys(names):
-        for suffix in SUFFIXES:
-            if path.with_name(name + suffix).is_file():
-                return path.with_name(name + suffix)
-    return None
-
-
-def read_group_sizes(path: Path) -> Integers:
-    """Read group sizes: one whole number above 0 per line."""
-    sizes: list[int] = []
-    number = 0
-    for block in read_blocks_of_lines(path, Silent()):
-        for line in block.text[: block.n_bytes].tobytes().splitlines():
-            number += 1
-            text = line.strip()
-            if not text:
-                continue
-            digits = text.lstrip(b"0")
-            if not digits.isdigit() or len(digits) > 15:
-                shown = text[:30].decode("utf-8", "backslashreplace")
-                problem = f"{shown!r} is not a group size; expected a whole number above 0"
-                raise FileFormatError(path, problem, number, 1)
-            sizes.append(int(digits))
-    if not sizes:
-        raise FileFormatError(path, "there are no group sizes in this file")
-    return np.array(sizes, np.int64)
-
+from rankinite.data.svmlight.parse import (
+    LARGEST_FEATURE,
+    CommentColumn,
+    Header,
+    LineError,
+    group_sizes_beside,
+    interpret,
+    parse_label,
+    parse_line,
+    read_group_sizes,
+)
 
 log = logging.getLogger("rankinite")
 
 BLOCKS_A_CALL = 16  # for the threads of one call; more than threads, to balance the load
 SMALLEST_BLOCK = 4096
 SPARE_ROWS = 1.02  # of the estimate, so that the matrix seldom grows twice
+MEMINFO = Path("/proc/meminfo")
 
 
 def read_svmlight(
@@ -171,7 +80,7 @@ def read_svmlight(
     progress
         Progress reporter.
     """
-    check("load", "n_features", n_features, Either(Whole(1), OneOf([None])))
+    check("load", "n_features", n_features, or_none(Whole(1)))
     refuse_text("load", "labels", labels)
     for name in labels:
         check("load", "a label source", name, SourceName())
@@ -189,6 +98,7 @@ class _Reader:
         self.fixed_width = n_features
         self.first_feature = 1
         self.width = n_features or 0
+        # The rows, one after the other, with room at the end. Flat, so that it can grow in place.
         self.flat = np.empty(0, np.float32)
         self.top_feature = -1
         self.n_docs = 0
@@ -202,6 +112,8 @@ class _Reader:
         begins, first_lines = _cut(block)
         n_lines = int(first_lines[-1])
         parsed = _ParsedLines(n_lines)
+        # The number of features is known at the end of the file only. If lines have features for
+        # which there are no columns, the matrix gets wider, and they are parsed again.
         while True:
             self._make_room(n_lines, block)
             rows = self._matrix()[self.n_docs : self.n_docs + n_lines]
@@ -215,6 +127,7 @@ class _Reader:
                 *parsed.arrays,
             )
             parsed.starts[n_lines] = block.n_bytes
+            # The kernel reads ids of up to 18 digits, so this one is never an id.
             parsed.has_qid = parsed.qids != kernels.NO_QID
             if self.n_lines == 0:
                 self.header = Header.parse(self.path, parsed.line(block, 0))
@@ -222,11 +135,13 @@ class _Reader:
             if not self._widen(block, parsed):
                 break
         self._keep(block, parsed, rows)
+        # Not before: a line further up may have a bad comment, which is the first error then.
         if refused is not None:
             raise refused
 
     def _keep(self, block: Block, parsed: _ParsedLines, rows: Floats32) -> None:
         docs = np.flatnonzero(parsed.states != kernels.NO_DOCUMENT)
+        # Blank lines and comments leave gaps between the rows.
         if len(docs) < len(rows):
             rows[: len(docs)] = rows[docs]
         lines = self.n_lines + 1 + docs
@@ -249,14 +164,17 @@ class _Reader:
         expected = self._expected_rows(n_lines, block)
         if self.width == 0:
             guess = _guess_width(block)
+            # If the guess is too large for the memory, `_widen` refuses it with its line.
             self.width = guess if 4 * guess * expected <= available_memory() else 1
         if (self.n_docs + n_lines) * self.width > self.flat.size:
+            # Refused here, because an allocation beyond the memory may succeed and kill us later.
             free = available_memory() + self.flat.nbytes
             if 4 * self.width * expected > free:
                 raise FileFormatError(self.path, _too_large(expected, self.width, free))
             self._resize(expected)
 
     def _expected_rows(self, n_lines: int, block: Block) -> int:
+        # By the share of the file's bytes that these rows took; gzip counts compressed bytes.
         share = min(max(block.consumed, 1) / block.size, 1.0)
         return int((self.n_docs + n_lines) / share * SPARE_ROWS) + 1
 
@@ -280,6 +198,7 @@ class _Reader:
                 else:
                     self._read_odd_line(parsed, rows, i, text)
             except LineError as error:
+                # The lines above are kept, as if lines were read one by one.
                 parsed.states[i:] = kernels.NO_DOCUMENT
                 parsed.largest[i:] = -1
                 line = self.n_lines + i + 1
@@ -446,3 +365,72 @@ def _guess_width(block: Block) -> int:
     line = block.text[: min(block.n_bytes, 1 << 16)].tobytes().partition(b"\n")[0]
     numbers = re.findall(rb"\s(\d{1,6}):", line.partition(b"#")[0])
     return int(numbers[-1]) if numbers and int(numbers[-1]) > 0 else 1
+
+
+def available_memory() -> int:
+    """Return the memory that is available, in bytes; a guess if the system does not report it."""
+    if MEMINFO.exists():
+        for line in MEMINFO.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 1 << 62
+
+
+def find_queries(
+    path: Path,
+    ids: Integers,
+    has_qid: Mask,
+    lines: Integers,
+    *,
+    query_file: str | Path | None,
+    group: bool,
+) -> tuple[Integers | None, Integers, NDArray[Any]]:
+    """Return the order of documents (None if it need not change), query offsets and query ids.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    ids, has_qid, lines
+        For each document its query id, whether its line has one, and the number of the line.
+    query_file, group
+        As in `read_svmlight`.
+    """
+    if not has_qid.any():
+        offsets = _offsets_of_file(path, query_file, len(ids))
+        return None, offsets, np.arange(1, len(offsets))
+    if query_file is not None:
+        problem = f"the lines have a qid, and {query_file} has group sizes; expected one of the two"
+        raise FileFormatError(path, problem)
+    if not has_qid.all():
+        problem = "this line has no qid, and others have one; expected it in every line"
+        raise FileFormatError(path, problem, int(lines[has_qid.argmin()]))
+    # Before `group_queries` finds them, whose message would count documents instead of lines.
+    scattered = None if group else checks.first_scattered(ids)
+    if scattered is not None:
+        again, began = scattered
+        raise FileFormatError(
+            path,
+            f"query {ids[again]} comes again after others (it began in line {lines[began]}); "
+            "put its documents together, or group them (group=True, --group)",
+            int(lines[again]),
+        )
+    return checks.group_queries(ids, group=group)
+
+
+def _offsets_of_file(path: Path, query_file: str | Path | None, n_docs: int) -> Integers:
+    source = group_sizes_beside(path) if query_file is None else Path(query_file)
+    if source is None:
+        raise FileFormatError(
+            path,
+            "no line has a qid, and there are no group sizes; expected qid:<number> behind "
+            f"the labels, or the sizes, one per line, in {path.name}.query",
+        )
+    sizes = read_group_sizes(source)
+    if sizes.sum() != n_docs:
+        raise FileFormatError(
+            source, f"the group sizes add up to {sizes.sum()}, and {path} has {n_docs} documents"
+        )
+    return np.concatenate([[0], np.cumsum(sizes)])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankinite.core.progress import Progress, ProgressBar, Silent
+from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import create_text
 from rankinite.data.svmlight import kernels
-from rankinite.data.svmlight.comments import Header, document_comments
+from rankinite.data.svmlight.parse import Header, plain_texts
 
-VALUES_A_BLOCK = 1 << 20
+VALUES_A_BLOCK = 1 << 20  # values whose texts are in memory at a time
 
 
 def write_svmlight(
@@ -41,7 +45,7 @@ def write_svmlight(
     checks.require_all_labels(
         target.name, data.y, "a line of text needs one: save as Parquet, which does not"
     )
-    comments, as_json = document_comments(data.comment_column, data.doc_id_column, data.labels)
+    comments, as_json = _document_comments(data.comment_column, data.doc_id_column, data.labels)
     numbers, numbered = _feature_numbers(data.feature_names)
     header = Header(
         feature_names=None if numbered else list(data.feature_names),
@@ -68,6 +72,50 @@ def _feature_numbers(names: tuple[str, ...]) -> tuple[NDArray[np.int64], bool]:
     return np.arange(1, len(names) + 1), False
 
 
+def _document_comments(
+    comments: Any, doc_ids: Any, labels: Mapping[str, Floats]
+) -> tuple[list[str], bool]:
+    """Return one comment per document, and whether they are JSON lists that need a header.
+
+    The columns are Arrow arrays or None; the list is empty if there is nothing to write.
+    """
+    plain = _plain_comments(comments, doc_ids)
+    if plain is not None and not labels:
+        return plain, False
+    n_docs = len(next(c for c in (comments, doc_ids, *labels.values()) if c is not None))
+    rows = zip(
+        [""] * n_docs if comments is None else comments.to_pylist(),
+        [""] * n_docs if doc_ids is None else doc_ids.to_pylist(),
+        *(_json_numbers(values) for values in labels.values()),
+        strict=True,
+    )
+    return [json.dumps(row, ensure_ascii=True) for row in rows], True
+
+
+def _plain_comments(comments: Any, doc_ids: Any) -> list[str] | None:
+    """Return comments that a reader can parse into both columns, or None if there are none."""
+    if comments is None and doc_ids is None:
+        return []
+    written = comments
+    if comments is None:
+        written = pc.binary_join_element_wise(
+            pa.scalar("docid = ", pa.large_string()), doc_ids, pa.scalar("", pa.large_string())
+        )
+    if pc.max(pc.binary_length(written)).as_py() == 0:
+        return None  # a reader cannot distinguish empty comments from none
+    if pc.any(pc.match_substring_regex(written, r"[\n\r\x00]")).as_py():
+        return None
+    # What the reader would make of them, and not what is intended, decides.
+    if plain_texts(written) != {"comment_column": comments, "doc_id_column": doc_ids}:
+        return None
+    texts: list[str] = written.to_pylist()
+    return texts
+
+
+def _json_numbers(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
 def _write_documents(
     stream: BinaryIO,
     data: RankingData,
@@ -82,7 +130,7 @@ def _write_documents(
     for start in range(0, data.n_docs, n_rows):
         docs = slice(start, min(start + n_rows, data.n_docs))
         values = data.matrix[docs] if data.rows is None else data.matrix[data.rows[docs]]
-        written = values.view(np.uint32) != 0
+        written = values.view(np.uint32) != 0  # by bits: -0.0 is written, and read back
         if start == 0:
             # The first line has the first and the last feature even if they are 0: a reader
             # derives the number of features from the lines.
@@ -112,6 +160,7 @@ def _assemble(
     written: NDArray[np.bool_],
 ) -> memoryview:
     per_prefix = np.diff(prefixes[0])
+    # The exact length, so that the kernel fills one buffer and nothing grows.
     length = sum(len(part[1]) for part in (heads, tails, values)) + int(
         (written.sum(axis=0) * per_prefix).sum()
     )

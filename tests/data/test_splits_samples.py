@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from rankinite.data.samples import are_samples, first_sample, origins
+from rankinite.data.splits import are_samples, first_sample, origins
 
 CASES = [
     ([3, 1, 2], [0, 1, 2]),
