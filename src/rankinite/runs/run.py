@@ -26,14 +26,13 @@ from rankinite.data import checks
 from rankinite.data.describe import describe
 from rankinite.data.memmap import fingerprint
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.splits import refuse_samples
 from rankinite.data.scores import save_scores
+from rankinite.data.splits import refuse_samples
 from rankinite.ensembles.average import Average
 from rankinite.ensembles.score_features import FEATURE_NAMES
 from rankinite.ensembles.selection import Selection, evaluate_by_name, select_members
 from rankinite.evaluation.tables import Summary
-from rankinite.rankers.ranker import check_features
-from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.ranker import Ranker, check_features
 from rankinite.runs.graph import Graph, StageModel, with_dependencies
 from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
