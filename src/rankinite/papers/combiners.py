@@ -1,6 +1,7 @@
 """Ensemble, Table 1: combinations of six rankers, compared with their average.
 
-The paper claims that combinations that learn from labels have no clear advantage over the average.
+The paper claims that combinations that learn from labels have "no clear advantage over simple
+averaging" (Sec. 4.3); its differences to the average are at most 0.002 (Table 1).
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ QUERIES = 5_000
 VALID_QUERIES = 300
 # All trees are grown, as in the paper: ERR rises so unsteadily that patience would end it too soon.
 TREES: Mapping[str, Any] = {"n_trees": 300, "n_leaves": 20, "learning_rate": 0.1, "patience": None}
-HIDDEN_UNITS = 25  # of the nets among the members, as in the paper
+HIDDEN_UNITS = 25  # of the nets among the members, the best of the paper's sweep (Sec. 4.2)
 EPOCHS = 60
 STACKED_EPOCHS = 100
+# Tree 1 first mixes rankers that differ in their measure alone, Tree 2 the least similar ones.
 TREE_1, TREE_2 = "(((1 3)(2 4))(5 6))", "(((4 5)(1 6))(2 3))"
 ALL = "all 6, average"
 # ERR and NDCG in the paper's table.
