@@ -17,15 +17,7 @@ from typing import Any
 
 from rankinite.core.errors import DataError, MissingExtraError
 from rankinite.core.random import child_seed, generator
-from rankinite.sweeps.space import (
-    Choice,
-    Domain,
-    Range,
-    Space,
-    Steps,
-    n_points,
-    points_of,
-)
+from rankinite.sweeps.space import Choice, Domain, Range, Space, Steps, n_points, points_of
 from rankinite.sweeps.trials import FoldResult, Trial
 
 TPE, GRID, RANDOM = "tpe", "grid", "random"
@@ -35,7 +27,7 @@ NAME = "sweep"
 JOURNAL = "optuna.log"
 # Number of proposals of a sampler in which at least one must be new.
 MOST_PROPOSALS = 20
-FEWEST_FOR_IMPORTANCE = 8
+FEWEST_FOR_IMPORTANCE = 8  # trials; shares of fewer are noise
 # Significant digits of numbers from a range: more make no difference, and people read recipes.
 DIGITS = 4
 
@@ -96,7 +88,11 @@ def next_batch(
 
 
 class _Proposals:
-    """The proposals of a sampler for a batch, each once."""
+    """The proposals of a sampler for a batch, each once.
+
+    The sampler is made anew for every batch, with a seed of its number and the trials before it. So
+    a resumed sweep proposes what an uninterrupted one would, without a sampler's state on disk.
+    """
 
     def __init__(
         self, space: Space, search: str, seed: int, earlier: Sequence[Trial], batch: int
@@ -120,6 +116,8 @@ class _Proposals:
             }
             if self._is_new(proposed):
                 return proposed
+            # Told as failed, it takes no part in later proposals; untold, TPE would count it as
+            # running and keep away from it (constant liar).
             self.study.tell(trial, state=failed)
         return self._untried()
 
@@ -182,13 +180,13 @@ def _distributions(space: Space) -> dict[str, Any]:
 
 def _distribution(domain: Domain) -> Any:
     kinds = import_optuna().distributions
+    if isinstance(domain, Choice):
+        return kinds.CategoricalDistribution([_for_optuna(item) for item in domain.values])
+    kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
     if isinstance(domain, Range):
-        kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
         return kind(domain.low, domain.high, log=domain.is_log)
-    if isinstance(domain, Steps):
-        kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
-        return kind(domain.low, domain.values[-1], step=domain.step)
-    return kinds.CategoricalDistribution([_for_optuna(item) for item in domain.values])
+    # Optuna warns if the highest value is not one of the steps.
+    return kind(domain.low, domain.values[-1], step=domain.step)
 
 
 def _frozen(trial: Trial, space: Space) -> Any:
@@ -213,21 +211,12 @@ def _thawed(frozen: Any, space: Space) -> Trial:
     return Trial(
         frozen.number,
         {name: _exact(domain, frozen.params[name]) for name, domain in space.items()},
-        _folds(frozen.user_attrs["folds"]),
+        tuple(
+            FoldResult(**{**fold, "curve": tuple(map(tuple, fold["curve"]))})
+            for fold in frozen.user_attrs["folds"]
+        ),
         {int(number): value for number, value in sorted(frozen.intermediate_values.items())},
         frozen.state == import_optuna().trial.TrialState.PRUNED,
-    )
-
-
-def _folds(stored: Sequence[Mapping[str, Any]]) -> tuple[FoldResult, ...]:
-    return tuple(
-        FoldResult(
-            fold["value"],
-            fold["kept"],
-            fold["n_rounds"],
-            tuple((int(number), value) for number, value in fold["curve"]),
-        )
-        for fold in stored
     )
 
 

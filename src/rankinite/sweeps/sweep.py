@@ -28,8 +28,15 @@ from rankinite.runs.scheduler import compile_kernels, execute
 from rankinite.runs.store import SETTINGS, TRAIN, Store
 from rankinite.runs.tasks import Fold, Split, Task
 from rankinite.runs.workers import new_workers, opened
-from rankinite.sweeps.results import JSON, Sweep, with_parameters, write_results
-from rankinite.sweeps.settings import AGAIN, Settings, check_settings, read_settings
+from rankinite.sweeps.results import (
+    AGAIN,
+    JSON,
+    Settings,
+    Sweep,
+    check_settings,
+    read_settings,
+    write_results,
+)
 from rankinite.sweeps.space import (
     Domain,
     Range,
@@ -38,16 +45,9 @@ from rankinite.sweeps.space import (
     papers_space,
     refuse_ranges,
     space_of,
+    with_parameters,
 )
-from rankinite.sweeps.study import (
-    GRID,
-    SEARCHES,
-    TPE,
-    Journal,
-    importances,
-    next_batch,
-    quietly,
-)
+from rankinite.sweeps.study import GRID, SEARCHES, TPE, Journal, importances, next_batch, quietly
 from rankinite.sweeps.trials import (
     BASELINE,
     FoldResult,
@@ -148,6 +148,7 @@ def run_sweep(
     store = Store(out)
     reporter = progress or Silent()
     with quietly(), store.locked(), logged_to(store):
+        # Before anything is written: the folder may hold another sweep, or a run.
         check_settings(store, settings)
         with opened(new_workers(jobs, cluster)) as workers:
             share({TRAIN: data}, _bins(settings), store, reporter, {TRAIN: settings.data})
@@ -158,6 +159,7 @@ def run_sweep(
                 execute(tasks, store, workers, reporter, title)
 
             loop = _TrialLoop(settings, store, execute_here)
+            # Kernels are compiled by one task first, or every worker would compile them.
             if not loop.trials:
                 compile_kernels(loop.baseline_tasks()[:1], store, workers, reporter)
             loop.run(wanted)
@@ -283,7 +285,12 @@ class _StartedTrial:
 
 
 class _TrialLoop:
-    """Proposes trials, executes their tasks, and adds the trials to the journal."""
+    """Proposes trials, executes their tasks, and adds the trials to the journal.
+
+    Trials come in batches of a fixed size. A batch learns from earlier batches only, never from
+    trials that happened to finish sooner, so that the trials are the same on any number of workers
+    and after any interruption.
+    """
 
     def __init__(self, settings: Settings, store: Store, execute: Executor) -> None:
         self.settings = settings
@@ -302,6 +309,7 @@ class _TrialLoop:
         """Go through the largest numbers of rounds of trainings."""
         model, space = self.settings.model, self.settings.space
         variants: list[dict[str, Any]] = [{}]
+        # The parameters on which the number of rounds depends: trees, epochs, and the optimiser.
         for name in ("n_trees", "n_epochs", "optimiser"):
             domain = space.get(name)
             if domain is not None:
@@ -353,6 +361,7 @@ class _TrialLoop:
         self, points: Sequence[Mapping[str, Any]], earlier: Sequence[Trial], wanted: int
     ) -> Iterator[Trial]:
         """Train the first fold of every trial, and the others of those that are not pruned."""
+        # The first fold alone decides on pruning: a trial that is pruned costs one training.
         floors = floors_of(earlier, self.pruning_rounds) if self.settings.pruning else {}
         first = len(self.trials)
         started = [
