@@ -180,6 +180,7 @@ def _n_rankers(setting: Setting) -> int:
 
 def _fewer(setting: Setting) -> list[int]:
     """Return the numbers of training queries that are tried besides all of them."""
+    # At a small scale several become the least number of queries that a setting allows.
     numbers = {setting.queries(n) for n in FEWER}
     return sorted(numbers - {setting.queries(TARGET["train"])})
 

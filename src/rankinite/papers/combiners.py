@@ -19,14 +19,7 @@ from rankinite.ensembles.combine import HIDDEN
 from rankinite.ensembles.stacked import Stacked
 from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.tables import Summary, Table
-from rankinite.papers.setting import (
-    LEVEL,
-    Gain,
-    Setting,
-    count_significant,
-    gains,
-    with_error,
-)
+from rankinite.papers.setting import LEVEL, Gain, Setting, count_significant, gains, with_error
 from rankinite.rankers.lambdamart import LambdaMART
 
 MEASURES = ("ERR", "NDCG@10")
@@ -59,7 +52,7 @@ PAPER = {
     "2 and 4, average": (0.457, 0.785),
     "1 to 4, average": (0.458, 0.784),
 }
-N_MEMBERS = 6
+N_MEMBERS = 6  # the first rows of the table
 
 
 def combiners(setting: Setting) -> Summary:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rankinite.core.figures import Line, Panel
-from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.evaluation.tables import Summary, Table
@@ -23,6 +22,7 @@ from rankinite.papers.setting import (
     LEVEL,
     TOP,
     TREES_OF_OBJECTIVES,
+    Boosting,
     Setting,
     at_depths,
     depths_phrase,
@@ -82,9 +82,10 @@ def graded(setting: Setting) -> Summary:
     n_fits = 1 + len(SOURCES) * (len(WEIGHTS) + 1)
     with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as bar:
         sets = setting.parts("clicks", QUERIES)
+        boosting = Boosting(setting, sets, bar)
         diagnostics = Diagnostics(top=TOP)
-        baseline = _fit_graded(setting, "clicks", 0.0, sets, bar, diagnostics)
-        results = [_train_source(setting, source, baseline, sets, bar) for source in SOURCES]
+        baseline = _fit_graded(boosting, "clicks", 0.0, diagnostics)
+        results = [_train_source(boosting, source, baseline) for source in SOURCES]
     tables = (_table(results, sets), *(_sweep(result, sets["valid"]) for result in results))
     notes = (*(_note(result) for result in results), _size_note(sets))
     figures = {"graded": _figure(results, diagnostics)}
@@ -96,48 +97,27 @@ def tiers(source: str) -> TieredMeasure:
     return TieredMeasure((NDCG(depth=TOP), CNDCG(depth=TOP, source=source)), TOLERANCE)
 
 
-def _fit(
-    setting: Setting,
-    measure: Any,
-    valid_measure: Any,
-    sets: Mapping[str, RankingData],
-    bar: ProgressBar,
-    diagnostics: Diagnostics | None = None,
-) -> LambdaMART:
-    parameters = {"measure": measure, "valid_measure": valid_measure, **TREES}
-    return setting.boost(sets["train"], sets["valid"], bar, diagnostics, **parameters)
-
-
 def _fit_graded(
-    setting: Setting,
-    source: str,
-    weight: float,
-    sets: Mapping[str, RankingData],
-    bar: ProgressBar,
-    diagnostics: Diagnostics | None = None,
+    boosting: Boosting, source: str, weight: float, diagnostics: Diagnostics | None = None
 ) -> LambdaMART:
     """Train with a weight of clicks; at weight 0 the best round is chosen by NDCG alone."""
     measure = tiers(source)
     valid_measure = measure if weight else measure.tiers[0]
     objective = Tiered(measure, weights=weight)
-    return _fit(setting, objective, valid_measure, sets, bar, diagnostics)
+    return boosting.fit(
+        measure=objective, valid_measure=valid_measure, diagnostics=diagnostics, **TREES
+    )
 
 
-def _train_source(
-    setting: Setting,
-    source: str,
-    baseline: LambdaMART,
-    sets: Mapping[str, RankingData],
-    bar: ProgressBar,
-) -> SourceResult:
-    rankers = {weight: _fit_graded(setting, source, weight, sets, bar) for weight in WEIGHTS}
+def _train_source(boosting: Boosting, source: str, baseline: LambdaMART) -> SourceResult:
+    rankers = {weight: _fit_graded(boosting, source, weight) for weight in WEIGHTS}
     measure = tiers(source)
     values = {weight: _tier_values(model, measure) for weight, model in rankers.items()}
     chosen = WEIGHTS[measure.best(values.values())]
-    clicked = _fit(setting, CNDCG(source=source), measure.tiers[1], sets, bar)
+    clicked = boosting.fit(measure=CNDCG(source=source), valid_measure=measure.tiers[1], **TREES)
     measures = [*at_depths("NDCG"), *at_depths("CNDCG", source)]
     models = (baseline, rankers[chosen], clicked)
-    tested = Tested(*(evaluated(model, sets["test"], measures) for model in models))
+    tested = Tested(*(evaluated(model, boosting.sets["test"], measures) for model in models))
     return SourceResult(source, baseline, rankers, chosen, tested)
 
 

@@ -16,11 +16,10 @@ import numpy as np
 
 from rankinite.core.figures import Line, Panel
 from rankinite.core.format import p_exponent
-from rankinite.core.progress import ProgressBar
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.tables import Summary, Table
-from rankinite.papers.setting import Setting, evaluated, p_value, with_error
+from rankinite.papers.setting import Boosting, Setting, evaluated, p_value, with_error
 from rankinite.rankers.lambdamart import LambdaMART
 
 MEASURE = "NDCG@10"
@@ -29,6 +28,7 @@ QUERIES = {"train": 2_000, "valid": 1_000, "test": 2_000}
 TREES = 250
 SWEEPS = 2
 LEVELS = (0.25, 0.5, 0.75, 1.0)
+# The highest level is the best value of a curve, computed from two others and so rounded.
 ROUNDING = 1e-12
 SEARCH = "line-search"
 NEWTON = "Newton step"
@@ -77,15 +77,9 @@ def line_search(setting: Setting) -> Summary:
     with setting.progress.start("boosting", n_fits * TREES, "trees") as bar:
         for case in CASES:
             sets = setting.parts(case.name, QUERIES)
-            fits = {
-                name: _fit(setting, case, parameters, sets, bar)
-                for name, parameters in case.rankers.items()
-            }
-            tables += [
-                _table(case, fits, sets),
-                _needed(case, fits),
-                _backfitted(case, fits, sets),
-            ]
+            boosting = Boosting(setting, sets, bar)
+            fits = {name: _fit(boosting, case, name) for name in case.rankers}
+            tables += [_table(case, fits, sets), _needed(case, fits), _backfitted(case, fits, sets)]
             figures[f"line-search-{case.name}"] = _figure(case, fits)
             values[case.name] = {
                 name: {"curves": model.history_, "alphas": model.alphas_}
@@ -94,25 +88,17 @@ def line_search(setting: Setting) -> Summary:
     return Summary("line-search", tuple(tables), (), figures, values)
 
 
-def _fit(
-    setting: Setting,
-    case: Case,
-    parameters: Mapping[str, Any],
-    sets: Mapping[str, RankingData],
-    bar: ProgressBar,
-) -> LambdaMART:
+def _fit(boosting: Boosting, case: Case, name: str) -> LambdaMART:
     # The first set decides how many trees are kept.
-    watched = {part: sets[part] for part in ("valid", "test", "train")}
-    return setting.boost(
-        sets["train"],
-        watched,
-        bar,
+    watched = {part: boosting.sets[part] for part in ("valid", "test", "train")}
+    return boosting.fit(
+        valid=watched,
         measure=MEASURE,
         n_trees=TREES,
         queries_per_tree=1.0,
         patience=None,
         **case.common,
-        **parameters,
+        **case.rankers[name],
     )
 
 

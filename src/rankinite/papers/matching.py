@@ -8,12 +8,13 @@ tested (Figure 5); for equally many queries, training on NDCG gives the best NDC
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rankinite.core.figures import Line, Panel
+from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.evaluation.tables import Summary, Table
@@ -64,20 +65,11 @@ Nets = dict[tuple[int, str], Trained]
 def matching(setting: Setting) -> Summary:
     """Train two-layer nets for each of four measures, and test each by all four."""
     web = {n: setting.challenge(n, "train") for n in (SMALLER, LARGER)}
-    web_valid, web_test = (setting.challenge(TEST_QUERIES, p) for p in ("valid", "test"))
     artificial = {n: setting.polynomials(n, "train") for n in _sizes(setting)}
-    valid, test = (setting.polynomials(TEST_QUERIES, p) for p in ("valid", "test"))
-    web_nets: Nets = {}
-    artificial_nets: Nets = {}
     total = len(MEASURES) * (len(web) + len(artificial))
     with setting.progress.start("nets", total, "nets") as bar:
-        for measure in MEASURES:
-            for n, train in web.items():
-                web_nets[n, measure] = _train(setting, measure, train, web_valid, web_test)
-                bar.advance(1)
-            for n, train in artificial.items():
-                artificial_nets[n, measure] = _train(setting, measure, train, valid, test)
-                bar.advance(1)
+        web_nets = _nets(setting, setting.challenge, web, bar)
+        artificial_nets = _nets(setting, setting.polynomials, artificial, bar)
     tables = [_table(n, web[n].n_queries, web_nets) for n in web]
     tables.append(_pairs_table(artificial, artificial_nets))
     notes = [_note(web[n].n_queries, n, web_nets) for n in web]
@@ -107,14 +99,23 @@ def _sizes(setting: Setting) -> list[int]:
     ]
 
 
-def _train(
-    setting: Setting, measure: str, train: RankingData, valid: RankingData, test: RankingData
-) -> Trained:
-    model = setting.net(measure, HIDDEN, n_epochs=EPOCHS)
-    model.fit(train, valid=valid)
-    random = setting.random_net(measure, HIDDEN, train)
-    pairs = _pairs(measure, random, train), _pairs(measure, model, train)
-    return Trained(evaluated(model, test, MEASURES), pairs)
+def _nets(
+    setting: Setting,
+    simulate: Callable[[int, str], RankingData],
+    sets: Mapping[int, RankingData],
+    bar: ProgressBar,
+) -> Nets:
+    """Train a net for every measure on every training set."""
+    valid, test = (simulate(TEST_QUERIES, part) for part in ("valid", "test"))
+    nets = {}
+    for n, train in sets.items():
+        for measure in MEASURES:
+            model = setting.net(measure, HIDDEN, n_epochs=EPOCHS).fit(train, valid=valid)
+            random = setting.random_net(measure, HIDDEN, train)
+            pairs = _pairs(measure, random, train), _pairs(measure, model, train)
+            nets[n, measure] = Trained(evaluated(model, test, MEASURES), pairs)
+            bar.advance(1)
+    return nets
 
 
 def _pairs(measure: str, model: LambdaRank, data: RankingData) -> int:

@@ -7,13 +7,12 @@ worse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from rankinite.core.figures import Line, Panel
-from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.evaluation.tables import Summary, Table
@@ -29,6 +28,7 @@ from rankinite.papers.setting import (
     FEWEST,
     LEVEL,
     TREES_OF_OBJECTIVES,
+    Boosting,
     Setting,
     at_depths,
     depths_phrase,
@@ -90,40 +90,6 @@ class Candidate:
         return self.ranker.history_["valid"][VALID_MEASURE][self.ranker.n_trees_ - 1]
 
 
-@dataclass(frozen=True)
-class Search:
-    """Trains candidates, and keeps what is common to all.
-
-    Attributes
-    ----------
-    setting
-        Size and seed of the experiment.
-    sets
-        Data sets by part.
-    bar
-        Progress bar, which counts trees.
-    """
-
-    setting: Setting
-    sets: Mapping[str, RankingData]
-    bar: ProgressBar
-
-    def fit(
-        self,
-        parameters: Mapping[str, Any],
-        train: RankingData,
-        diagnostics: Diagnostics | None = None,
-    ) -> LambdaMART:
-        """Fit a ranker with these parameters."""
-        parameters = {"valid_measure": VALID_MEASURE, **TREES, **parameters}
-        return self.setting.boost(train, self.sets["valid"], self.bar, diagnostics, **parameters)
-
-    def best(self, grid: Iterator[Mapping[str, Any]], *others: Candidate) -> Candidate:
-        """Return the best candidate of a grid, and of others, by the validation measure."""
-        candidates = [Candidate(point, self.fit(point, self.sets["train"])) for point in grid]
-        return max([*others, *candidates], key=lambda candidate: candidate.value)
-
-
 def schedules(setting: Setting) -> Summary:
     """Compare the Newton step, gradient descent, and transitions to the sigmoid cost."""
     n_shared = 2 + sum(later == "S" for later, _ in TRANSITIONS)
@@ -132,11 +98,11 @@ def schedules(setting: Setting) -> Summary:
     n_fits = n_sweep + 1 + n_shared * (len(SHARES) - 1)
     with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as bar:
         sets = setting.parts("challenge", QUERIES)
-        search = Search(setting, sets, bar)
-        chosen = _chosen(search)
+        boosting = Boosting(setting, sets, bar)
+        chosen = _chosen(boosting)
         diagnostics = Diagnostics()
-        diagnosed_ranker = search.fit(chosen[NEWTON].parameters, sets["train"], diagnostics)
-        tested = _tested(search, chosen)
+        diagnosed_ranker = _fit(boosting, chosen[NEWTON].parameters, diagnostics=diagnostics)
+        tested = _tested(boosting, chosen)
     whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}
     tables = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
     figures = {
@@ -147,22 +113,33 @@ def schedules(setting: Setting) -> Summary:
     return Summary("schedules", tables, notes, figures, _values(tested, chosen))
 
 
-def _chosen(search: Search) -> dict[str, Candidate]:
+def _fit(boosting: Boosting, parameters: Mapping[str, Any], **options: Any) -> LambdaMART:
+    return boosting.fit(**TREES, valid_measure=VALID_MEASURE, **parameters, **options)
+
+
+def _best(boosting: Boosting, grid: Iterable[Mapping[str, Any]], *others: Candidate) -> Candidate:
+    """Return the best candidate of a grid, and of others, by the validation measure."""
+    candidates = [Candidate(point, _fit(boosting, point)) for point in grid]
+    return max([*others, *candidates], key=lambda candidate: candidate.value)
+
+
+def _chosen(boosting: Boosting) -> dict[str, Candidate]:
     """Return the best candidate of every method.
 
     A schedule is chosen at the best learning rate of gradient descent, and then its rate.
     """
     chosen = {
-        name: search.best({"step": step, "learning_rate": rate} for rate in RATES)
+        name: _best(boosting, ({"step": step, "learning_rate": rate} for rate in RATES))
         for name, step in ((NEWTON, "newton"), (DESCENT, "gradient"))
     }
+    # One after the other: all pairs of schedule and rate are nearly three times as many trainings.
     usual = chosen[DESCENT].parameters["learning_rate"]
     for name in dict.fromkeys(name for name, _ in _transitions(usual)):
-        first = search.best(point for method, point in _transitions(usual) if method == name)
+        grid = (point for method, point in _transitions(usual) if method == name)
+        first = _best(boosting, grid)
         rates = (rate for rate in RATES if rate != usual)
-        chosen[name] = search.best(
-            ({**first.parameters, "learning_rate": rate} for rate in rates), first
-        )
+        others = ({**first.parameters, "learning_rate": rate} for rate in rates)
+        chosen[name] = _best(boosting, others, first)
     return chosen
 
 
@@ -178,12 +155,14 @@ def _transitions(rate: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
             )
 
 
-def _tested(search: Search, chosen: Mapping[str, Candidate]) -> dict[str, dict[float, Evaluation]]:
+def _tested(
+    boosting: Boosting, chosen: Mapping[str, Candidate]
+) -> dict[str, dict[float, Evaluation]]:
     """Return the test evaluations of all methods, by the share of training data.
 
     Transitions to the cost at 3 are trained on all data only, as in the paper.
     """
-    train, test = search.sets["train"], search.sets["test"]
+    train, test = boosting.sets["train"], boosting.sets["test"]
     tested: dict[str, dict[float, Evaluation]] = {}
     for name, candidate in chosen.items():
         tested[name] = {}
@@ -191,7 +170,7 @@ def _tested(search: Search, chosen: Mapping[str, Candidate]) -> dict[str, dict[f
             model = candidate.ranker
             if share < 1.0:
                 n_queries = max(FEWEST, round(train.n_queries * share))
-                model = search.fit(candidate.parameters, train[:n_queries])
+                model = _fit(boosting, candidate.parameters, train=train[:n_queries])
             tested[name][share] = evaluated(model, test, at_depths("NDCG"))
     return tested
 

@@ -125,21 +125,43 @@ class Setting:
             bar.advance(1)
         return max(nets, key=lambda net: max(net.history_["valid"][net.valid_measure]))
 
-    def boost(
+
+@dataclass(frozen=True)
+class Boosting:
+    """Fits many rankers of trees to the same data.
+
+    Attributes
+    ----------
+    setting
+        Size and seed of the experiment.
+    sets
+        Data sets by part.
+    bar
+        Progress bar, which counts trees.
+    """
+
+    setting: Setting
+    sets: Mapping[str, RankingData]
+    bar: ProgressBar
+
+    def fit(
         self,
-        train: RankingData,
-        valid: Any,
-        bar: ProgressBar,
+        train: RankingData | None = None,
+        valid: Any = None,
         diagnostics: Diagnostics | None = None,
         **parameters: Any,
     ) -> LambdaMART:
-        """Return a fitted LambdaMART; the bar counts its trees."""
+        """Fit LambdaMART with these parameters, to the sets of these names unless given."""
 
         def count(_done: Round) -> None:
-            bar.advance(1)
+            self.bar.advance(1)
 
-        model = LambdaMART(random_state=self.seed, **parameters)
-        return model.fit(train, valid=valid, callbacks=[count], diagnostics=diagnostics)
+        return LambdaMART(random_state=self.setting.seed, **parameters).fit(
+            self.sets["train"] if train is None else train,
+            valid=self.sets["valid"] if valid is None else valid,
+            callbacks=[count],
+            diagnostics=diagnostics,
+        )
 
 
 def evaluated(model: Any, data: RankingData, measures: str | Sequence[str]) -> Evaluation:
@@ -172,6 +194,7 @@ def curve_by_trees(
     start
         Evaluation of what the trees are grown on, drawn at 0 trees.
     """
+    # In trees, not rounds, so that curves of rankers with several trees a round can be compared.
     every = TREES_PER_POINT // trees_per_round
     rounds = [] if start is None else [0]
     values = [] if start is None else [start.mean[FIRST]]

@@ -72,6 +72,7 @@ class Scale:
         (25.0, 100.0)
         """
         share = (value - self.low) / (self.high - self.low)
+        # Two decimals are a tenth of a pixel on a page of 1,000; more would only make it larger.
         return round(100 * min(max(share, 0.0), 1.0), 2)
 
     def ticks(self, most: int = 5) -> list[float]:

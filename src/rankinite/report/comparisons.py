@@ -18,14 +18,7 @@ from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report.charts import Scale, steps_path, thinned
 from rankinite.runs.recipe import ENSEMBLE
-from rankinite.runs.results import (
-    HELD_OUT,
-    LEVEL,
-    EnsembleComparison,
-    Gain,
-    Results,
-    gain_over,
-)
+from rankinite.runs.results import HELD_OUT, LEVEL, EnsembleComparison, Gain, Results, gain_over
 from rankinite.runs.tables import oracle_of, short_form
 from rankinite.stats.kendall import RankCorrelation
 
@@ -91,11 +84,7 @@ def headline_of(results: Results, comparison: EnsembleComparison) -> Headline:
 
 
 def _card(
-    ensemble: Evaluation,
-    best: Evaluation,
-    measure: str,
-    gain: Gain,
-    oracle: Mapping[str, float],
+    ensemble: Evaluation, best: Evaluation, measure: str, gain: Gain, oracle: Mapping[str, float]
 ) -> Card:
     return Card(
         measure,
@@ -202,6 +191,7 @@ def _interval_chart(
     details: Mapping[str, str],
     emphasised: set[str],
 ) -> IntervalChart | None:
+    # The baseline gets a row too, without an interval, to show its mean.
     gains = {
         name: Gain(0.0, 0.0, 0.0, 1.0)
         if name == baseline
@@ -212,6 +202,7 @@ def _interval_chart(
     if len(known) < 2:
         return None
     ends = [end for gain in known.values() for end in (gain.low, gain.mean, gain.high)]
+    # All rows share a scale with 0 on it: an interval is read by whether it crosses 0.
     scale = Scale.around([0.0, *ends], margin=0.03)
     rows = tuple(
         IntervalRow(
@@ -295,6 +286,7 @@ def query_differences(comparison: EnsembleComparison, measure: str) -> QueryDiff
     if len(counting) == 0:
         return None
     values = np.where(np.abs(difference[counting]) <= ROUNDING, 0.0, difference[counting])
+    # Sorted before they are thinned: the shape stays, and the largest win and loss are kept.
     shown = thinned(np.sort(values))
     scale = Scale.around([0.0, *shown.tolist()])
     return QueryDifferences(
@@ -320,6 +312,7 @@ def _worst(
     counting: NDArray[np.intp],
     values: Floats,
 ) -> tuple[LostQuery, ...]:
+    # Stable, so that equal losses come in the order of the data on every machine.
     order = np.argsort(values, kind="stable")[:MOST_LISTED]
     sizes = comparison.data.sizes
     return tuple(

@@ -92,6 +92,7 @@ def page_of(template: str, content: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(content)
 
 
+# Templates are compiled once per process, not once per page.
 @cache
 def _environment() -> Environment:
     return Environment(
@@ -214,6 +215,7 @@ def data_table(descriptions: Mapping[str, Description]) -> Table:
     rows = []
     for name, (statistic, form) in statistics.items():
         values = [statistic(data) for data in descriptions.values()]
+        # Rows of zeros alone, such as that of missing values, tell nothing.
         if any(values):
             rows.append((name, *(f"{value:{form}}" for value in values)))
     return Table("Data sets", ("", *descriptions), (*rows, *_grade_rows(descriptions)))
@@ -234,6 +236,7 @@ def _all_grades(descriptions: Mapping[str, Description]) -> list[float]:
 def grades_of(descriptions: Mapping[str, Description]) -> Grades:
     """Return the shares of grades in every data set that has few enough of them."""
     every = _all_grades(descriptions)
+    # From light to dark, in one order for all data sets; the lowest must still be seen on white.
     shades = {g: round(0.12 + 0.78 * k / max(len(every) - 1, 1), 3) for k, g in enumerate(every)}
     sets = {name: _shares(data, shades) for name, data in descriptions.items() if data.grades}
     return Grades({plain_number(grade): shade for grade, shade in shades.items()}, sets)
@@ -258,6 +261,7 @@ def size_chart(name: str, description: Description) -> Chart:
     sizes = description.sizes
     width = max(1, -(-int(sizes.max()) // MOST_BINS))
     n_bins = -(-int(sizes.max()) // width)
+    # Edges lie between whole numbers, so that every bin holds equally many sizes.
     heights, _ = np.histogram(sizes, 0.5 + width * np.arange(n_bins + 1))
     scale = Scale(0.0, float(heights.max()))
     return Chart(
@@ -355,6 +359,7 @@ class Importances:
 
 def importances_of(results: Results) -> Importances | None:
     """Return the mean importances over final models; None if none of them is made of trees."""
+    # A model that takes another's training has the same trees: counted twice, they would weigh more.
     importances = [
         facts.importances
         for name, facts in results.facts.items()

@@ -220,6 +220,7 @@ def _best_so_far(trials: Sequence[Trial], scale: Scale) -> str:
 
 def _scale(values: Sequence[float]) -> Scale:
     """Return a scale on which the better half fills at least the upper quarter."""
+    # Some parameters are so bad that, on a scale with all of them, good trials would look alike.
     ordered = sorted(values)
     best, middle = ordered[-1], ordered[len(ordered) // 2]
     low = max(ordered[0], best - 4 * (best - middle)) if best > middle else ordered[0]
@@ -257,6 +258,7 @@ def coordinates_of(sweep: Sweep) -> Coordinates:
 
 def _height(domain: Domain, value: Any) -> float:
     """Return the height of a value on its axis, from 0 to 100; values of a list are equidistant."""
+    # Equidistant, as lists may hold words, and numbers in lists tend to be spaced by factors.
     if isinstance(domain, Choice):
         return along(_sorted(domain).index(value), len(domain.values))
     if isinstance(domain, Range) and domain.is_log:

@@ -186,16 +186,13 @@ def check_settings(store: Store, settings: Settings) -> None:
         if (store.path / STATE).exists():
             raise UsageError(f"{store.path}: a run is in this folder; name another for the sweep")
         store.refuse_recipe()
-    wanted = _as_stored(settings)
-    if path.exists():
-        known = _read(store)
-        differing = [name for name in wanted if known.get(name) != wanted[name]]
-        if differing:
-            raise UsageError(
-                f"{store.path}: the sweep in this folder has another {', '.join(differing)}; ask "
-                "for the same again (the number of trials may grow), or name another folder"
-            )
-    write_json(path, wanted)
+    difference = _difference(store, _read(store), settings) if path.exists() else ""
+    if difference:
+        raise UsageError(
+            f"{difference}; ask for the same again (the number of trials may grow), or name "
+            "another folder"
+        )
+    write_json(path, _as_stored(settings))
     store.check_data({TRAIN: settings.data}, settings.recipe, SWEPT)
 
 
@@ -221,12 +218,19 @@ def read_settings(store: Store) -> Settings:
         )
     except (OSError, KeyError, TypeError, UsageError) as problem:
         raise DataError(f"{store.path}: the sweep cannot be read ({problem}); {AGAIN}") from None
-    differing = [name for name, value in _as_stored(settings).items() if content.get(name) != value]
-    if differing:
-        raise DataError(
-            f"{store.path}: the sweep in this folder has another {', '.join(differing)}; {AGAIN}"
-        )
+    # The recipe and the space were read anew: what they mean may have changed with the version.
+    difference = _difference(store, content, settings)
+    if difference:
+        raise DataError(f"{difference}; {AGAIN}")
     return settings
+
+
+def _difference(store: Store, stored: Mapping[str, Any], settings: Settings) -> str:
+    """Return what differs from the settings in the folder, as text; empty if nothing does."""
+    differing = [name for name, value in _as_stored(settings).items() if stored.get(name) != value]
+    if not differing:
+        return ""
+    return f"{store.path}: the sweep in this folder has another {', '.join(differing)}"
 
 
 def _as_stored(settings: Settings) -> dict[str, Any]:
@@ -426,5 +430,6 @@ def write_results(sweep: Sweep) -> Sweep:
         recipe = with_parameters(settings.recipe, settings.model.name, sweep.best.parameters)
     write_text(path / RECIPE, recipe)
     write_text(path / CSV, to_csv(sweep))
+    # The last file, by which `open_sweep` knows a finished sweep.
     write_json(path / JSON, to_json(sweep))
     return replace(sweep, written=tuple(path / name for name in (RECIPE, CSV, JSON)))

@@ -74,6 +74,7 @@ def next_batch(
         Number of the batch, counted from 0, and number of its trials.
     """
     if search == GRID:
+        # In random order, so that a sweep with fewer trials than points still covers the grid.
         grid = list(points_of(space))
         order = generator(seed, "grid").permutation(len(grid)).tolist()
         return [grid[k] for k in order[len(earlier) : len(earlier) + size]]
@@ -139,6 +140,7 @@ class _Proposals:
 
 
 def _key(parameters: Mapping[str, Any]) -> str:
+    # A text, as values may be lists, which have no hash.
     return repr(sorted(parameters.items()))
 
 
@@ -165,6 +167,8 @@ def _sampler(search: str, seed: int) -> Any:
     with warnings.catch_warnings():
         # Before Optuna 5 both arguments were experimental.
         warnings.simplefilter("ignore", import_optuna().exceptions.ExperimentalWarning)
+        # The proposals of a batch are made before any of its results is known: without the constant
+        # liar they would lie close together.
         return samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
@@ -237,6 +241,8 @@ class Journal:
         optuna = import_optuna()
         self.space = space
         path = folder / JOURNAL
+        # A record after half a line would be lost with it, and Optuna would wait for the lock of a
+        # process that is dead.
         _repair(path)
         backend = optuna.storages.journal.JournalFileBackend(str(path))
         try:
@@ -260,6 +266,7 @@ class Journal:
 
 def _repair(path: Path) -> None:
     """Remove what a process that was killed while writing has left: half a line, and its lock."""
+    # No other process can hold Optuna's lock: it would have to hold that of the folder.
     for lock in path.parent.glob(f"{path.name}.lock*"):
         lock.unlink(missing_ok=True)
     if not path.exists():

@@ -229,6 +229,7 @@ def check_sweep(
     domains = space_of(chosen, papers_space(chosen.ranker, search) if space is None else space)
     if search == GRID:
         refuse_ranges(domains)
+    # Features are binned once, before the first trial, for every number of bins that may be tried.
     if isinstance(domains.get("most_bins"), Range):
         raise UsageError("sweep: most_bins needs values, such as most_bins=64,255, and no range")
     # Parameters that cannot be written into the recipe in the end are of no use.
@@ -325,6 +326,7 @@ class _TrialLoop:
         while len(self.trials) < wanted:
             batch = len(self.trials) // settings.batch
             earlier = self.trials[: batch * settings.batch]
+            # Proposals follow one another, so that a batch cut short has the first of a whole one.
             size = min(settings.batch, wanted - len(earlier))
             points = next_batch(
                 settings.space, settings.search, settings.seed, earlier, batch, size
@@ -335,6 +337,7 @@ class _TrialLoop:
                 log.info("after %d trials there is nothing else to try", len(self.trials))
                 break
             for trial in self._execute_batch(points, earlier, wanted):
+                # Added in the order of their numbers, which Optuna gives by position.
                 self.journal.add(trial)
                 self.trials.append(trial)
                 log.debug("trial %d: %s %.4f", trial.number, settings.measure, trial.value)
