@@ -164,6 +164,7 @@ def _curves(setting: Setting, case: Case, parts: Parts, bar: ProgressBar) -> dic
 def _needed(curves: Mapping[str, Line]) -> list[tuple[float, int | None, int]]:
     """Return values that McRank reaches, and the trees that LambdaMART and McRank need for them."""
     mart, mcrank = (curves[name] for name in METHODS[:2])
+    # The best so far: test curves fluctuate, and what counts is when a value is first reached.
     best = np.maximum.accumulate(mcrank.y)
     places = [max(0, round(mark * len(best)) - 1) for mark in MARKS]
     levels = sorted({float(best[place]) for place in places})

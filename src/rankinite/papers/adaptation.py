@@ -145,7 +145,7 @@ def adaptation(setting: Setting) -> Summary:
     with setting.progress.start("rankers", _n_rankers(setting), "rankers") as bar:
         for adaptation in ADAPTATIONS:
             for name in adaptation.backgrounds:
-                if name not in nets:
+                if name not in nets:  # two targets share the web
                     parts = {p: _simulated(setting, name, n, p) for p, n in BACKGROUND.items()}
                     nets[name] = _net(setting, parts, bar)
             parts = {p: _simulated(setting, adaptation.target, n, p) for p, n in TARGET.items()}
@@ -289,6 +289,7 @@ def _sizes(
     test = parts["test"]
     sizes = {}
     for n in _fewer(setting):
+        # The first queries, so that a larger set holds the smaller ones.
         fewer = {**parts, "train": parts["train"][:n]}
         models = (
             _net(setting, fewer, bar),

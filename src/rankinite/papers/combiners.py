@@ -66,6 +66,7 @@ def combiners(setting: Setting) -> Summary:
         scores: list[tuple[Floats, Floats]] = []
         evaluations = {}
         for model in _members(setting, train):
+            # Combinations need nothing but scores: members are neither kept nor asked again.
             scores.append((model.predict(fitting), model.predict(test)))
             name = list(PAPER)[len(scores) - 1]
             evaluations[name] = evaluate(scores[-1][1], test, MEASURES)
@@ -115,7 +116,7 @@ def _combinations(setting: Setting) -> Iterator[tuple[str, Sequence[int], Any]]:
     for k, tree in enumerate((TREE_1, TREE_2), 1):
         yield f"all 6, Tree {k} of best mixes", every, BestMix(tree=tree, measure="NDCG@10")
     for layers, hidden in (("linear", 0), ("two-layer", HIDDEN)):
-        for target in reversed(TARGETS):
+        for target in reversed(TARGETS):  # in the order of the paper's rows
             net = setting.net(target, hidden, n_epochs=STACKED_EPOCHS)
             yield f"all 6, {layers} net for {target}", every, Stacked(ranker=net)
     yield "2 and 4, average", (2, 4), Average()

@@ -84,6 +84,8 @@ def graded(setting: Setting) -> Summary:
         sets = setting.parts("clicks", QUERIES)
         boosting = Boosting(setting, sets, bar)
         diagnostics = Diagnostics(top=TOP)
+        # Judgements alone are the same for both sources. Clicks take part with weight 0, for the
+        # diagnostics to compare their lambdas with those of judgements (Figure 2).
         baseline = _fit_graded(boosting, "clicks", 0.0, diagnostics)
         results = [_train_source(boosting, source, baseline) for source in SOURCES]
     tables = (_table(results, sets), *(_sweep(result, sets["valid"]) for result in results))

@@ -24,6 +24,7 @@ def linear(setting: Setting) -> Summary:
     curves, results = {}, {}
     with setting.progress.start("linear nets", len(TRAINED), "nets") as bar:
         for trained, first in TRAINED.items():
+            # Without patience, as the figure shows all epochs.
             model = setting.net(trained, 0, n_epochs=EPOCHS, patience=None)
             model.set_params(valid_measure=[first, *(m for m in MEASURES if m != first)])
             model.fit(train, valid=valid)

@@ -111,6 +111,7 @@ def _nets(
     for n, train in sets.items():
         for measure in MEASURES:
             model = setting.net(measure, HIDDEN, n_epochs=EPOCHS).fit(train, valid=valid)
+            # Which pairs have a lambda depends on the ranking, for NDCG@10 and MRR.
             random = setting.random_net(measure, HIDDEN, train)
             pairs = _pairs(measure, random, train), _pairs(measure, model, train)
             nets[n, measure] = Trained(evaluated(model, test, MEASURES), pairs)

@@ -92,6 +92,8 @@ class Candidate:
 
 def schedules(setting: Setting) -> Summary:
     """Compare the Newton step, gradient descent, and transitions to the sigmoid cost."""
+    # For the progress bar: all that is tried on all data, the ranker with diagnostics, and the
+    # chosen ones on smaller shares.
     n_shared = 2 + sum(later == "S" for later, _ in TRANSITIONS)
     n_sweep = 2 * len(RATES) + sum(1 for _ in _transitions(RATES[0]))
     n_sweep += len(TRANSITIONS) * (len(RATES) - 1)
@@ -101,6 +103,7 @@ def schedules(setting: Setting) -> Summary:
         boosting = Boosting(setting, sets, bar)
         chosen = _chosen(boosting)
         diagnostics = Diagnostics()
+        # Diagnostics are recorded while training, so the chosen one is trained once more.
         diagnosed_ranker = _fit(boosting, chosen[NEWTON].parameters, diagnostics=diagnostics)
         tested = _tested(boosting, chosen)
     whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}

@@ -117,6 +117,7 @@ def _content(results: Results) -> dict[str, Any]:
             duration,
         ),
     }
+    # A section without content is left out, and so is its link in the contents.
     present = {
         "curves": bool(content["curves"]),
         "subsets": content["subsets"] is not None,
@@ -359,7 +360,7 @@ class Importances:
 
 def importances_of(results: Results) -> Importances | None:
     """Return the mean importances over final models; None if none of them is made of trees."""
-    # A model that takes another's training has the same trees: counted twice, they would weigh more.
+    # A model that takes another's training has the same trees, which shall not count twice.
     importances = [
         facts.importances
         for name, facts in results.facts.items()

@@ -6,10 +6,11 @@ before it, so that a sweep that was killed tries the same again.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -78,65 +79,48 @@ def next_batch(
         grid = list(points_of(space))
         order = generator(seed, "grid").permutation(len(grid)).tolist()
         return [grid[k] for k in order[len(earlier) : len(earlier) + size]]
-    proposals = _Proposals(space, search, seed, earlier, batch)
-    points: list[dict[str, Any]] = []
-    while len(points) < size:
-        proposed = proposals.another()
-        if proposed is None:
-            break
-        points.append(proposed)
-    return points
+    return list(itertools.islice(_proposals(space, search, seed, earlier, batch), size))
 
 
-class _Proposals:
-    """The proposals of a sampler for a batch, each once.
+def _proposals(
+    space: Space, search: str, seed: int, earlier: Sequence[Trial], batch: int
+) -> Iterator[dict[str, Any]]:
+    """Yield points that were not tried, each once, as long as there are any.
 
     The sampler is made anew for every batch, with a seed of its number and the trials before it. So
     a resumed sweep proposes what an uninterrupted one would, without a sampler's state on disk.
     """
+    stream = (seed, "batch", batch)
+    sampler = _sampler(search, int(child_seed(*stream).generate_state(1)[0]))
+    study = _in_memory(space, earlier, sampler)
+    tried = {_key(trial.parameters) for trial in earlier}
+    total = n_points(space)
+    while len(tried) < total:
+        point = _ask(study, space, tried)
+        if point is None:
+            # Samplers return to good points again and again: take any other one, if they can be
+            # listed.
+            if math.isinf(total):
+                return
+            left = [other for other in points_of(space) if _key(other) not in tried]
+            point = left[int(generator(*stream, len(tried)).integers(len(left)))]
+        tried.add(_key(point))
+        yield point
 
-    def __init__(
-        self, space: Space, search: str, seed: int, earlier: Sequence[Trial], batch: int
-    ) -> None:
-        self.space = space
-        self.seed = (seed, "batch", batch)
-        self.n_points = n_points(space)
-        self.tried = {_key(trial.parameters) for trial in earlier}
-        sampler = _sampler(search, int(child_seed(*self.seed).generate_state(1)[0]))
-        self.study = _in_memory(space, earlier, sampler)
-        self.distributions = _distributions(space)
 
-    def another(self) -> dict[str, Any] | None:
-        if len(self.tried) >= self.n_points:
-            return None
-        failed = import_optuna().trial.TrialState.FAIL
-        for _ in range(MOST_PROPOSALS):
-            trial = self.study.ask(self.distributions)
-            proposed = {
-                name: _exact(domain, trial.params[name]) for name, domain in self.space.items()
-            }
-            if self._is_new(proposed):
-                return proposed
-            # Told as failed, it takes no part in later proposals; untold, TPE would count it as
-            # running and keep away from it (constant liar).
-            self.study.tell(trial, state=failed)
-        return self._untried()
-
-    def _is_new(self, proposed: Mapping[str, Any]) -> bool:
-        key = _key(proposed)
-        if key in self.tried:
-            return False
-        self.tried.add(key)
-        return True
-
-    def _untried(self) -> dict[str, Any] | None:
-        """Return any point that was not tried; None if the space has ranges."""
-        if math.isinf(self.n_points):
-            return None
-        left = [point for point in points_of(self.space) if _key(point) not in self.tried]
-        chosen = left[int(generator(*self.seed, len(self.tried)).integers(len(left)))]
-        self.tried.add(_key(chosen))
-        return chosen
+def _ask(study: Any, space: Space, tried: Set[str]) -> dict[str, Any] | None:
+    """Return a proposal of the sampler that was not tried; None if it has none."""
+    failed = import_optuna().trial.TrialState.FAIL
+    distributions = _distributions(space)
+    for _ in range(MOST_PROPOSALS):
+        trial = study.ask(distributions)
+        point = {name: _exact(domain, trial.params[name]) for name, domain in space.items()}
+        if _key(point) not in tried:
+            return point
+        # Told as failed, it takes no part in later proposals; untold, TPE would count it as running
+        # and keep away from it (constant liar).
+        study.tell(trial, state=failed)
+    return None
 
 
 def _key(parameters: Mapping[str, Any]) -> str:
