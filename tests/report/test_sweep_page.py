@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankinite.report.sweep_page import coordinates_of, history_of, sweep_html
-from rankinite.sweeps.results import Sweep
-from rankinite.sweeps.settings import Settings
+from rankinite.sweeps.results import Settings, Sweep
 from rankinite.sweeps.space import space_of
 from rankinite.sweeps.trials import BASELINE, FoldResult, Trial
 from tests.report.pages import HOSTILE, Page, assert_fits_screens, assert_needs_nothing_else
@@ -75,10 +74,10 @@ def test_history_by_hand():
     # margin of 0.04 of 0.3 at each end it is 0.388 to 0.712, and the worst at 0.012 / 0.324.
     history = history_of(hand_made())
     assert (history.top, history.bottom, history.right) == ("0.7120", "0.3880", "trial 3")
-    assert [dot.path for dot in history.dots] == [
+    assert [dot.path for dot in history.marks] == [
         "M0 96.3h0", "M33.33 3.7h0", "M66.67 100h0", "M100 34.57h0",
     ]  # fmt: skip
-    assert [dot.kind for dot in history.dots] == ["", "best", "pruned", ""]
+    assert [dot.kind for dot in history.marks] == ["", "best", "pruned", ""]
     assert history.best == "M0 96.3H33.33V3.7H66.67H100"
     assert history.recipe == "M0 65.43H100"
 

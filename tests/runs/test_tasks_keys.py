@@ -33,7 +33,7 @@ def keys_after(recipe_of, monkeypatch):
     [
         "cli/recipe.py",
         "report/page.py",
-        "report/sections.py",
+        "report/comparisons.py",
         "runs/tables.py",
         "runs/scheduler.py",
         "sweeps/sweep.py",

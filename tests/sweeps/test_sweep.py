@@ -250,7 +250,7 @@ def test_another_version_or_other_parts_are_another_sweep(name, setting, monkeyp
     micro_sweep("s", **options)
     recipe = RECIPE
     if name == "rankinite":
-        monkeypatch.setattr("rankinite.sweeps.settings.__version__", "0.0.0")
+        monkeypatch.setattr("rankinite.sweeps.results.__version__", "0.0.0")
     else:
         recipe = RECIPE.replace("parts = 4\n", "parts = 5\n", 1)
     with pytest.raises(UsageError, match=f"has another {setting}; ask for the same again"):

@@ -1,20 +1,20 @@
 """Objectives, Table 2 and Figures 3, 4 and 7: objectives that change during training.
 
-The paper claims that gradient descent beats the Newton step, that a transition to the sigmoid cost
-beats both at all depths but the first two, and that one to the sigmoid cost at 3 does not.
+The paper claims (Sec. 6.2) that gradient descent beats the Newton step, and a transition to the
+sigmoid cost both of them, at all depths but 1 and 2; a transition to the sigmoid cost at 3 is
+worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from rankinite.core.figures import Line, Panel
-from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import Evaluation, evaluate
+from rankinite.evaluation.evaluate import Evaluation
 from rankinite.evaluation.tables import Summary, Table
 from rankinite.objectives.constructions import SigmoidCost
 from rankinite.objectives.transition import (
@@ -27,25 +27,22 @@ from rankinite.papers.setting import (
     DEPTHS,
     FEWEST,
     LEVEL,
+    TREES_OF_OBJECTIVES,
+    Boosting,
     Setting,
     at_depths,
-    count_rounds,
     depths_phrase,
+    evaluated,
     gains,
     points,
+    size_of_objectives,
 )
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.runs.training import diagnosed
 
-# A 54th of the paper's queries, and a quarter of its trees, which have 30 leaves there.
-QUERIES = {"train": 2_000, "valid": 1_500, "test": 4_000}
-TREES: Mapping[str, Any] = {
-    "n_trees": 250,
-    "n_leaves": 15,
-    "truncation": None,
-    "patience": None,
-}
+QUERIES = {"train": 2_000, "valid": 1_500, "test": 4_000}  # a 54th of the paper's
+TREES = TREES_OF_OBJECTIVES
 VALID_MEASURE = "NDCG@3"
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 RATES = (0.1, 0.2, 0.4)
@@ -53,7 +50,9 @@ STARTS = (0.1, 0.25, 0.5)
 DRAWN = (1, 3, 10)
 
 NEWTON, DESCENT = "Newton step", "gradient descent"
-# Schedules of the weight, and the etas of the paper's sweep; levelling is not in the paper.
+# Schedules of the weight, and the etas of the paper's sweep (Sec. 6.2); levelling is not in the
+# paper, but looks more like its Figure 6 than the printed exponential, which is at 1 within some
+# tens of rounds.
 GROWTHS: Mapping[str, tuple[Callable[[float, float], Any], Sequence[float]]] = {
     "exponential": (ExponentialGrowth, (100.0, 250.0)),
     "linear": (LinearGrowth, (0.1, 0.01, 0.001)),
@@ -91,60 +90,22 @@ class Candidate:
         return self.ranker.history_["valid"][VALID_MEASURE][self.ranker.n_trees_ - 1]
 
 
-@dataclass(frozen=True)
-class Search:
-    """Trains candidates, and keeps what is common to all.
-
-    Attributes
-    ----------
-    setting
-        Size and seed of the experiment.
-    sets
-        Data sets by part.
-    bar
-        Progress bar, which counts trees.
-    """
-
-    setting: Setting
-    sets: Mapping[str, RankingData]
-    bar: ProgressBar
-
-    def fit(
-        self,
-        parameters: Mapping[str, Any],
-        train: RankingData,
-        diagnostics: Diagnostics | None = None,
-    ) -> LambdaMART:
-        """Fit a ranker with these parameters."""
-        model = LambdaMART(
-            valid_measure=VALID_MEASURE, random_state=self.setting.seed, **TREES, **parameters
-        )
-        return model.fit(
-            train,
-            valid=self.sets["valid"],
-            callbacks=[count_rounds(self.bar)],
-            diagnostics=diagnostics,
-        )
-
-    def best(self, grid: Iterator[Mapping[str, Any]], *others: Candidate) -> Candidate:
-        """Return the best candidate of a grid, and of others, by the validation measure."""
-        candidates = [Candidate(point, self.fit(point, self.sets["train"])) for point in grid]
-        return max([*others, *candidates], key=lambda candidate: candidate.value)
-
-
 def schedules(setting: Setting) -> Summary:
     """Compare the Newton step, gradient descent, and transitions to the sigmoid cost."""
+    # For the progress bar: all that is tried on all data, the ranker with diagnostics, and the
+    # chosen ones on smaller shares.
     n_shared = 2 + sum(later == "S" for later, _ in TRANSITIONS)
     n_sweep = 2 * len(RATES) + sum(1 for _ in _transitions(RATES[0]))
     n_sweep += len(TRANSITIONS) * (len(RATES) - 1)
     n_fits = n_sweep + 1 + n_shared * (len(SHARES) - 1)
     with setting.progress.start("boosting", n_fits * TREES["n_trees"], "trees") as bar:
-        sets = {part: setting.challenge(n, part) for part, n in QUERIES.items()}
-        search = Search(setting, sets, bar)
-        chosen = _chosen(search)
+        sets = setting.parts("challenge", QUERIES)
+        boosting = Boosting(setting, sets, bar)
+        chosen = _chosen(boosting)
         diagnostics = Diagnostics()
-        diagnosed_ranker = search.fit(chosen[NEWTON].parameters, sets["train"], diagnostics)
-        tested = _tested(search, chosen)
+        # Diagnostics are recorded while training, so the chosen one is trained once more.
+        diagnosed_ranker = _fit(boosting, chosen[NEWTON].parameters, diagnostics=diagnostics)
+        tested = _tested(boosting, chosen)
     whole = {name: by_share[SHARES[-1]] for name, by_share in tested.items()}
     tables = (_table(whole, sets), _settings(chosen), _by_share(tested, sets["train"]))
     figures = {
@@ -155,22 +116,33 @@ def schedules(setting: Setting) -> Summary:
     return Summary("schedules", tables, notes, figures, _values(tested, chosen))
 
 
-def _chosen(search: Search) -> dict[str, Candidate]:
+def _fit(boosting: Boosting, parameters: Mapping[str, Any], **options: Any) -> LambdaMART:
+    return boosting.fit(**TREES, valid_measure=VALID_MEASURE, **parameters, **options)
+
+
+def _best(boosting: Boosting, grid: Iterable[Mapping[str, Any]], *others: Candidate) -> Candidate:
+    """Return the best candidate of a grid, and of others, by the validation measure."""
+    candidates = [Candidate(point, _fit(boosting, point)) for point in grid]
+    return max([*others, *candidates], key=lambda candidate: candidate.value)
+
+
+def _chosen(boosting: Boosting) -> dict[str, Candidate]:
     """Return the best candidate of every method.
 
     A schedule is chosen at the best learning rate of gradient descent, and then its rate.
     """
     chosen = {
-        name: search.best({"step": step, "learning_rate": rate} for rate in RATES)
+        name: _best(boosting, ({"step": step, "learning_rate": rate} for rate in RATES))
         for name, step in ((NEWTON, "newton"), (DESCENT, "gradient"))
     }
+    # One after the other: all pairs of schedule and rate are nearly three times as many trainings.
     usual = chosen[DESCENT].parameters["learning_rate"]
     for name in dict.fromkeys(name for name, _ in _transitions(usual)):
-        first = search.best(point for method, point in _transitions(usual) if method == name)
+        grid = (point for method, point in _transitions(usual) if method == name)
+        first = _best(boosting, grid)
         rates = (rate for rate in RATES if rate != usual)
-        chosen[name] = search.best(
-            ({**first.parameters, "learning_rate": rate} for rate in rates), first
-        )
+        others = ({**first.parameters, "learning_rate": rate} for rate in rates)
+        chosen[name] = _best(boosting, others, first)
     return chosen
 
 
@@ -186,12 +158,14 @@ def _transitions(rate: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
             )
 
 
-def _tested(search: Search, chosen: Mapping[str, Candidate]) -> dict[str, dict[float, Evaluation]]:
+def _tested(
+    boosting: Boosting, chosen: Mapping[str, Candidate]
+) -> dict[str, dict[float, Evaluation]]:
     """Return the test evaluations of all methods, by the share of training data.
 
     Transitions to the cost at 3 are trained on all data only, as in the paper.
     """
-    train, test = search.sets["train"], search.sets["test"]
+    train, test = boosting.sets["train"], boosting.sets["test"]
     tested: dict[str, dict[float, Evaluation]] = {}
     for name, candidate in chosen.items():
         tested[name] = {}
@@ -199,8 +173,8 @@ def _tested(search: Search, chosen: Mapping[str, Candidate]) -> dict[str, dict[f
             model = candidate.ranker
             if share < 1.0:
                 n_queries = max(FEWEST, round(train.n_queries * share))
-                model = search.fit(candidate.parameters, train[:n_queries])
-            tested[name][share] = evaluate(model.predict(test), test, at_depths("NDCG"))
+                model = _fit(boosting, candidate.parameters, train=train[:n_queries])
+            tested[name][share] = evaluated(model, test, at_depths("NDCG"))
     return tested
 
 
@@ -268,11 +242,10 @@ def _notes(whole: Mapping[str, Evaluation]) -> Iterator[str]:
 
 def _size_note(sets: Mapping[str, RankingData]) -> str:
     return (
-        f"Rankers learned from {sets['train'].n_queries:,} queries (the paper: 108,000), with "
-        f"{TREES['n_trees']} trees of {TREES['n_leaves']} leaves at most (1,000 of 30). All is "
-        f"chosen by {VALID_MEASURE} on {sets['valid'].n_queries:,} validation queries with all "
-        "training data, the number of trees with each share. Levelling is not in the paper. p is "
-        f"of paired t-tests, not corrected for their number; level {LEVEL:g}."
+        f"{size_of_objectives(sets['train'], TREES)} All is chosen by {VALID_MEASURE} on "
+        f"{sets['valid'].n_queries:,} validation queries with all training data, the number of "
+        "trees with each share. Levelling is not in the paper. p is of paired t-tests, not "
+        f"corrected for their number; level {LEVEL:g}."
     )
 
 

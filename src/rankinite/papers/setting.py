@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from rankinite.core.errors import UsageError
+from rankinite.core.figures import Line
 from rankinite.core.format import p_exponent
 from rankinite.core.params import Real, check
 from rankinite.core.progress import Progress, ProgressBar, Silent
@@ -20,18 +21,33 @@ from rankinite.data.simulate.clicks import clicks
 from rankinite.data.simulate.markets import MARKETS
 from rankinite.data.simulate.polynomials import polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
+from rankinite.rankers.diagnostics import Diagnostics
+from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.rounds import Round
+from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.stats.paired_tests import gain_and_p
 
-# The measures of Optimality, in which grades of 2 and more are relevant.
+# The measures of Optimality, in which grades of 2 and more are relevant (Sec. 6).
 MEASURES = ("NDCG", "NDCG@10", "MAP(relevant=2)", "MRR(relevant=2)")
-# The measures of LambdaSMART.
+# The measures of LambdaSMART, and the one that it draws and chooses by.
 NDCG = ("NDCG@10", "NDCG@3", "NDCG@1")
+FIRST = NDCG[0]
+TREES_PER_POINT = 10  # of a curve by number of trees
 # The depths of Objectives, and the one that its tables are chosen by.
 DEPTHS = range(1, 11)
 TOP = 3
-# Level of significance, and one minus the coverage of confidence intervals.
+# Trees as in Objectives, Sec. 6, but a quarter of their number, with half the leaves. Lambdas are
+# not truncated, although the tables are chosen by NDCG@3: truncation would leave too few pairs to
+# learn from (Sec. 3).
+TREES_OF_OBJECTIVES: Mapping[str, Any] = {
+    "n_trees": 250,
+    "n_leaves": 15,
+    "truncation": None,
+    "patience": None,
+}
+# Level of significance, and one minus the coverage of confidence intervals, as in the papers
+# (LambdaSMART, Table 1; Objectives, Sec. 6).
 LEVEL = 0.05
 # Fewer queries than this show nothing.
 FEWEST = 20
@@ -74,6 +90,11 @@ class Setting:
         """Simulate n queries, times the scale, of Set 1 with clicks of both sources."""
         return clicks(self.challenge(n, part), seed=self.seed)
 
+    def parts(self, simulator: str, queries: Mapping[str, int]) -> dict[str, RankingData]:
+        """Simulate the parts of a data set, given numbers of queries at scale 1."""
+        simulate = getattr(self, simulator)
+        return {part: simulate(n, part) for part, n in queries.items()}
+
     def net(self, measure: Any, hidden: int, **parameters: Any) -> LambdaRank:
         """Return a net that is not fitted yet."""
         return LambdaRank(measure, hidden=hidden, random_state=self.seed, **parameters)
@@ -83,19 +104,109 @@ class Setting:
         # Weights are drawn by fit, so there must be an epoch: at this rate it changes no ranking.
         return self.net(measure, hidden, n_epochs=1, learning_rate=1e-12).fit(data)
 
+    def best_net(
+        self,
+        objective: Any,
+        hidden: int,
+        rates: Iterable[float],
+        parts: Mapping[str, RankingData],
+        bar: ProgressBar,
+        **parameters: Any,
+    ) -> LambdaRank:
+        """Return the best of nets with several learning rates, by the validation measure.
 
-def count_rounds(bar: ProgressBar) -> Callable[[Round], None]:
-    """Return a callback that advances a progress bar by a round."""
+        The papers choose the learning rate of every net in this way (Optimality, Sec. 7;
+        LambdaSMART, Sec. 5.2).
+        """
+        nets = []
+        for rate in rates:
+            net = self.net(objective, hidden, learning_rate=rate, **parameters)
+            nets.append(net.fit(parts["train"], valid=parts["valid"]))
+            bar.advance(1)
+        return max(nets, key=lambda net: max(net.history_["valid"][net.valid_measure]))
 
-    def count(_done: Round) -> None:
-        bar.advance(1)
 
-    return count
+@dataclass(frozen=True)
+class Boosting:
+    """Fits many rankers of trees to the same data.
+
+    Attributes
+    ----------
+    setting
+        Size and seed of the experiment.
+    sets
+        Data sets by part.
+    bar
+        Progress bar, which counts trees.
+    """
+
+    setting: Setting
+    sets: Mapping[str, RankingData]
+    bar: ProgressBar
+
+    def fit(
+        self,
+        train: RankingData | None = None,
+        valid: Any = None,
+        diagnostics: Diagnostics | None = None,
+        **parameters: Any,
+    ) -> LambdaMART:
+        """Fit LambdaMART with these parameters, to the sets of these names unless given."""
+
+        def count(_done: Round) -> None:
+            self.bar.advance(1)
+
+        return LambdaMART(random_state=self.setting.seed, **parameters).fit(
+            self.sets["train"] if train is None else train,
+            valid=self.sets["valid"] if valid is None else valid,
+            callbacks=[count],
+            diagnostics=diagnostics,
+        )
+
+
+def evaluated(model: Any, data: RankingData, measures: str | Sequence[str]) -> Evaluation:
+    """Evaluate a ranker, or anything that predicts."""
+    return evaluate(model.predict(data), data, measures)
 
 
 def evaluate_ndcg(model: Any, data: RankingData) -> Evaluation:
     """Evaluate a ranker as LambdaSMART does: queries of a single label are dropped (Sec. 5.1)."""
     return evaluate(model.predict(data), data, NDCG, drop_single_label=True)
+
+
+def curve_by_trees(
+    name: str,
+    model: TreeRanker,
+    test: RankingData,
+    trees_per_round: int = 1,
+    start: Evaluation | None = None,
+) -> Line:
+    """Return the first measure of LambdaSMART by number of trees.
+
+    Parameters
+    ----------
+    name
+        Label of the line.
+    model, test
+        The ranker, and the data that it is evaluated on.
+    trees_per_round
+        Number of trees that the ranker grows in each round.
+    start
+        Evaluation of what the trees are grown on, drawn at 0 trees.
+    """
+    # In trees, not rounds, so that curves of rankers with several trees a round can be compared.
+    every = TREES_PER_POINT // trees_per_round
+    rounds = [] if start is None else [0]
+    values = [] if start is None else [start.mean[FIRST]]
+    for k, scores in enumerate(model.staged_predict(test, every=every), 1):
+        rounds.append(min(every * k, model.n_trees_))
+        values.append(evaluate(scores, test, FIRST, drop_single_label=True).mean[FIRST])
+    return Line(name, [trees_per_round * n_rounds for n_rounds in rounds], values)
+
+
+def curves_as_json(lines: Iterable[Line]) -> dict[str, Any]:
+    """Return curves by number of trees, as JSON can hold them."""
+    return {line.label: {"trees": list(line.x), FIRST: list(line.y)} for line in lines}
 
 
 def at_depths(name: str, source: str | None = None) -> list[str]:
@@ -139,6 +250,15 @@ def means_and_intervals(evaluation: Evaluation) -> dict[str, Any]:
     return {
         measure: {"mean": float(np.nanmean(values)), "half_interval": half_interval(values)}
         for measure, values in evaluation.per_query.items()
+    }
+
+
+def mean_and_p(values: Floats, baseline: Floats) -> dict[str, float]:
+    """Return mean, its standard error, and the p-value of the difference to a baseline."""
+    return {
+        "mean": float(np.nanmean(values)),
+        "standard_error": standard_error(values),
+        "p_value": p_value(values, baseline),
     }
 
 
@@ -210,6 +330,14 @@ def depths_phrase(gains: Collection[Gain]) -> str:
         f"{min(differences):+.2f} to {max(differences):+.2f} points "
         f"({100 * at_top.difference:+.2f} at {TOP}, p = {p_exponent(at_top.p)}; of {len(gains)} "
         f"depths {better} significantly better and {worse} worse)"
+    )
+
+
+def size_of_objectives(train: RankingData, trees: Mapping[str, Any]) -> str:
+    """Return the sentence on how much smaller an experiment is than that of Objectives."""
+    return (
+        f"Rankers learned from {train.n_queries:,} queries (the paper: 108,000), with "
+        f"{trees['n_trees']} trees of {trees['n_leaves']} leaves at most (1,000 of 30)."
     )
 
 

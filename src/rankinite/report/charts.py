@@ -6,14 +6,14 @@ The page stretches only the box, so that lines keep their width; texts stand bes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankinite.core.types import Floats
-
-# A small chart cannot show more points than this.
+# A small chart, and one as wide as the page, cannot show more points than this.
 MOST_POINTS = 100
 MOST_STEPS = 400
 
@@ -58,6 +58,7 @@ class Scale:
         """
         known = [value for value in values if math.isfinite(value)] or [0.0]
         low, high = min(known), max(known)
+        # Equal values, but for rounding: without some room the scale would divide by 0.
         if high - low <= 1e-12 * max(abs(low), abs(high)):
             spare = 0.5 * abs(low) or 0.5
             return cls(low - spare, high + spare)
@@ -71,6 +72,7 @@ class Scale:
         (25.0, 100.0)
         """
         share = (value - self.low) / (self.high - self.low)
+        # Two decimals are a tenth of a pixel on a page of 1,000; more would only make it larger.
         return round(100 * min(max(share, 0.0), 1.0), 2)
 
     def ticks(self, most: int = 5) -> list[float]:
@@ -91,19 +93,38 @@ class Scale:
 def line_path(values: Sequence[float], scale: Scale, n_rounds: int) -> str:
     """Return the path of a learning curve, with at most `MOST_POINTS` of its points.
 
-    Points below the scale are left out.
+    Values below the scale are left out.
 
     >>> line_path([0.0, 1.0, 0.5], Scale(0.0, 1.0), 3)
     'M0 100L50 0L100 50'
     """
-    n = len(values)
-    shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(int)).tolist()
-    points = [
-        f"{coordinate(along(k, n_rounds))} {coordinate(100 - scale.place(values[k]))}"
-        for k in shown
-        if math.isfinite(values[k]) and values[k] >= scale.low
+    shown = thinned(np.arange(len(values)), MOST_POINTS).tolist()
+    return path_of([(k, values[k]) for k in shown], scale, n_rounds)
+
+
+def path_of(points: Iterable[tuple[int, float]], scale: Scale, n: int) -> str:
+    """Return the path through values of some of n places, which are counted from 0.
+
+    Values below the scale are left out: at its edge they would look like values.
+
+    >>> path_of([(0, 0.0), (1, -1.0), (2, 0.5)], Scale(0.0, 1.0), 3)
+    'M0 100L100 50'
+    """
+    shown = [
+        point(along(k, n), scale.place(value))
+        for k, value in points
+        if math.isfinite(value) and value >= scale.low
     ]
-    return "M" + "L".join(points) if points else ""
+    return "M" + "L".join(shown) if shown else ""
+
+
+def point(x: float, height: float) -> str:
+    """Return the text of a point; y of a path grows downwards.
+
+    >>> point(50.0, 25.0)
+    '50 75'
+    """
+    return f"{coordinate(x)} {coordinate(100 - height)}"
 
 
 def dots_path(points: Sequence[tuple[int, float]], scale: Scale, n_rounds: int) -> str:
@@ -112,10 +133,7 @@ def dots_path(points: Sequence[tuple[int, float]], scale: Scale, n_rounds: int) 
     >>> dots_path([(1, 0.25)], Scale(0.0, 1.0), 3)
     'M50 75h0'
     """
-    return "".join(
-        f"M{coordinate(along(k, n_rounds))} {coordinate(100 - scale.place(value))}h0"
-        for k, value in points
-    )
+    return "".join(f"M{point(along(k, n_rounds), scale.place(value))}h0" for k, value in points)
 
 
 def steps_path(heights: Sequence[float], scale: Scale) -> str:
@@ -132,11 +150,11 @@ def steps_path(heights: Sequence[float], scale: Scale) -> str:
     return f"M0 {base}{bars}V{base}Z"
 
 
-def thinned(ordered: Floats, most: int = MOST_STEPS) -> Floats:
-    """Return at most `most` of the sorted values, evenly spaced, with the first and the last."""
-    if len(ordered) <= most:
-        return ordered
-    picked: Floats = ordered[np.linspace(0, len(ordered) - 1, most).round().astype(int)]
+def thinned(values: NDArray[Any], most: int = MOST_STEPS) -> NDArray[Any]:
+    """Return at most `most` of the values, evenly spaced, with the first and the last."""
+    if len(values) <= most:
+        return values
+    picked: NDArray[Any] = values[np.linspace(0, len(values) - 1, most).round().astype(int)]
     return picked
 
 

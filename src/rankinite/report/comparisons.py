@@ -1,21 +1,26 @@
-"""Sections of a report that compare models: intervals, queries, rank correlation, p-values."""
+"""Sections of a report that compare models.
+
+Headline, intervals of differences, queries won and lost, rank correlation, and p-values of pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.format import MISSING, number_text, p_text, signed_text
+from rankinite.core.format import MISSING, counted, number_text, p_phrase, p_text, signed_text
 from rankinite.core.types import Floats
 from rankinite.ensembles.selection import LEVEL, Gain, gain_over
 from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.report.charts import Scale, steps_path, thinned
-from rankinite.runs.results import EnsembleComparison, Results
-from rankinite.runs.tables import short_form
+from rankinite.runs.recipe import ENSEMBLE
+from rankinite.runs.results import HELD_OUT, EnsembleComparison, Results
+from rankinite.runs.tables import oracle_of, short_form
 from rankinite.stats.kendall import RankCorrelation
 
 MOST_LISTED = 10
@@ -25,6 +30,97 @@ ROUNDING = 1e-12
 LIGHTEST, DARKEST = 0.03, 0.6
 # From this tau on, two models count as ranking alike.
 ALIKE = 0.995
+
+
+@dataclass(frozen=True)
+class Card:
+    """Ensemble and best member by one measure: means, difference, interval and p-value."""
+
+    measure: str
+    ensemble: str
+    best: str
+    gain: str
+    interval: str
+    p: str
+    oracle: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The result in sentences and numbers.
+
+    Attributes
+    ----------
+    sentences
+        What was measured, and whether the difference is significant.
+    cards
+        One a measure; empty if there is nothing to compare.
+    title, best
+        Names of the ensemble and of the best member.
+    """
+
+    sentences: tuple[str, ...]
+    cards: tuple[Card, ...]
+    title: str
+    best: str
+
+
+def headline_of(results: Results, comparison: EnsembleComparison) -> Headline:
+    """Return the result by every measure that counts."""
+    measures = results.recipe.measures
+    best, ensemble = comparison.members[comparison.best], comparison.ensemble
+    differences = {measure: gain_over(ensemble, best, measure) for measure in measures}
+    gains = {measure: gain for measure, gain in differences.items() if gain is not None}
+    if measures[0] not in gains:
+        absent = f"No ensemble could be compared with a member on {comparison.place}."
+        return Headline((absent,), (), comparison.title, comparison.best)
+    oracle = oracle_of(comparison, measures)
+    cards = tuple(_card(ensemble, best, measure, gain, oracle) for measure, gain in gains.items())
+    sentences = (
+        _means_sentence(results, comparison, ensemble, best),
+        _difference_sentence(gains[measures[0]]),
+    )
+    title = f"the {ENSEMBLE}" if comparison.title == ENSEMBLE else comparison.title
+    return Headline(sentences, cards, title, comparison.best)
+
+
+def _card(
+    ensemble: Evaluation, best: Evaluation, measure: str, gain: Gain, oracle: Mapping[str, float]
+) -> Card:
+    return Card(
+        measure,
+        number_text(ensemble.mean[measure]),
+        number_text(best.mean[measure]),
+        signed_text(gain.mean),
+        f"{signed_text(gain.low)} to {signed_text(gain.high)}",
+        p_text(gain.p),
+        number_text(oracle.get(measure, float("nan"))),
+    )
+
+
+def _means_sentence(
+    results: Results, comparison: EnsembleComparison, ensemble: Evaluation, best: Evaluation
+) -> str:
+    first = results.recipe.measures[0]
+    # The held-out parts chose the models, so there the ensemble is the average of all of them.
+    models = comparison.members if comparison.name == HELD_OUT else results.selection.chosen
+    n_models = counted(len(models), "model")
+    n_queries = counted(ensemble.n_queries[first], "query", "queries")
+    return (
+        f"On {n_queries} of {comparison.place} the ensemble of {n_models} reaches "
+        f"{first} {number_text(ensemble.mean[first])}; the best member, {comparison.best}, reaches "
+        f"{number_text(best.mean[first])}."
+    )
+
+
+def _difference_sentence(gain: Gain) -> str:
+    p = p_phrase(gain.p)
+    if gain.mean == 0:
+        return "There is no difference between them."
+    if not gain.is_significant:
+        return f"The difference of {signed_text(gain.mean)} may be due to chance ({p})."
+    word = "better" if gain.mean > 0 else "worse"
+    return f"The ensemble is significantly {word}, by {number_text(abs(gain.mean))} ({p})."
 
 
 @dataclass(frozen=True)
@@ -96,6 +192,7 @@ def _interval_chart(
     details: Mapping[str, str],
     emphasised: set[str],
 ) -> IntervalChart | None:
+    # The baseline gets a row too, without an interval, to show its mean.
     gains = {
         name: Gain(0.0, 0.0, 0.0, 1.0)
         if name == baseline
@@ -106,6 +203,7 @@ def _interval_chart(
     if len(known) < 2:
         return None
     ends = [end for gain in known.values() for end in (gain.low, gain.mean, gain.high)]
+    # All rows share a scale with 0 on it: an interval is read by whether it crosses 0.
     scale = Scale.around([0.0, *ends], margin=0.03)
     rows = tuple(
         IntervalRow(
@@ -185,10 +283,11 @@ def query_differences(comparison: EnsembleComparison, measure: str) -> QueryDiff
     whole = comparison.ensemble.per_query[measure]
     single = comparison.members[comparison.best].per_query[measure]
     difference = whole - single
-    counted = np.flatnonzero(~np.isnan(difference))
-    if len(counted) == 0:
+    counting = np.flatnonzero(~np.isnan(difference))
+    if len(counting) == 0:
         return None
-    values = np.where(np.abs(difference[counted]) <= ROUNDING, 0.0, difference[counted])
+    values = np.where(np.abs(difference[counting]) <= ROUNDING, 0.0, difference[counting])
+    # Sorted before they are thinned: the shape stays, and the largest win and loss are kept.
     shown = thinned(np.sort(values))
     scale = Scale.around([0.0, *shown.tolist()])
     return QueryDifferences(
@@ -203,7 +302,7 @@ def query_differences(comparison: EnsembleComparison, measure: str) -> QueryDiff
         zero=round(100 - scale.place(0.0), 2),
         mean_win=_mean(values[values > 0]),
         mean_loss=_mean(values[values < 0]),
-        worst=_worst(comparison, whole, single, counted, values),
+        worst=_worst(comparison, whole, single, counting, values),
     )
 
 
@@ -211,9 +310,10 @@ def _worst(
     comparison: EnsembleComparison,
     whole: Floats,
     single: Floats,
-    counted: NDArray[np.intp],
+    counting: NDArray[np.intp],
     values: Floats,
 ) -> tuple[LostQuery, ...]:
+    # Stable, so that equal losses come in the order of the data on every machine.
     order = np.argsort(values, kind="stable")[:MOST_LISTED]
     sizes = comparison.data.sizes
     return tuple(
@@ -224,7 +324,7 @@ def _worst(
             number_text(float(single[query])),
             signed_text(float(values[k])),
         )
-        for k, query in zip(order.tolist(), counted[order].tolist(), strict=True)
+        for k, query in zip(order.tolist(), counting[order].tolist(), strict=True)
         if values[k] < 0
     )
 
@@ -259,6 +359,16 @@ class Matrix:
     names: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
 
+    @classmethod
+    def of(cls, names: Sequence[str], cell: Callable[[int, int], Cell]) -> Matrix:
+        """Return the matrix of a function of two systems; its diagonal is empty."""
+        numbers = range(len(names))
+        rows = (
+            (name, tuple(Cell("", "self") if i == j else cell(i, j) for j in numbers))
+            for i, name in enumerate(names)
+        )
+        return cls(tuple(names), tuple(rows))
+
     @property
     def n_pairs(self) -> int:
         """Number of pairs of systems."""
@@ -270,21 +380,15 @@ def heat_map(correlation: RankCorrelation) -> Matrix | None:
     names, tau = correlation.names, correlation.tau.tolist()
     if len(names) < 2:
         return None
-    known = [tau[i][j] for i in range(len(names)) for j in range(i) if tau[i][j] == tau[i][j]]
+    known = [tau[i][j] for i in range(len(names)) for j in range(i) if not math.isnan(tau[i][j])]
     # Models that rank alike, such as the same model with scores on another scale, would leave no
     # shades for the differences between the others.
     low, high = min(known, default=0.0), max((v for v in known if v < ALIKE), default=1.0)
-    rows = tuple(
-        (name, tuple(_heat_cell(tau[i][j], low, high, i == j) for j in range(len(names))))
-        for i, name in enumerate(names)
-    )
-    return Matrix(names, rows)
+    return Matrix.of(names, lambda i, j: _heat_cell(tau[i][j], low, high))
 
 
-def _heat_cell(value: float, low: float, high: float, is_diagonal: bool) -> Cell:
-    if is_diagonal:
-        return Cell("", "self")
-    if value != value:
+def _heat_cell(value: float, low: float, high: float) -> Cell:
+    if math.isnan(value):
         return Cell(MISSING)
     share = min((value - low) / (high - low), 1.0) if high > low else 0.0
     return Cell(f"{value:.2f}", "", round(LIGHTEST + share * (DARKEST - LIGHTEST), 3))
@@ -298,22 +402,14 @@ def p_matrices(compared: Comparison | None) -> dict[str, Matrix]:
 
 
 def _p_matrix(compared: Comparison, measure: str) -> Matrix:
-    systems = compared.systems
-    rows = tuple(
-        (name, tuple(_p_cell(compared, measure, i, j) for j in range(len(systems))))
-        for i, name in enumerate(systems)
-    )
-    return Matrix(systems, rows)
+    def cell(i: int, j: int) -> Cell:
+        p = float(compared.p_values[measure][i, j])
+        difference = float(compared.differences[measure][i, j])
+        if p > LEVEL or difference == 0:
+            return Cell(_short_p(p))
+        return Cell(_short_p(p), "better" if difference > 0 else "worse")
 
-
-def _p_cell(compared: Comparison, measure: str, i: int, j: int) -> Cell:
-    if i == j:
-        return Cell("", "self")
-    p = float(compared.p_values[measure][i, j])
-    difference = float(compared.differences[measure][i, j])
-    if p > LEVEL or difference == 0:
-        return Cell(_short_p(p))
-    return Cell(_short_p(p), "better" if difference > 0 else "worse")
+    return Matrix.of(compared.systems, cell)
 
 
 def _short_p(p: float) -> str:

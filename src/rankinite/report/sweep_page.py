@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core.format import counted, value_text
-from rankinite.report.charts import Bar, Scale, along, bars_of, coordinate
+from rankinite.report.charts import Scale, along, bars_of, coordinate, path_of, point
 from rankinite.report.page import page_of
 from rankinite.runs.store import write_text
 from rankinite.sweeps.results import (
+    Settings,
     Sweep,
     baseline_in_words,
     best_in_words,
     optimism_note,
     parameters_in_words,
+    recipe_in_words,
     rounds_of,
     short,
     trials_table,
 )
-from rankinite.sweeps.settings import Settings
 from rankinite.sweeps.space import Choice, Domain, Range, extremes_of
 from rankinite.sweeps.study import FEWEST_FOR_IMPORTANCE
 from rankinite.sweeps.trials import Trial, ranked
@@ -42,6 +43,7 @@ SECTIONS = {
 
 # Opacity of lines, from the worst trial to the best.
 FAINTEST, STRONGEST = 0.2, 0.9
+CURVE_STRENGTH = 0.55  # of learning curves, which cross each other more often
 # An axis with more values is labelled at its ends and its middle.
 MOST_LABELS = 6
 
@@ -67,9 +69,9 @@ def _content(sweep: Sweep) -> dict[str, Any]:
         "sections": SECTIONS,
         "sentence": best_in_words(sweep),
         "compared": baseline_in_words(sweep),
-        "optimism_note": optimism_note(sweep),
+        "notes": (optimism_note(sweep), recipe_in_words(sweep)),
         "history": history_of(sweep),
-        "bars": importance_bars(sweep),
+        "bars": bars_of(sweep.importances or {}, "{:.0%}".format),
         "no_importance": _no_importance(sweep),
         "coordinates": coordinates_of(sweep),
         "curves": curves_of(sweep),
@@ -94,10 +96,8 @@ def _no_importance(sweep: Sweep) -> str:
         return "One parameter is swept, so there is nothing to compare it with."
     n = len(sweep.trials) - sweep.n_pruned
     if n < FEWEST_FOR_IMPORTANCE:
-        return (
-            f"{counted(n, 'trial')} were completed, too few to tell: it takes "
-            f"{FEWEST_FOR_IMPORTANCE}."
-        )
+        completed = f"{counted(n, 'trial')} {'was' if n == 1 else 'were'} completed"
+        return f"{completed}, too few to tell: it takes {FEWEST_FOR_IMPORTANCE}."
     return "All trials have the same value."
 
 
@@ -109,7 +109,7 @@ def _settings(settings: Settings) -> list[tuple[str, str]]:
         ("model", f"{settings.model.name}: {settings.model.description}"),
         *space,
         ("search", settings.search),
-        ("trials begun together", str(settings.batch)),
+        ("trials started together", str(settings.batch)),
         ("measure", settings.measure),
         ("folds", str(settings.folds)),
         ("pruning", pruning),
@@ -141,15 +141,25 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class History:
-    """Value of every trial, the best so far, and the value of the recipe's parameters."""
+class TrialChart:
+    """A chart with a mark for every trial, and texts at the ends of its axes.
 
-    dots: tuple[Mark, ...]
-    best: str
-    recipe: str
+    Attributes
+    ----------
+    marks
+        Dots or lines, in the order in which they are drawn.
+    top, bottom, right
+        Texts at the ends of the axes.
+    best, recipe
+        Paths of the best value so far, and of the value of the recipe's parameters.
+    """
+
+    marks: tuple[Mark, ...]
     top: str
     bottom: str
     right: str
+    best: str = ""
+    recipe: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,40 +185,24 @@ class Coordinates:
         return (len(self.axes) - 1) * (widest // 2 + 2)
 
 
-@dataclass(frozen=True)
-class Curves:
-    """Learning curves of the first fold."""
-
-    lines: tuple[Mark, ...]
-    top: str
-    bottom: str
-    right: str
-
-
-def history_of(sweep: Sweep) -> History:
+def history_of(sweep: Sweep) -> TrialChart:
     """Return the values of trials in their order."""
     trials = sweep.trials
     values = [trial.value for trial in trials if not trial.is_pruned]
     scale = _scale([*values, sweep.baseline.value])
-    recipe = f"M0 {coordinate(100 - scale.place(sweep.baseline.value))}H100"
-    dots = tuple(
-        Mark(
-            f"M{coordinate(along(k, len(trials)))} {coordinate(100 - _placed(trial, scale))}h0",
-            _kind(sweep, trial),
-            1.0,
-            _title(sweep, trial),
-        )
-        for k, trial in enumerate(trials)
-    )
-    return History(
-        dots, _best_so_far(trials, scale), recipe, f"{scale.high:.4f}", f"{scale.low:.4f}",
+    dots = []
+    for k, trial in enumerate(trials):
+        # A pruned trial has no mean over all folds that could be compared: it stands at the edge.
+        height = 0.0 if trial.is_pruned else scale.place(trial.value)
+        dots.append(_mark(sweep, trial, f"M{point(along(k, len(trials)), height)}h0"))
+    return TrialChart(
+        tuple(dots),
+        f"{scale.high:.4f}",
+        f"{scale.low:.4f}",
         f"trial {len(trials) - 1}",
-    )  # fmt: skip
-
-
-def _placed(trial: Trial, scale: Scale) -> float:
-    """Return the height of a trial; a pruned one has no mean over all folds, and stands at 0."""
-    return 0.0 if trial.is_pruned else scale.place(trial.value)
+        best=_best_so_far(trials, scale),
+        recipe=f"M{point(0, scale.place(sweep.baseline.value))}H100",
+    )
 
 
 def _best_so_far(trials: Sequence[Trial], scale: Scale) -> str:
@@ -226,20 +220,18 @@ def _best_so_far(trials: Sequence[Trial], scale: Scale) -> str:
 
 def _scale(values: Sequence[float]) -> Scale:
     """Return a scale on which the better half fills at least the upper quarter."""
+    # Some parameters are so bad that, on a scale with all of them, good trials would look alike.
     ordered = sorted(values)
     best, middle = ordered[-1], ordered[len(ordered) // 2]
     low = max(ordered[0], best - 4 * (best - middle)) if best > middle else ordered[0]
     return Scale.around([low, best], margin=0.04)
 
 
-def _kind(sweep: Sweep, trial: Trial) -> str:
-    return "pruned" if trial.is_pruned else "best" if trial is sweep.best else ""
-
-
-def _title(sweep: Sweep, trial: Trial) -> str:
+def _mark(sweep: Sweep, trial: Trial, path: str, strength: float = 1.0) -> Mark:
     ending = ", pruned" if trial.is_pruned else ""
     value = f"{sweep.settings.measure} {trial.value:.4f}{ending}"
-    return f"trial {trial.number}: {value}; {parameters_in_words(trial)}"
+    title = f"trial {trial.number}: {value}; {parameters_in_words(trial)}"
+    return Mark(path, sweep.mark(trial), round(strength, 3), title)
 
 
 def coordinates_of(sweep: Sweep) -> Coordinates:
@@ -258,16 +250,15 @@ def coordinates_of(sweep: Sweep) -> Coordinates:
     for rank, trial in reversed(list(enumerate(complete))):
         heights = [_height(space[name], value) for name, value in trial.parameters.items()]
         heights.append(scale.place(trial.value))
-        points = (f"{coordinate(100 * k / n)} {coordinate(100 - h)}" for k, h in enumerate(heights))
+        points = (point(100 * k / n, height) for k, height in enumerate(heights))
         strength = STRONGEST - (STRONGEST - FAINTEST) * rank / max(len(complete) - 1, 1)
-        mark = Mark("M" + "L".join(points), _kind(sweep, trial), round(strength, 3),
-                    _title(sweep, trial))  # fmt: skip
-        lines.append(mark)
+        lines.append(_mark(sweep, trial, "M" + "L".join(points), strength))
     return Coordinates(tuple(axes), tuple(lines))
 
 
 def _height(domain: Domain, value: Any) -> float:
     """Return the height of a value on its axis, from 0 to 100; values of a list are equidistant."""
+    # Equidistant, as lists may hold words, and numbers in lists tend to be spaced by factors.
     if isinstance(domain, Choice):
         return along(_sorted(domain).index(value), len(domain.values))
     if isinstance(domain, Range) and domain.is_log:
@@ -295,7 +286,7 @@ def _labels(domain: Domain) -> tuple[tuple[str, str], ...]:
     return tuple((coordinate(100 - _height(domain, value)), short(value)) for value in shown)
 
 
-def curves_of(sweep: Sweep) -> Curves:
+def curves_of(sweep: Sweep) -> TrialChart:
     """Return the learning curves of the first fold, the best trial's above the others."""
     order = list(reversed(ranked(sweep.trials)))
     n_rounds = max(trial.folds[0].n_rounds for trial in order)
@@ -305,17 +296,8 @@ def curves_of(sweep: Sweep) -> Curves:
     scale = Scale(scale.low - 0.5 * (scale.high - scale.low), scale.high)
     lines = []
     for trial in order:
-        points = [
-            f"{coordinate(along(r - 1, n_rounds))} {coordinate(100 - scale.place(value))}"
-            for r, value in trial.folds[0].curve
-            if value >= scale.low
-        ]
-        path = "M" + "L".join(points) if points else ""
-        lines.append(Mark(path, _kind(sweep, trial), 0.55, _title(sweep, trial)))
+        curve = ((number - 1, value) for number, value in trial.folds[0].curve)
+        lines.append(_mark(sweep, trial, path_of(curve, scale, n_rounds), CURVE_STRENGTH))
     rounds = "trees" if "n_trees" in sweep.settings.model.parameters else "epochs"
-    return Curves(tuple(lines), f"{scale.high:.4f}", f"{scale.low:.4f}", f"{n_rounds:,} {rounds}")
-
-
-def importance_bars(sweep: Sweep) -> tuple[Bar, ...]:
-    """Return the importance of every parameter; empty if it is not known."""
-    return bars_of(sweep.importances or {}, "{:.0%}".format)
+    right = f"{n_rounds:,} {rounds}"
+    return TrialChart(tuple(lines), f"{scale.high:.4f}", f"{scale.low:.4f}", right)

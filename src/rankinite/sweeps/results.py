@@ -1,86 +1,124 @@
-"""The results of a sweep: its trials, tables and files."""
+"""A sweep in memory and in its folder: its settings, its trials, and the tables made from them.
+
+The settings are all that trials depend on. The folder keeps them, so that a sweep resumes only as
+the same sweep. `Sweep` holds the results, which are told in sentences and a table, and written as
+JSON, as CSV and as the recipe with the best parameters.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
-import re
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rankinite.core.errors import RecipeError, UsageError
+from rankinite.core import __version__
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import MISSING, counted, number_text, value_text
+from rankinite.core.sources import module_hash
 from rankinite.evaluation.tables import Summary, Table
-from rankinite.runs.recipe import Recipe
-from rankinite.runs.recipe_models import MODELS
+from rankinite.runs.graph import Graph
+from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.recipe_reader import recipe_of
-from rankinite.runs.store import RECIPE, write_json, write_text
-from rankinite.runs.toml import KeyPath, Span, key_positions, toml_of
-from rankinite.sweeps.settings import Settings
+from rankinite.runs.store import (
+    DATA,
+    NAME,
+    RECIPE,
+    SETTINGS,
+    STATE,
+    TRAIN,
+    Store,
+    write_json,
+    write_text,
+)
+from rankinite.sweeps.space import Space, space_of, with_parameters
 from rankinite.sweeps.trials import Trial, best_of, ranked
-
-RANKER = "ranker"
-LAST_KEY = re.compile(rf"""["']?{RANKER}["']?([ \t]*=[ \t]*)$""")
-
-
-def with_parameters(recipe: Recipe, model: str, parameters: Mapping[str, Any]) -> str:
-    """Return the text of a recipe in which a model has other parameters.
-
-    Parameters
-    ----------
-    recipe
-        The recipe.
-    model
-        Name of the model.
-    parameters
-        The new parameters; all others, and all comments, stay.
-    """
-    text = recipe.text
-    # In reverse, as each new one is inserted directly after the ranker.
-    for name, value in reversed(list(parameters.items())):
-        text = _with_parameter(text, model, name, toml_of(value))
-    changes = ", ".join(f"{name} = {toml_of(value)}" for name, value in parameters.items())
-    try:
-        changed = recipe_of(recipe.name, text).models[model].parameters
-    except RecipeError as problem:
-        raise UsageError(
-            f"sweep: with {changes} of {model} the recipe is invalid: {problem}"
-        ) from None
-    if dict(changed) != {**recipe.models[model].parameters, **parameters}:
-        raise UsageError(
-            f"sweep: the recipe cannot be edited automatically; write {changes} into "
-            f"[models.{model}]"
-        )
-    return text
-
-
-def _with_parameter(text: str, model: str, name: str, value: str) -> str:
-    positions = key_positions(text)
-    path: KeyPath = (MODELS, model, name)
-    if path in positions:
-        span = positions[path]
-        return text[: span.value] + value + text[span.end :]
-    # Every model that is trained has a ranker, after which new parameters stand.
-    return _after_ranker(text, positions[MODELS, model, RANKER], name, value)
-
-
-def _after_ranker(text: str, ranker: Span, name: str, value: str) -> str:
-    key = LAST_KEY.sub(rf"{name}\1", text[ranker.key : ranker.value])
-    begin = text.rfind("\n", 0, ranker.key) + 1
-    indent = text[begin : ranker.key]
-    if indent.strip():  # within an inline table
-        return f"{text[: ranker.end]}, {key}{value}{text[ranker.end :]}"
-    end = text.find("\n", ranker.end)
-    head, rest = (text, "") if end < 0 else (text[:end], text[end:])
-    return f"{head}\n{indent}{key}{value}{rest}"
-
 
 CSV, JSON = "trials.csv", "sweep.json"
 MOST_SHOWN = 10
+# The recipe that is swept; recipe.toml is the one with the best parameters.
+SWEPT = "swept.toml"
+# The module whose code trials depend on, with all that it imports.
+TRIALS = "rankinite.sweeps.trials"
+AGAIN = "run the sweep again in this folder"
+# Settings that JSON holds as they are.
+PLAIN = ("search", "batch", "folds", "measure", "seed", "pruning")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a sweep; the number of trials is not one of them, as it may grow.
+
+    Attributes
+    ----------
+    recipe, model
+        The recipe, and its model whose parameters are swept.
+    space
+        The swept parameters and their values.
+    search, batch
+        How trials are proposed, and how many at the same time.
+    folds, measure, seed
+        How trials are compared.
+    pruning
+        Whether trials that fall behind are stopped.
+    data
+        Fingerprint of the training data.
+    """
+
+    recipe: Recipe
+    model: Model
+    space: Space
+    search: str
+    batch: int
+    folds: int
+    measure: str
+    seed: int
+    pruning: bool
+    data: str
+
+    @property
+    def scorers(self) -> tuple[Model, ...]:
+        """The model whose scores the swept one sees as features, if it does."""
+        if self.model.features is None:
+            return ()
+        return (self.recipe.models[self.recipe.features[self.model.features].scores_of],)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all that trials depend on, under names that messages can use."""
+        model, recipe = self.model, self.recipe
+        samples = None if model.train == ORIGINAL else asdict(recipe.training_sets[model.train])
+        fixed = {k: v for k, v in model.parameters.items() if k not in self.space}
+        return {
+            # Of the trainings' sources alone: a change of a table or a sentence keeps old sweeps.
+            "version of rankinite": f"{__version__}, sources {module_hash(TRIALS)}",
+            "model": model.name,
+            "space": {name: str(domain) for name, domain in self.space.items()},
+            "search": self.search,
+            "batch": self.batch,
+            "folds": self.folds,
+            "parts": recipe.parts,
+            "measure": self.measure,
+            "seed": self.seed,
+            "pruning": self.pruning,
+            "ranker": model.ranker,
+            "other parameters": fixed,
+            "training set": samples,
+            "score features": self._features(),
+        }
+
+    def _features(self) -> dict[str, Any] | None:
+        """Return the score features, with the key of all that they depend on except the data."""
+        if self.model.features is None:
+            return None
+        graph = Graph(self.recipe, digest="")
+        task = graph.model(self.model.name, graph.final).features
+        key = None if task is None else task.key
+        return {**asdict(self.recipe.features[self.model.features]), "key": key}
 
 
 @dataclass(frozen=True)
@@ -126,6 +164,10 @@ class Sweep:
         """Number of pruned trials."""
         return sum(trial.is_pruned for trial in self.trials)
 
+    def mark(self, trial: Trial) -> str:
+        """Return ``"pruned"``, ``"best"``, or an empty text."""
+        return "pruned" if trial.is_pruned else "best" if trial is self.best else ""
+
     def summary(self) -> Summary:
         """Return a table of the best trials, and notes on them."""
         notes = [
@@ -135,6 +177,77 @@ class Sweep:
             recipe_in_words(self),
         ]
         return Summary("sweep", (trials_table(self, MOST_SHOWN),), tuple(notes), {}, to_json(self))
+
+
+def check_settings(store: Store, settings: Settings) -> None:
+    """Record the settings of a sweep; refuse a folder that holds another sweep, or a run."""
+    path = store.path / SETTINGS
+    if not path.exists():
+        if (store.path / STATE).exists():
+            raise UsageError(f"{store.path}: a run is in this folder; name another for the sweep")
+        store.refuse_recipe()
+    difference = _difference(store, _read(store), settings) if path.exists() else ""
+    if difference:
+        raise UsageError(
+            f"{difference}; ask for the same again (the number of trials may grow), or name "
+            "another folder"
+        )
+    write_json(path, _as_stored(settings))
+    store.check_data({TRAIN: settings.data}, settings.recipe, SWEPT)
+
+
+def read_settings(store: Store) -> Settings:
+    """Return the settings of the sweep in a folder.
+
+    Raises
+    ------
+    DataError
+        If they are damaged, or of another version of rankinite, whose trials are others.
+    """
+    state, content = store.read_state(), _read(store)
+    try:
+        text = (store.path / SWEPT).read_text("utf-8")
+        recipe = recipe_of(f"{state[NAME]}.toml", text)
+        model = recipe.models[content["model"]]
+        settings = Settings(
+            recipe=recipe,
+            model=model,
+            space=space_of(model, content["space"]),
+            data=state[DATA][TRAIN],
+            **{name: content[name] for name in PLAIN},
+        )
+    except (OSError, KeyError, TypeError, UsageError) as problem:
+        raise DataError(f"{store.path}: the sweep cannot be read ({problem}); {AGAIN}") from None
+    # The recipe and the space were read anew: what they mean may have changed with the version.
+    difference = _difference(store, content, settings)
+    if difference:
+        raise DataError(f"{difference}; {AGAIN}")
+    return settings
+
+
+def _difference(store: Store, stored: Mapping[str, Any], settings: Settings) -> str:
+    """Return what differs from the settings in the folder, as text; empty if nothing does."""
+    differing = [name for name, value in _as_stored(settings).items() if stored.get(name) != value]
+    if not differing:
+        return ""
+    return f"{store.path}: the sweep in this folder has another {', '.join(differing)}"
+
+
+def _as_stored(settings: Settings) -> dict[str, Any]:
+    """Return settings as they come back from a file, with lists for tuples."""
+    content: dict[str, Any] = json.loads(json.dumps(settings.to_json()))
+    return content
+
+
+def _read(store: Store) -> Mapping[str, Any]:
+    path = store.path / SETTINGS
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        if isinstance(content, dict):
+            return content
+    except (ValueError, UnicodeDecodeError):
+        pass
+    raise DataError(f"{path}: is damaged; name another folder")
 
 
 def trials_table(sweep: Sweep, most: int | None = None) -> Table:
@@ -159,7 +272,7 @@ def _row(sweep: Sweep, trial: Trial) -> tuple[str, ...]:
         MISSING if trial.is_pruned else number_text(trial.value),  # of one fold, it is no mean
         MISSING if error is None else number_text(error),
         rounds_of(trial),
-        "pruned" if trial.is_pruned else "best" if trial is sweep.best else "",
+        sweep.mark(trial),
     )
 
 
@@ -212,7 +325,8 @@ def baseline_in_words(sweep: Sweep) -> str:
 
 def optimism_note(sweep: Sweep) -> str:
     """Return the sentences on why new queries will give less than the best value."""
-    near = _near_the_best(sweep)
+    best = sweep.best
+    near = sum(_is_near(t, best) for t in sweep.trials if t is not best and not t.is_pruned)
     others = ""
     if near:
         others = (
@@ -225,13 +339,6 @@ def optimism_note(sweep: Sweep) -> str:
     )
 
 
-def _near_the_best(sweep: Sweep) -> int:
-    """Return the number of trials within one standard error of their difference to the best."""
-    best = sweep.best
-    others = (trial for trial in sweep.trials if trial is not best and not trial.is_pruned)
-    return sum(_is_near(trial, best) for trial in others)
-
-
 def fold_differences(best: Trial, other: Trial) -> list[float]:
     """Return the differences between two trials, fold by fold."""
     pairs = zip(best.folds, other.folds, strict=True)
@@ -239,6 +346,11 @@ def fold_differences(best: Trial, other: Trial) -> list[float]:
 
 
 def _is_near(trial: Trial, best: Trial) -> bool:
+    """Tell whether a trial is within one standard error of its difference to the best.
+
+    The error is that of differences fold by fold, as in a paired test: what makes a fold hard is
+    common to all trials.
+    """
     differences = fold_differences(best, trial)
     error = statistics.stdev(differences) / math.sqrt(len(differences))
     return statistics.fmean(differences) <= error
@@ -286,15 +398,14 @@ def _state(trial: Trial) -> str:
 
 def to_csv(sweep: Sweep) -> str:
     """Return all trials as CSV, one per line; a fold that was not trained is empty."""
-    n_folds = range(sweep.settings.folds)
+    n_folds = sweep.settings.folds
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    folds = [f"fold_{k + 1}" for k in n_folds]
-    kept = [f"kept_{k + 1}" for k in n_folds]
+    per_fold = [f"{name}_{k + 1}" for name in ("fold", "kept") for k in range(n_folds)]
     names = list(sweep.settings.space)
-    writer.writerow(["trial", "state", *names, "value", "standard_error", *folds, *kept])
+    writer.writerow(["trial", "state", *names, "value", "standard_error", *per_fold])
     for trial in sweep.trials:
-        missing = [None] * (len(n_folds) - len(trial.folds))
+        missing = [None] * (n_folds - len(trial.folds))
         writer.writerow(
             [
                 trial.number,
@@ -319,5 +430,6 @@ def write_results(sweep: Sweep) -> Sweep:
         recipe = with_parameters(settings.recipe, settings.model.name, sweep.best.parameters)
     write_text(path / RECIPE, recipe)
     write_text(path / CSV, to_csv(sweep))
+    # The last file, by which `open_sweep` knows a finished sweep.
     write_json(path / JSON, to_json(sweep))
     return replace(sweep, written=tuple(path / name for name in (RECIPE, CSV, JSON)))

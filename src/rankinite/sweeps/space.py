@@ -1,23 +1,29 @@
-"""The space of a sweep: for every parameter a list of values, evenly spaced ones, or a range."""
+"""The space of a sweep: for every parameter a list of values, evenly spaced ones, or a range.
+
+A space is read from texts such as ``n_leaves=50:400:30`` and checked as a whole before anything is
+trained; in the end one of its points is written into the recipe.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from rankinite.core.errors import UsageError
+from rankinite.core.errors import RecipeError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import Constraint
 from rankinite.models import RANKERS
 from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.runs.recipe import Model
-from rankinite.runs.recipe_models import ADVICE, OWN, recipe_parameters
-from rankinite.runs.toml import from_toml
+from rankinite.runs.recipe import Model, Recipe
+from rankinite.runs.recipe_models import ADVICE, MODELS, OWN, recipe_parameters
+from rankinite.runs.recipe_reader import recipe_of
+from rankinite.runs.toml import KeyPath, Span, from_toml, key_positions, toml_of
 from rankinite.runs.training import unknown_key
 
 # Ensemble, Sec. 4.2.
@@ -27,7 +33,9 @@ NETS_GRID = {**NETS, "learning_rate": "1e-4,3e-4,1e-3,3e-3,1e-2"}
 
 # A range whose ends have at least this ratio is searched on a log scale.
 LOG_FROM = 100.0
-MOST_VALUES = 10_000
+MOST_VALUES = 10_000  # of evenly spaced ones, which are all checked
+RANKER = "ranker"
+LAST_KEY = re.compile(rf"""["']?{RANKER}["']?([ \t]*=[ \t]*)$""")
 SYNTAX = "expected values a,b,c, or low:high:step, or a range low..high"
 
 
@@ -57,6 +65,7 @@ class Steps:
     @property
     def values(self) -> tuple[Any, ...]:
         """All of them."""
+        # In decimals, as they were written: 0.1 + 2 * 0.1 is 0.30000000000000004 in floats.
         low, high, step = (Decimal(repr(number)) for number in (self.low, self.high, self.step))
         return tuple(self._number(low + k * step) for k in range(int((high - low) / step) + 1))
 
@@ -83,6 +92,7 @@ class Range:
     @property
     def is_log(self) -> bool:
         """Whether it is searched on a log scale: if its ends are a factor of 100 or more apart."""
+        # The tolerance is for ends such as 3e-6 and 3e-4, whose quotient is 99.99999999999999.
         return self.low > 0 and self.high / self.low >= LOG_FROM * (1 - 1e-9)
 
     def __str__(self) -> str:
@@ -133,9 +143,12 @@ def space_of(model: Model, values: Mapping[str, Any]) -> dict[str, Domain]:
             if name not in known:
                 raise UsageError(_unknown(name, model.ranker, known))
             space[name] = _domain(name, choice, known[name])
-            _try_alone(model, name, space[name])
+            for value in extremes_of(space[name]):
+                _try(model, {name: value})
         except UsageError as problem:
             mistakes.append(str(problem))
+    # Pairs of values are tried only if each is valid alone: otherwise one mistake would be told
+    # once more for every other parameter.
     if not mistakes:
         mistakes += _clashes(model, space)
     if not values:
@@ -200,18 +213,14 @@ def _unknown(name: str, ranker: str, known: Mapping[str, Constraint]) -> str:
 
 def _domain(name: str, choice: Any, constraint: Constraint) -> Domain:
     if not isinstance(choice, str):
-        return _choice(name, _listed(name, choice), constraint)
+        if not isinstance(choice, Sequence):
+            raise UsageError(f"{name} is {choice!r}; {SYNTAX}")
+        return _choice(name, choice, constraint)
     if ".." in choice:
         return _range(name, choice, constraint)
     if choice.count(":") == 2:
         return _steps(name, choice, constraint)
     return _choice(name, _items(name, choice), constraint)
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    if not isinstance(values, Sequence):
-        raise UsageError(f"{name} is {values!r}; {SYNTAX}")
-    return list(values)
 
 
 def _items(name: str, text: str) -> list[Any]:
@@ -307,12 +316,6 @@ def extremes_of(domain: Domain) -> tuple[Any, ...]:
     return (domain.low, domain.high if isinstance(domain, Range) else domain.values[-1])
 
 
-def _try_alone(model: Model, name: str, domain: Domain) -> None:
-    """Refuse values that are not compatible with the model's other parameters."""
-    for value in extremes_of(domain):
-        _try(model, {name: value})
-
-
 def _clashes(model: Model, space: Space) -> Iterator[str]:
     """Go through sentences on values of two parameters that are not compatible."""
     for name, other in itertools.combinations(space, 2):
@@ -328,6 +331,61 @@ def _clashes(model: Model, space: Space) -> Iterator[str]:
 
 
 def _try(model: Model, varied: Mapping[str, Any]) -> None:
+    """Refuse values that are not compatible with the model's other parameters."""
     ranker = RANKERS[model.ranker](**{**model.parameters, **varied})
     ranker.check_parameters()
     ranker.check_objective()
+
+
+def with_parameters(recipe: Recipe, model: str, parameters: Mapping[str, Any]) -> str:
+    """Return the text of a recipe in which a model has other parameters.
+
+    Parameters
+    ----------
+    recipe
+        The recipe.
+    model
+        Name of the model.
+    parameters
+        The new parameters; all others, and all comments, stay.
+    """
+    text = recipe.text
+    # In reverse, as each new one is inserted directly after the ranker. The text is edited, not
+    # written anew from its tables: people keep their comments and their layout.
+    for name, value in reversed(list(parameters.items())):
+        text = _with_parameter(text, model, name, toml_of(value))
+    changes = ", ".join(f"{name} = {toml_of(value)}" for name, value in parameters.items())
+    try:
+        changed = recipe_of(recipe.name, text).models[model].parameters
+    except RecipeError as problem:
+        raise UsageError(
+            f"sweep: with {changes} of {model} the recipe is invalid: {problem}"
+        ) from None
+    # TOML can be written in ways that the editing does not foresee: nothing is written unchecked.
+    if dict(changed) != {**recipe.models[model].parameters, **parameters}:
+        raise UsageError(
+            f"sweep: the recipe cannot be edited automatically; write {changes} into "
+            f"[models.{model}]"
+        )
+    return text
+
+
+def _with_parameter(text: str, model: str, name: str, value: str) -> str:
+    positions = key_positions(text)
+    path: KeyPath = (MODELS, model, name)
+    if path in positions:
+        span = positions[path]
+        return text[: span.value] + value + text[span.end :]
+    # Every model that is trained has a ranker, after which new parameters stand.
+    return _after_ranker(text, positions[MODELS, model, RANKER], name, value)
+
+
+def _after_ranker(text: str, ranker: Span, name: str, value: str) -> str:
+    key = LAST_KEY.sub(rf"{name}\1", text[ranker.key : ranker.value])
+    begin = text.rfind("\n", 0, ranker.key) + 1
+    indent = text[begin : ranker.key]
+    if indent.strip():  # within an inline table
+        return f"{text[: ranker.end]}, {key}{value}{text[ranker.end :]}"
+    end = text.find("\n", ranker.end)
+    head, rest = (text, "") if end < 0 else (text[:end], text[end:])
+    return f"{head}\n{indent}{key}{value}{rest}"

@@ -6,10 +6,11 @@ before it, so that a sweep that was killed tries the same again.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,15 +18,7 @@ from typing import Any
 
 from rankinite.core.errors import DataError, MissingExtraError
 from rankinite.core.random import child_seed, generator
-from rankinite.sweeps.space import (
-    Choice,
-    Domain,
-    Range,
-    Space,
-    Steps,
-    n_points,
-    points_of,
-)
+from rankinite.sweeps.space import Choice, Domain, Range, Space, Steps, n_points, points_of
 from rankinite.sweeps.trials import FoldResult, Trial
 
 TPE, GRID, RANDOM = "tpe", "grid", "random"
@@ -35,7 +28,7 @@ NAME = "sweep"
 JOURNAL = "optuna.log"
 # Number of proposals of a sampler in which at least one must be new.
 MOST_PROPOSALS = 20
-FEWEST_FOR_IMPORTANCE = 8
+FEWEST_FOR_IMPORTANCE = 8  # trials; shares of fewer are noise
 # Significant digits of numbers from a range: more make no difference, and people read recipes.
 DIGITS = 4
 
@@ -82,65 +75,56 @@ def next_batch(
         Number of the batch, counted from 0, and number of its trials.
     """
     if search == GRID:
+        # In random order, so that a sweep with fewer trials than points still covers the grid.
         grid = list(points_of(space))
         order = generator(seed, "grid").permutation(len(grid)).tolist()
         return [grid[k] for k in order[len(earlier) : len(earlier) + size]]
-    proposals = _Proposals(space, search, seed, earlier, batch)
-    points: list[dict[str, Any]] = []
-    while len(points) < size:
-        proposed = proposals.another()
-        if proposed is None:
-            break
-        points.append(proposed)
-    return points
+    return list(itertools.islice(_proposals(space, search, seed, earlier, batch), size))
 
 
-class _Proposals:
-    """The proposals of a sampler for a batch, each once."""
+def _proposals(
+    space: Space, search: str, seed: int, earlier: Sequence[Trial], batch: int
+) -> Iterator[dict[str, Any]]:
+    """Yield points that were not tried, each once, as long as there are any.
 
-    def __init__(
-        self, space: Space, search: str, seed: int, earlier: Sequence[Trial], batch: int
-    ) -> None:
-        self.space = space
-        self.seed = (seed, "batch", batch)
-        self.n_points = n_points(space)
-        self.tried = {_key(trial.parameters) for trial in earlier}
-        sampler = _sampler(search, int(child_seed(*self.seed).generate_state(1)[0]))
-        self.study = _in_memory(space, earlier, sampler)
-        self.distributions = _distributions(space)
+    The sampler is made anew for every batch, with a seed of its number and the trials before it. So
+    a resumed sweep proposes what an uninterrupted one would, without a sampler's state on disk.
+    """
+    stream = (seed, "batch", batch)
+    sampler = _sampler(search, int(child_seed(*stream).generate_state(1)[0]))
+    study = _in_memory(space, earlier, sampler)
+    tried = {_key(trial.parameters) for trial in earlier}
+    total = n_points(space)
+    while len(tried) < total:
+        point = _ask(study, space, tried)
+        if point is None:
+            # Samplers return to good points again and again: take any other one, if they can be
+            # listed.
+            if math.isinf(total):
+                return
+            left = [other for other in points_of(space) if _key(other) not in tried]
+            point = left[int(generator(*stream, len(tried)).integers(len(left)))]
+        tried.add(_key(point))
+        yield point
 
-    def another(self) -> dict[str, Any] | None:
-        if len(self.tried) >= self.n_points:
-            return None
-        failed = import_optuna().trial.TrialState.FAIL
-        for _ in range(MOST_PROPOSALS):
-            trial = self.study.ask(self.distributions)
-            proposed = {
-                name: _exact(domain, trial.params[name]) for name, domain in self.space.items()
-            }
-            if self._is_new(proposed):
-                return proposed
-            self.study.tell(trial, state=failed)
-        return self._untried()
 
-    def _is_new(self, proposed: Mapping[str, Any]) -> bool:
-        key = _key(proposed)
-        if key in self.tried:
-            return False
-        self.tried.add(key)
-        return True
-
-    def _untried(self) -> dict[str, Any] | None:
-        """Return any point that was not tried; None if the space has ranges."""
-        if math.isinf(self.n_points):
-            return None
-        left = [point for point in points_of(self.space) if _key(point) not in self.tried]
-        chosen = left[int(generator(*self.seed, len(self.tried)).integers(len(left)))]
-        self.tried.add(_key(chosen))
-        return chosen
+def _ask(study: Any, space: Space, tried: Set[str]) -> dict[str, Any] | None:
+    """Return a proposal of the sampler that was not tried; None if it has none."""
+    failed = import_optuna().trial.TrialState.FAIL
+    distributions = _distributions(space)
+    for _ in range(MOST_PROPOSALS):
+        trial = study.ask(distributions)
+        point = {name: _exact(domain, trial.params[name]) for name, domain in space.items()}
+        if _key(point) not in tried:
+            return point
+        # Told as failed, it takes no part in later proposals; untold, TPE would count it as running
+        # and keep away from it (constant liar).
+        study.tell(trial, state=failed)
+    return None
 
 
 def _key(parameters: Mapping[str, Any]) -> str:
+    # A text, as values may be lists, which have no hash.
     return repr(sorted(parameters.items()))
 
 
@@ -167,6 +151,8 @@ def _sampler(search: str, seed: int) -> Any:
     with warnings.catch_warnings():
         # Before Optuna 5 both arguments were experimental.
         warnings.simplefilter("ignore", import_optuna().exceptions.ExperimentalWarning)
+        # The proposals of a batch are made before any of its results is known: without the constant
+        # liar they would lie close together.
         return samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
 
 
@@ -182,13 +168,13 @@ def _distributions(space: Space) -> dict[str, Any]:
 
 def _distribution(domain: Domain) -> Any:
     kinds = import_optuna().distributions
+    if isinstance(domain, Choice):
+        return kinds.CategoricalDistribution([_for_optuna(item) for item in domain.values])
+    kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
     if isinstance(domain, Range):
-        kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
         return kind(domain.low, domain.high, log=domain.is_log)
-    if isinstance(domain, Steps):
-        kind = kinds.IntDistribution if domain.whole else kinds.FloatDistribution
-        return kind(domain.low, domain.values[-1], step=domain.step)
-    return kinds.CategoricalDistribution([_for_optuna(item) for item in domain.values])
+    # Optuna warns if the highest value is not one of the steps.
+    return kind(domain.low, domain.values[-1], step=domain.step)
 
 
 def _frozen(trial: Trial, space: Space) -> Any:
@@ -213,21 +199,12 @@ def _thawed(frozen: Any, space: Space) -> Trial:
     return Trial(
         frozen.number,
         {name: _exact(domain, frozen.params[name]) for name, domain in space.items()},
-        _folds(frozen.user_attrs["folds"]),
+        tuple(
+            FoldResult(**{**fold, "curve": tuple(map(tuple, fold["curve"]))})
+            for fold in frozen.user_attrs["folds"]
+        ),
         {int(number): value for number, value in sorted(frozen.intermediate_values.items())},
         frozen.state == import_optuna().trial.TrialState.PRUNED,
-    )
-
-
-def _folds(stored: Sequence[Mapping[str, Any]]) -> tuple[FoldResult, ...]:
-    return tuple(
-        FoldResult(
-            fold["value"],
-            fold["kept"],
-            fold["n_rounds"],
-            tuple((int(number), value) for number, value in fold["curve"]),
-        )
-        for fold in stored
     )
 
 
@@ -248,6 +225,8 @@ class Journal:
         optuna = import_optuna()
         self.space = space
         path = folder / JOURNAL
+        # A record after half a line would be lost with it, and Optuna would wait for the lock of a
+        # process that is dead.
         _repair(path)
         backend = optuna.storages.journal.JournalFileBackend(str(path))
         try:
@@ -271,6 +250,7 @@ class Journal:
 
 def _repair(path: Path) -> None:
     """Remove what a process that was killed while writing has left: half a line, and its lock."""
+    # No other process can hold Optuna's lock: it would have to hold that of the folder.
     for lock in path.parent.glob(f"{path.name}.lock*"):
         lock.unlink(missing_ok=True)
     if not path.exists():

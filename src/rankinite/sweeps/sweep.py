@@ -27,8 +27,15 @@ from rankinite.runs.scheduler import compile_kernels, execute, logged_to
 from rankinite.runs.store import SETTINGS, TRAIN, Store, numbers_of_bins, share
 from rankinite.runs.tasks import Fold, Split, Task
 from rankinite.runs.workers import new_workers, opened
-from rankinite.sweeps.results import JSON, Sweep, with_parameters, write_results
-from rankinite.sweeps.settings import AGAIN, Settings, check_settings, read_settings
+from rankinite.sweeps.results import (
+    AGAIN,
+    JSON,
+    Settings,
+    Sweep,
+    check_settings,
+    read_settings,
+    write_results,
+)
 from rankinite.sweeps.space import (
     Domain,
     Range,
@@ -37,16 +44,9 @@ from rankinite.sweeps.space import (
     papers_space,
     refuse_ranges,
     space_of,
+    with_parameters,
 )
-from rankinite.sweeps.study import (
-    GRID,
-    SEARCHES,
-    TPE,
-    Journal,
-    importances,
-    next_batch,
-    quietly,
-)
+from rankinite.sweeps.study import GRID, SEARCHES, TPE, Journal, importances, next_batch, quietly
 from rankinite.sweeps.trials import (
     BASELINE,
     FoldResult,
@@ -147,6 +147,7 @@ def run_sweep(
     store = Store(out)
     reporter = progress or Silent()
     with quietly(), store.locked(), logged_to(store):
+        # Before anything is written: the folder may hold another sweep, or a run.
         check_settings(store, settings)
         with opened(new_workers(jobs, cluster)) as workers:
             share({TRAIN: data}, _bins(settings), store, reporter, {TRAIN: settings.data})
@@ -157,6 +158,7 @@ def run_sweep(
                 execute(tasks, store, workers, reporter, title)
 
             loop = _TrialLoop(settings, store, execute_here)
+            # Kernels are compiled by one task first, or every worker would compile them.
             if not loop.trials:
                 compile_kernels(loop.baseline_tasks()[:1], store, workers, reporter)
             loop.run(wanted)
@@ -226,6 +228,7 @@ def check_sweep(
     domains = space_of(chosen, papers_space(chosen.ranker, search) if space is None else space)
     if search == GRID:
         refuse_ranges(domains)
+    # Features are binned once, before the first trial, for every number of bins that may be tried.
     if isinstance(domains.get("most_bins"), Range):
         raise UsageError("sweep: most_bins needs values, such as most_bins=64,255, and no range")
     # Parameters that cannot be written into the recipe in the end are of no use.
@@ -282,7 +285,12 @@ class _StartedTrial:
 
 
 class _TrialLoop:
-    """Proposes trials, executes their tasks, and adds the trials to the journal."""
+    """Proposes trials, executes their tasks, and adds the trials to the journal.
+
+    Trials come in batches of a fixed size. A batch learns from earlier batches only, never from
+    trials that happened to finish sooner, so that the trials are the same on any number of workers
+    and after any interruption.
+    """
 
     def __init__(self, settings: Settings, store: Store, execute: Executor) -> None:
         self.settings = settings
@@ -301,6 +309,7 @@ class _TrialLoop:
         """Go through the largest numbers of rounds of trainings."""
         model, space = self.settings.model, self.settings.space
         variants: list[dict[str, Any]] = [{}]
+        # The parameters on which the number of rounds depends: trees, epochs, and the optimiser.
         for name in ("n_trees", "n_epochs", "optimiser"):
             domain = space.get(name)
             if domain is not None:
@@ -316,6 +325,7 @@ class _TrialLoop:
         while len(self.trials) < wanted:
             batch = len(self.trials) // settings.batch
             earlier = self.trials[: batch * settings.batch]
+            # Proposals follow one another, so that a batch cut short has the first of a whole one.
             size = min(settings.batch, wanted - len(earlier))
             points = next_batch(
                 settings.space, settings.search, settings.seed, earlier, batch, size
@@ -326,6 +336,7 @@ class _TrialLoop:
                 log.info("after %d trials there is nothing else to try", len(self.trials))
                 break
             for trial in self._execute_batch(points, earlier, wanted):
+                # Added in the order of their numbers, which Optuna gives by position.
                 self.journal.add(trial)
                 self.trials.append(trial)
                 log.debug("trial %d: %s %.4f", trial.number, settings.measure, trial.value)
@@ -352,6 +363,7 @@ class _TrialLoop:
         self, points: Sequence[Mapping[str, Any]], earlier: Sequence[Trial], wanted: int
     ) -> Iterator[Trial]:
         """Train the first fold of every trial, and the others of those that are not pruned."""
+        # The first fold alone decides on pruning: a trial that is pruned costs one training.
         floors = floors_of(earlier, self.pruning_rounds) if self.settings.pruning else {}
         first = len(self.trials)
         started = [

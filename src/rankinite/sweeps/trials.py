@@ -141,6 +141,8 @@ def floors_of(earlier: Sequence[Trial], rounds: Sequence[int]) -> dict[int, floa
     rounds
         The rounds of `pruning_rounds`.
     """
+    # The rule of Optuna's median pruner. Here the floors are fixed before a batch starts, so that
+    # trials are pruned alike whatever the order in which workers finish.
     complete = [trial for trial in earlier if not trial.is_pruned]
     if len(complete) < FEWEST:
         return {}
@@ -210,6 +212,7 @@ class SweepFit(Fit):
         else:
             seen = values[:pruned]
             curve = LearningCurve(tuple(seen), seen.index(max(seen)) + 1, is_pruned=True)
+        # No model is kept: a run of the recipe trains the best parameters on all queries.
         write_json(folder / CURVE, vars(curve))
         ending = "pruned" if curve.is_pruned else f"with {curve.kept:,} {ranker.rounds}"
         return TaskSummary(f"{self.measures[0]} {curve.value:.4f} {ending}", curve.value)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankinite.runs.recipe import SHIPPED, shipped_text
 from rankinite.runs.recipe_reader import recipe_of
-from rankinite.sweeps.results import with_parameters
+from rankinite.sweeps.space import with_parameters
 
 NEW = {"n_leaves": 17, "learning_rate": 0.25}
 
