@@ -80,8 +80,8 @@ def test_sgd_restarts_where_no_tier_improves(monkeypatch):
     restarts = []
     commit = NetLearner.commit
 
-    def recording(self, done, best):
-        commit(self, done, best)
+    def recording(self, done, *, is_best):
+        commit(self, done, is_best=is_best)
         restarts.append(self.state.n_restarts)
 
     monkeypatch.setattr(NetLearner, "commit", recording)

@@ -42,8 +42,8 @@ def states(monkeypatch):
     states = []
     commit = NetLearner.commit
 
-    def recording(self, done, best):
-        commit(self, done, best)
+    def recording(self, done, *, is_best):
+        commit(self, done, is_best=is_best)
         states.append(self.state)
 
     monkeypatch.setattr(NetLearner, "commit", recording)

@@ -16,7 +16,7 @@ STEPS = np.array([0.0, 0.1, 0.7, 3.0])
 def by_hand(model, data, measure, direction, step):
     """Move the weights, predict and evaluate."""
     moved = model.net_.weights + np.append(step * direction, 0.0).astype(np.float32)
-    scores = model._start_scores(data, None, data.n_docs, None)
+    scores = model._start_scores(data, None, data.n_docs, None)[0]
     scores = replace(model.net_, weights=moved).add_to(scores, data.matrix, data.rows)
     return rk.evaluate(scores, data, measure).mean[measure]
 

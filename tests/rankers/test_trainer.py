@@ -183,10 +183,10 @@ def test_an_interrupt_between_the_values_of_a_round_and_its_commit(name, monkeyp
     learner = NetLearner if case.is_net else TreeLearner
     commit = learner.commit
 
-    def interrupted(self, done, best):
+    def interrupted(self, done, *, is_best):
         if done.number == 3:
             raise KeyboardInterrupt
-        commit(self, done, best)
+        commit(self, done, is_best=is_best)
 
     model = case.new()
     with monkeypatch.context() as patched:

@@ -93,6 +93,7 @@ class Grades:
 
     def __init__(self, labels: Floats, source: str | None, highly: float | None) -> None:
         values = np.unique(labels[~np.isnan(labels)])
+        # Real numbers, such as click rates, would give a curve for every document.
         if not 1 <= len(values) <= MOST_GRADES:
             of = "" if source is None else f" of {source!r}"
             raise DataError(
@@ -194,6 +195,7 @@ class TopGrades:
 
     def values(self, snapshot: Snapshot) -> list[float]:
         """Return the mean share of every grade."""
+        # Without labels a document still takes a place: the shares of a query add up to 1.
         grades = self._numbers[snapshot.order[self._rank_weights.first]]
         shares = np.bincount(grades, self._rank_weights.of_top, minlength=len(self.names))
         return [float(share) for share in shares]

@@ -184,6 +184,7 @@ class NetLearner:
         """Compute one more epoch, from random weights if these do not improve."""
         # A restart belongs to the round: if that is interrupted, neither has happened.
         state = self._after_epoch(self._restarted(self.state) if self._is_flat() else self.state)
+        # Scores may overflow while all weights are still finite.
         while not _are_sound(state.weights) or not np.isfinite(self.teacher.scores).all():
             state = self._after_epoch(self._restarted_with_lower_rate(state))
         self._next = state
@@ -285,7 +286,9 @@ class NetLearner:
             n_restarts=state.n_restarts + 1,
             restarted_at=state.n_epochs,
             learning_rate=self.schedule.learning_rate * DIVERGENCE_DECAY**state.n_divergences,
+            # Nothing is smaller, so the first epoch does not lower the rate.
             train_value=-np.inf,
+            # Patience counts from the restart, and is not over at once.
             best_since_restart=BestRound(improved=state.n_epochs),
             weights=Net.draw(self.net.inputs, self.net.hidden, random).packed(),
             moments=self._new_moments(),
@@ -352,6 +355,7 @@ class NetLearner:
 
 
 def _are_sound(weights: Floats32) -> bool:
+    # NaN is not smaller than anything, so it counts as diverged.
     with np.errstate(invalid="ignore"):
         return bool((np.abs(weights) < LARGEST_WEIGHT).all())
 

@@ -210,6 +210,7 @@ def _number(manifest: Mapping[str, Any], name: str, constraint: Constraint) -> A
 
 
 def _not_understood(name: str, value: Any) -> ModelFileError:
+    # A damaged entry may be of any length.
     shown = repr(value)
     return ModelFileError(
         f"the manifest of the file is not understood: {name!r} is "

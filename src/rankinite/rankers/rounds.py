@@ -90,6 +90,7 @@ class ValidationSet:
 class History:
     """The values of measures on validation sets, one per round."""
 
+    # By set and measure. The order of the sets is kept, since the first decides.
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def add(self, values: Values) -> None:

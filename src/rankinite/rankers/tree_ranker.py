@@ -349,6 +349,7 @@ def _check_binned(owner: str, binned: BinnedData, data: RankingData) -> None:
 
 def _docs_that_count(data: RankingData, weights: Floats | None) -> NDArray[np.int64]:
     """Return the rows of the documents that bins are made for: those with a weight."""
+    # A document of weight 0 shall be as if it were not there: no cut point may depend on it.
     rows = EVERY_ROW if data.rows is None else data.rows
     if weights is None or weights.all():
         return rows

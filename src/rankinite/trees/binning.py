@@ -81,6 +81,7 @@ class BinnedColumns:
         """Bin other rows by these cut points, column by column."""
         n_rows = len(rows) if len(rows) else len(X)
         columns = np.zeros((len(self.n_bins), n_rows), np.uint8)
+        # An empty array instead of None, for which the kernel would be compiled once more.
         no_bins = np.zeros((0, 0), np.uint8)
         encode(frozen(X), frozen(rows), self.cuts, self.n_bins, no_bins, columns)
         return frozen(columns)
@@ -108,6 +109,7 @@ class BinnedColumns:
     @property
     def splittable(self) -> NDArray[np.int64]:
         """Number of bins of each column; 0 for one whose values are all the same."""
+        # Columns that cannot be split take no space in histograms, and no time.
         varies = self.n_bins > 1
         # A column with a single bin varies if it also has missing values.
         for c in np.flatnonzero(self.n_bins == 1):

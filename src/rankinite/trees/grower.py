@@ -112,7 +112,9 @@ class Grower:
         self._bin_offsets = _bin_offsets(self._splittable)
         # Trees of small data take less than a millisecond: what is the same for all is made once.
         self._column_of = binned.column_of
+        # Enough for the count of all documents, so that no sum of counts reaches the gradient.
         self._count_bits = int(self.n_docs).bit_length()
+        # Scratch is made for this many threads, also if another number is set later.
         self._n_threads = n_threads()
         # No tree has more leaves than there are documents for.
         most_leaves = max(2, self.n_docs // max(1, options.min_docs_in_leaf))
@@ -165,6 +167,7 @@ class Grower:
         features
             Features that may be split; all if None.
         """
+        # The more documents there are to count, the fewer bits are left to their gradients.
         bits = min(SUM_BITS, PACKED_BITS - self._count_bits)
         scale = self._pack(gradients, bits, self._count_bits, chosen, self._gradients)
         hessian_scale, hessian_per_doc = 1.0, 1.0
@@ -323,7 +326,7 @@ class Grower:
         columns: tuple[NDArray[np.uint8], NDArray[np.uint8]],
         out: NDArray[Any],
     ) -> None:
-        # As `missing_shift` of a single split.
+        # As `missing_shift` of a single split, for all splits at once.
         shift = np.where(tree.missing_left, 256 - self._n_bins[column], 0)
         splits = BinnedSplits(
             column=np.ascontiguousarray(column),
