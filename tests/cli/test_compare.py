@@ -14,7 +14,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.cli import main
-from rankinite.cli.members import short_names
+from rankinite.cli.files import short_names
 
 PNG = b"\x89PNG\r\n\x1a\n"
 N_QUERIES = 8

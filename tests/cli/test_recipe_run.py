@@ -96,7 +96,7 @@ def test_a_cluster_that_cannot_be_is_told_before_data_are_loaded(call):
 
 def test_lines_in_a_pipe_say_what_runs_before_anything_is_done(monkeypatch, capfd):
     monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", 0.05)
-    with terminal.Lines().start("first stage", 3, "tasks") as task:
+    with terminal.Lines("first stage", 3, "tasks") as task:
         task.note("now M1")
         deadline = time.monotonic() + 20
         said = ""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankinite.cli.options import Jobs, Out, Seed
-from rankinite.cli.terminal import Terminal, show_written_summary
+from rankinite.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from rankinite.core.progress import Progress
@@ -74,4 +74,4 @@ def demo(out: Out = Path("demo"), seed: Seed = 0, jobs: Jobs = None, *, terminal
     """
     terminal.expect_compiling()
     run, written = run_demo(out, seed=seed, jobs=jobs, progress=terminal.progress(lines=True))
-    show_written_summary(terminal, run.tables, written)
+    terminal.show_summary(run.tables, written)

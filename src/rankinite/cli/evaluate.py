@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankinite.cli.files import refuse_missing_folders, refuse_overwriting
 from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
-from rankinite.cli.outputs import refuse_missing_folders, refuse_overwriting
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
@@ -50,9 +50,8 @@ def evaluate(
     if (scores is None) == (feature is None):
         raise UsageError("evaluate: give either a file of scores or --feature")
     if per_query is not None:
-        refuse_overwriting(
-            "evaluate", [per_query], [source] if scores is None else [source, scores]
-        )
+        sources = [source] if scores is None else [source, scores]
+        refuse_overwriting("evaluate", [per_query], sources)
         refuse_missing_folders([per_query])
     chosen = parse_measures(measures)
     data = loading.load(source, terminal)
@@ -70,6 +69,7 @@ def evaluate(
 def _show(terminal: Terminal, result: Evaluation, per_query: Path | None) -> None:
     counts = result.n_queries
     if terminal.json:
+        # JSON has no NaN, which is the mean of a measure that no query has a value of.
         mean = {name: value if value == value else None for name, value in result.mean.items()}
         written = None if per_query is None else str(per_query)
         terminal.show_json({"mean": mean, "queries": counts, "per_query": written})

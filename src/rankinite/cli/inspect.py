@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankinite.cli.options import load_ranker
-from rankinite.cli.terminal import Terminal
+from rankinite.cli.files import load_ranker
+from rankinite.cli.terminal import Terminal, can_print_unicode
 from rankinite.core.format import number_text, plain_number
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ def inspect(
         terminal.show_json({"model": str(model), **inspection.as_json(top), "figures": paths})
         return
     _show(terminal, str(model), inspection, top)
-    for path in drawn:
-        terminal.say(f"wrote {path}")
+    terminal.say_written(drawn)
 
 
 def _show(terminal: Terminal, name: str, inspection: Inspection, top: int) -> None:
@@ -178,8 +176,7 @@ def _curve_row(curve: Curve, best_round: int) -> list[str]:
 
 
 def _small(values: Sequence[float]) -> str:
-    encoding = (sys.stdout.encoding or "").lower()
-    return sparkline(values, BLOCKS if encoding.startswith("utf") else BLOCKS_OF_ASCII)
+    return sparkline(values, BLOCKS if can_print_unicode() else BLOCKS_OF_ASCII)
 
 
 def sparkline(values: Sequence[float], blocks: str = BLOCKS, width: int = CURVE_WIDTH) -> str:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rankinite.cli.options import Loading, Out, Seed, load_ranker, refuse_narrow_text
-from rankinite.cli.outputs import refuse_file_as_folder
-from rankinite.cli.terminal import Terminal, show_summary
+from rankinite.cli.files import load_ranker, refuse_file_as_folder, refuse_narrow_text
+from rankinite.cli.options import Loading, Out, Seed, numbers_of
+from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
 
@@ -54,7 +54,8 @@ def optimality(
 
     refuse_file_as_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    testing = Testing(delta, epsilon, _steps(steps), _n_weights(weights), seed)
+    lengths = tuple(numbers_of("optimality", "--steps", steps, "0.1,0.5,1"))
+    testing = Testing(delta, epsilon, lengths, _n_weights(weights), seed)
     ranker = load_ranker(model)
     if not isinstance(ranker, LambdaRank):
         raise UsageError(
@@ -67,16 +68,8 @@ def optimality(
     refuse_narrow_text(source, data, ranker.feature_names_)
     progress = terminal.progress()
     tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]
-    show_summary(terminal, summary_of(tested, model.name), out)
-
-
-def _steps(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"optimality: --steps {text!r} are not all numbers; expected such as 0.1,0.5,1"
-        ) from None
+    summary = summary_of(tested, model.name)
+    terminal.show_summary(summary, summary.save(out))
 
 
 def _n_weights(text: str) -> int | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankinite.cli.files import folder_targets, save_all
 from rankinite.cli.options import Loading, Out, SameFormat, Seed
-from rankinite.cli.outputs import folder_targets, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
 from rankinite.data.formats import FormatName
@@ -49,6 +49,7 @@ def polynomials(
         "seed": seed,
         "progress": terminal.progress(),
     }
+    # A generator: one part is in memory at a time.
     parts = (
         (part, simulated(max(1, round(full * size)), part=part, **options))
         for part, full in FULL_SIZE.items()

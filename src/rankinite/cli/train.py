@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import signal
 from collections.abc import Mapping, Sequence
@@ -13,58 +12,31 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
 
+from rankinite.cli.files import (
+    load_ranker,
+    refuse_missing_folders,
+    refuse_overwriting,
+    short_names,
+)
 from rankinite.cli.inspect import show_importances
-from rankinite.cli.members import short_names
-from rankinite.cli.options import Loading, Parameters, load_ranker
+from rankinite.cli.options import Loading, Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.rankers.parameters import RANKER_PARAMETERS
-
-
-class Interruption:
-    """Treats Ctrl-C as a request to stop after the current round; a second one stops at once.
-
-    Before the first round is done there is nothing to keep, so the first one stops at once too.
-    """
-
-    def __init__(self) -> None:
-        self.is_requested = False
-        self.has_rounds = False
-        self.previous_handler: Any = None
-
-    def after_round(self) -> bool:
-        """Return whether to stop; called after every round."""
-        self.has_rounds = True
-        return self.is_requested
-
-    def __enter__(self) -> Self:
-        self.previous_handler = signal.getsignal(signal.SIGINT)
-        if self.previous_handler is not signal.SIG_IGN:  # as under nohup, and behind a shell's &
-            signal.signal(signal.SIGINT, self._on_signal)
-        return self
-
-    def __exit__(self, *_problem: object) -> None:
-        signal.signal(signal.SIGINT, self.previous_handler)
-
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self.is_requested or not self.has_rounds:
-            raise KeyboardInterrupt
-        self.is_requested = True
-
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
     from rankinite.runs.configuration import Configuration
     from rankinite.runs.training import Training
 
+    RankerName = str
+else:
+    # The choices of --ranker; type checkers do not know a Literal that is computed.
+    RankerName = Literal[tuple(RANKER_PARAMETERS)]
+
 log = logging.getLogger("rankinite")
 
 TOP_FEATURES = 5
-
-if TYPE_CHECKING:
-    RankerName = str
-else:
-    RankerName = Literal[tuple(RANKER_PARAMETERS)]
 
 
 def train(
@@ -174,6 +146,38 @@ def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) ->
     _show(terminal, done)
 
 
+class Interruption:
+    """Treats Ctrl-C as a request to stop after the current round; a second one stops at once.
+
+    Before the first round is done there is nothing to keep, so the first one stops at once too.
+    """
+
+    def __init__(self) -> None:
+        self.is_requested = False
+        self.has_rounds = False
+        self.previous_handler: Any = None
+
+    def after_round(self) -> bool:
+        """Return whether to stop; called after every round."""
+        self.has_rounds = True
+        return self.is_requested
+
+    def __enter__(self) -> Self:
+        self.previous_handler = signal.getsignal(signal.SIGINT)
+        # Under nohup, and behind a shell's &, Ctrl-C is meant for others.
+        if self.previous_handler is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        signal.signal(signal.SIGINT, self.previous_handler)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self.is_requested or not self.has_rounds:
+            raise KeyboardInterrupt
+        self.is_requested = True
+
+
 def _checked_out(configuration: Configuration) -> Path:
     """Return the model file; refuse now what would fail after hours of training."""
     for key, value in (
@@ -183,13 +187,9 @@ def _checked_out(configuration: Configuration) -> Path:
         if value is None:
             raise UsageError(f"train: name {key}; as in rankinite train train.txt --out model.rk")
     out = Path(str(configuration.out))
-    if not out.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(out.parent))
-    if out.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "this is a directory; expected a file", str(out))
-    for name in (configuration.train, configuration.base, *configuration.valid):
-        if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
-            raise UsageError(f"train: the model would overwrite {name}; choose another --out")
+    names = (configuration.train, configuration.base, *configuration.valid)
+    refuse_missing_folders([out])
+    refuse_overwriting("train", [out], [Path(name) for name in names if name is not None])
     return out
 
 
@@ -197,18 +197,14 @@ def _load_sets(
     configuration: Configuration, terminal: Terminal
 ) -> tuple[RankingData, dict[str, RankingData]]:
     """Load the data sets; the top grade of the first is that of all."""
-    if configuration.valid and "query_file" in configuration.loading:
-        raise UsageError(
-            "train: --query-file belongs to one data set, and here are several; put the group "
-            "sizes of each beside it, as FILE.query"
-        )
     loading = Loading(**configuration.loading)
-    data = loading.load(Path(str(configuration.train)), terminal)
-    paths = [Path(name) for name in configuration.valid]
-    sets = {}
-    names = _set_names(configuration, paths)
-    for name, path in zip(names, paths, strict=True):
-        sets[name] = loading.load_alike(data, Path(str(configuration.train)), path, terminal)
+    loading.refuse_query_file("train", 1 + len(configuration.valid))
+    source, paths = Path(str(configuration.train)), [Path(name) for name in configuration.valid]
+    data = loading.load(source, terminal)
+    sets = {
+        name: loading.load_alike(data, source, path, terminal)
+        for name, path in zip(_set_names(configuration, paths), paths, strict=True)
+    }
     return data, sets
 
 
@@ -244,8 +240,7 @@ def _show(terminal: Terminal, done: Training) -> None:
     _show_values(terminal, done.values)
     if top:
         show_importances(terminal, top)
-    for path in done.written:
-        terminal.say(f"wrote {path}")
+    terminal.say_written(done.written)
 
 
 def _show_values(terminal: Terminal, values: Mapping[str, Mapping[str, float]]) -> None:
