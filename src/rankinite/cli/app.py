@@ -71,7 +71,7 @@ reproduce = _group(
 recipe = _group(
     app,
     "recipe",
-    "Train many models by a recipe, and combine them: the system that won the challenge.",
+    "Train the models of a recipe and combine them: the system that won the challenge.",
     "rankinite recipe list",
 )
 

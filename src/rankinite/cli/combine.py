@@ -35,27 +35,27 @@ class EnsembleOptions:
     method: Annotated[
         Literal["average", "best-mix", "interpolation", "linear", "two-layer"],
         typer.Option(
-            help="Average, best proportions two by two, Powell's weights, or a LambdaRank net that "
-            "learns from the scores: linear or of two layers."
+            help="Equal weights; the best proportion of two at a time; weights by Powell's search; "
+            "or a LambdaRank net over the scores, linear or with two layers."
         ),
     ] = "average"
     subsets: Annotated[
         Literal["every", "greedy", "none"] | None,
         typer.Option(
-            help="average: measure every subset, add and remove members one by one, or take all. "
-            "(Default: every up to 12 members, else greedy.)",
+            help="For average: measure every subset, add and remove members one by one, or take "
+            "all. (Default: every up to 12 members, else greedy.)",
             show_default=False,
         ),
     ] = None
     level: Annotated[
         float,
-        typer.Option(help="Significance level at which a subset is better than all members."),
+        typer.Option(help="Significance level for preferring a subset to all members."),
     ] = 0.05
     tree: Annotated[
         str | None,
         typer.Option(
-            help="best-mix: order of joining, as in '(((1 3)(2 4))(5 6))', by number or name. "
-            "(Default: neighbours.)"
+            help="For best-mix: which members are mixed first, as in '(((1 3)(2 4))(5 6))', by "
+            "number or name. (Default: neighbours.)"
         ),
     ] = None
     seed: Seed = 0

@@ -49,7 +49,7 @@ def describe(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Show numbers of queries, documents, features and grades: the challenge's Tables 2 and 3.
+    """Show the numbers of queries, documents, features and grades (Challenge, Tables 2 and 3).
 
     The figures show documents per query and distinct values per feature.
     """
@@ -133,7 +133,10 @@ def convert(
         ),
     ],
     originals: Annotated[
-        bool, typer.Option("--originals", help="Leave out the samples that data augment added.")
+        bool,
+        typer.Option(
+            "--originals", help="Leave out the samples that rankinite data augment added."
+        ),
     ] = False,
     *,
     loading: Loading,

@@ -25,7 +25,9 @@ def inspect(
     top: Annotated[int, typer.Option(min=0, help="Number of features to list.")] = 20,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Draw learning curve and importances as PNG files into this folder."),
+        typer.Option(
+            help="Draw the learning curve and the importances as PNG files into this folder."
+        ),
     ] = None,
     *,
     terminal: Terminal,

@@ -24,18 +24,18 @@ def optimality(
             "--measures",
             "--measure",
             "-m",
-            help="The measures to test, separated by commas. (Default: the first of validation.)",
+            help="The measures to test, separated by commas. (Default: the model's first.)",
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="Probability of a wrong result at most.")] = 0.01,
+    delta: Annotated[float, typer.Option(help="Largest probability of a wrong result.")] = 0.01,
     epsilon: Annotated[
-        float, typer.Option(help="The share of directions that may rise unnoticed.")
+        float, typer.Option(help="Share of rising directions that may go unnoticed.")
     ] = 0.01,
     steps: Annotated[
-        str, typer.Option(help="Lengths of the moves, separated by commas.")
+        str, typer.Option(help="Step lengths, separated by commas.")
     ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
     weights: Annotated[
-        str, typer.Option(help="Number of weights that are also moved one by one; or all.")
+        str, typer.Option(help="Number of weights to move one by one as well, or all.")
     ] = "0",
     out: Out = Path("optimality"),
     seed: Seed = 0,
@@ -46,7 +46,7 @@ def optimality(
     """Test whether a net's weights are a local optimum (Optimality, Sec. 5).
 
     Weights are moved in random directions, 459 at the default delta and epsilon, without
-    retraining. A direction rises if the measure is at or above the start at any step.
+    retraining. A direction rises if the measure is at or above its start at any step.
     """
     from rankinite.explain.optimality import Testing, check_optimality, summary_of
     from rankinite.measures.text import parse_measures

@@ -83,7 +83,7 @@ class Loading:
 
     top_grade: Annotated[
         float | None,
-        typer.Option(help="The largest label there can be. (Default: the largest seen.)"),
+        typer.Option(help="The largest possible label. (Default: the largest in the data.)"),
     ] = None
     labels: Annotated[
         str | None,
@@ -93,19 +93,26 @@ class Loading:
         ),
     ] = None
     group: Annotated[
-        bool, typer.Option("--group", help="Group the documents of each query together.")
+        bool,
+        typer.Option(
+            "--group",
+            help="Bring scattered documents of a query together instead of refusing them.",
+        ),
     ] = False
     label_column: Annotated[
-        str | None, typer.Option(help="The label column of a Parquet file. (Default: label.)")
+        str | None, typer.Option(help="The label column in a Parquet file. (Default: label.)")
     ] = None
     qid_column: Annotated[
-        str | None, typer.Option(help="The query column of a Parquet file. (Default: qid.)")
+        str | None, typer.Option(help="The query column in a Parquet file. (Default: qid.)")
     ] = None
     doc_id_column: Annotated[
-        str | None, typer.Option(help="The column of document ids of a Parquet file.")
+        str | None, typer.Option(help="The column of document ids in a Parquet file.")
     ] = None
     n_features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features of a text file.")
+        int | None,
+        typer.Option(
+            min=1, help="Number of features of a text file. (Default: the last one in it.)"
+        ),
     ] = None
     query_file: Annotated[
         Path | None,

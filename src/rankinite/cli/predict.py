@@ -36,13 +36,16 @@ def predict(
     ] = None,
     n_trees: Annotated[
         int | None,
-        typer.Option(help="Use only the first N trees of a model of trees. (Default: all.)"),
+        typer.Option(help="Use only the first N trees of a tree model. (Default: all.)"),
     ] = None,
     *,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Score the documents of a data set with a model; larger is better. Labels do not matter."""
+    """Score the documents of a data set with a model; higher scores rank first.
+
+    Labels are ignored.
+    """
     terminal.expect_compiling()
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)

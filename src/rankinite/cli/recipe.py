@@ -23,10 +23,13 @@ def run(
     train: TrainFile,
     valid: Annotated[
         Path | None,
-        typer.Option(help="Validation data, for the final models; nothing is learned from them."),
+        typer.Option(
+            help="Validation data to evaluate the final models on; nothing is learned from them."
+        ),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="Test data, for the final models and their ensemble.")
+        Path | None,
+        typer.Option(help="Test data to evaluate the final models and their ensemble on."),
     ] = None,
     out: Annotated[
         Path | None,

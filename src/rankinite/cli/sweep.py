@@ -58,8 +58,8 @@ class SweepOptions:
         int,
         typer.Option(
             min=1,
-            help="Number of trials that start together; more for many workers, fewer to learn more "
-            "from each.",
+            help="Number of trials that start together: more keep more workers busy, fewer learn "
+            "more from each other.",
         ),
     ] = 4
     seed: Annotated[

@@ -48,8 +48,15 @@ class Terminal:
     """Where a command's output goes: rich on a terminal, plain in a pipe, JSON on demand."""
 
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress.")] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no notes and no progress.")
+    ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print more notes, and where an unexpected error arose."
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO

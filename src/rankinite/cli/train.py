@@ -45,7 +45,7 @@ def train(
     ] = None,
     valid: Annotated[
         list[Path] | None,
-        typer.Option(help="A validation set; of several, the first decides when to stop."),
+        typer.Option(help="A validation set; may be repeated: the first decides when to stop."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The model file to write, such as model.rk.")
@@ -59,12 +59,12 @@ def train(
     ] = None,
     base: Annotated[
         Path | None,
-        typer.Option(help="A model to start from, for adaptation; the new model contains it."),
+        typer.Option(help="A model to start from (LambdaSMART); the new model contains it."),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="Take options that are not given here from this TOML file: keys are flags."
+            help="TOML file of options, with the names of flags as keys; flags take precedence."
         ),
     ] = None,
     print_config: Annotated[
@@ -75,7 +75,7 @@ def train(
         typer.Option(
             "--diagnose",
             help="Also write MODEL.diagnostics.csv and .png: round by round, which grades "
-            "contribute to the lambdas, which are ranked at the top, how many ranks change, and "
+            "contribute to the lambdas, which grades rank at the top, how many ranks change, and "
             "whether the lambdas of several measures agree.",
         ),
     ] = False,
@@ -102,16 +102,19 @@ def train(
 
 
 def _provided(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were provided, with paths as text."""
+    """Return the options that were provided, with paths as text, as a TOML file has them."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return str(value) if isinstance(value, Path) else value
+
     return {
-        key: [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
+        key: plain(value)
         for key, value in values.items()
+        # Not by equality: 0 equals False, and is a value.
         if value is not None and value != [] and value is not False
     }
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
 
 
 def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
