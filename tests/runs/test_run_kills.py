@@ -24,7 +24,7 @@ LIMITED = """\
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-from rankinite.cli import app
+from rankinite.cli import main
 main(sys.argv[1:])
 """
 
