@@ -251,7 +251,7 @@ def test_notes_and_warnings(call, capsys):
         ([*SYSTEMS, "-o", "x.md", "-o", "./x.md"], "two files would be written to x.md", 2),
         ([*SYSTEMS, "-o", "x.csv", "--pairs", "x.csv"], "two files would be written to x.csv", 2),
         ([*SYSTEMS, "--figures", "three"], "three: this is a file; expected a folder", 1),
-        ([*SYSTEMS, "--baseline", "a"], "say --figures FOLDER", 2),
+        ([*SYSTEMS, "--baseline", "a"], "add --figures FOLDER", 2),
         ([*SYSTEMS, "--baseline", "z", "--figures", "f"], "the systems are 'a', 'b', 'c'", 2),
         ([*SYSTEMS, "--level", "2"], "level must be a finite number, above 0 and below 1", 2),
         ([*SYSTEMS, "--test", "wilcoxon"], "'wilcoxon' is not one of", 2),

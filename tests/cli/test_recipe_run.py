@@ -55,13 +55,13 @@ def test_all_mistakes_of_a_recipe_with_their_lines_and_nothing_is_begun(call):
     [
         (["--train", "none.txt"], 1, "none.txt: there is no such file"),
         (["--test", "none.txt"], 1, "none.txt: there is no such file"),
-        (["--cluster", "local:2"], 2, "say one"),
+        (["--cluster", "local:2"], 2, "give only one of them"),
         (["--top-grade", 4], 2, "--top-grade is 4, and the recipe says 3; leave out the flag"),
         (["--out", "train.txt"], 1, "this is a file; expected a folder"),
         (["--test", "narrow.txt"], 1, "narrow.txt: lacks the features '2', '3', '4'; if"),
         (["--train", "narrow.txt", "--test", "test.txt"], 1,
-         "narrow.txt: lacks the features '2', '3', '4', which test.txt has; if they are 0 all over "
-         "and were left out, say --n-features 4"),
+         "narrow.txt: lacks the features '2', '3', '4', which test.txt has; if they are 0 "
+         "everywhere and were left out, add --n-features 4"),
         (["--query-file", "sizes", "--test", "test.txt"], 2, "FILE.query"),
     ],
 )  # fmt: skip

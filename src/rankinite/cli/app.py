@@ -27,6 +27,7 @@ from rankinite.cli.train import train
 from rankinite.core import __version__
 from rankinite.papers import EXPERIMENTS
 
+# Typer knows --help alone.
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -122,6 +123,7 @@ def _experiment(name: str) -> Callable[..., None]:
     return command
 
 
+# Help lists the commands of a group in this order.
 COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (data, describe, "rankinite data describe train.txt valid.txt --figures figures"),
     (data, convert, "rankinite data convert train.txt.gz train.parquet"),

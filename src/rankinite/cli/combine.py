@@ -95,6 +95,7 @@ def combine(
     source, missing = labelled.source, labelled.missing
     _check_targets(out, [source, *files, *([] if test is None else [test])])
     options = CombineOptions(parse_measures(measures), **vars(ensemble))
+    # Before the data: wrong options and files that do not exist are told at once.
     members = _load_members(files, options, test)
     terminal.expect_compiling()
     data = labelled.load("combine", loading, terminal)

@@ -83,9 +83,7 @@ class ComparisonFiles:
         if self.figures is not None:
             refuse_file_as_folder(self.figures)
         elif self.baseline is not None:
-            raise UsageError(
-                "compare: --baseline is what figures are drawn to; say --figures FOLDER"
-            )
+            raise UsageError("compare: --baseline is for the figures; add --figures FOLDER")
         if self.baseline is not None and self.baseline not in names:
             raise UsageError(
                 f"compare: there is no system {self.baseline!r} for --baseline; the systems are "
@@ -140,6 +138,7 @@ def compare(
     from rankinite.evaluation.comparison import Settings
     from rankinite.measures.text import parse_measures
 
+    # All that can be wrong without the data is told before they are read.
     files, features = files or [], feature or []
     settings = checked(Settings(**vars(testing)))
     names = _checked_names(features, files)

@@ -94,6 +94,7 @@ def _write_per_query(result: Evaluation, path: Path) -> None:
     writer.writerow(["qid", *result.per_query])
     columns = [values.tolist() for values in result.per_query.values()]
     for qid, *values in zip(result.qids.tolist(), *columns, strict=True):
+        # A query that a measure skips has no value; repr, unlike a format, loses no digit.
         writer.writerow([qid, *("" if value != value else repr(value) for value in values)])
     with atomic_write(path) as file:
         file.write(text.getvalue().encode())

@@ -54,7 +54,7 @@ def refuse_narrow_text(
     if may_lack and tuple(expected[: len(names)]) == names != tuple(expected):
         raise DataError(
             f"{path}: lacks the features {some_of(expected[len(names) :])}{known}; if they are 0 "
-            f"all over and were left out, say --n-features {len(expected)}"
+            f"everywhere and were left out, add --n-features {len(expected)}"
         )
 
 
@@ -88,6 +88,7 @@ class Member:
 
 def load_members(command: str, files: Sequence[Path]) -> list[Member]:
     """Load models, and check that files of scores exist; no file may occur twice."""
+    # An average would count it twice.
     for k, path in enumerate(files):
         if path.resolve() in [other.resolve() for other in files[:k]]:
             raise UsageError(f"{command}: {path} was given twice; give each member once")

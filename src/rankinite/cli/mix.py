@@ -122,6 +122,7 @@ def _show(terminal: Terminal, source: Path, result: MixComparison, written: list
         terminal.show_json({"data": str(source), **result.as_json(), "wrote": wrote})
         return
     best = result.mix
+    # Alpha lies in the interval, which may be too short for four digits to tell its ends apart.
     low, alpha, high = distinct_texts(best.interval[0], best.alpha, best.interval[1])
     rows = [
         *([text, end, f"{value:.4f}"] for text, end, value in _ends(result)),

@@ -62,6 +62,7 @@ def optimality(
             f"optimality: {model} holds a {type(ranker).__name__}, which has no weights to move; "
             "give the model of a LambdaRank"
         )
+    # One measure by default: each takes thousands of passes over the data.
     chosen = ranker.validation_measures()[:1] if measures is None else parse_measures(measures)
     terminal.expect_compiling()
     data = loading.load(source, terminal)
@@ -77,6 +78,6 @@ def _n_weights(text: str) -> int | None:
         return None
     if not text.strip().isdecimal():
         raise UsageError(
-            f"optimality: --weights {text!r} is no number of weights; give one, or all"
+            f"optimality: --weights {text!r} is not a number of weights; give a number, or all"
         )
     return int(text)

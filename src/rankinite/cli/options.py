@@ -171,8 +171,8 @@ class Loading:
             if "top_grade" not in str(problem):
                 raise
             raise DataError(
-                f"{path}: has labels above {data.top_grade:g}, the largest of {source}; say with "
-                "--top-grade how large labels can be"
+                f"{path}: has labels above {data.top_grade:g}, the largest of {source}; give the "
+                "largest possible label with --top-grade"
             ) from None
 
     def load_alike(
@@ -201,7 +201,7 @@ def numbers_of(command: str, flag: str, text: str, example: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(
-            f"{command}: {flag} {text!r} are not all numbers; expected such as {example}"
+            f"{command}: {flag} {text!r} are not all numbers; expected numbers such as {example}"
         ) from None
 
 
@@ -275,7 +275,8 @@ class Workers:
             return
         if self.jobs is not None:
             raise UsageError(
-                f"{command}: --jobs is for this machine, --cluster for others; say one"
+                f"{command}: --jobs is for this machine, --cluster for others; give only one of "
+                "them"
             )
         check_cluster(self.cluster)
 
@@ -402,6 +403,7 @@ class Parameters:
     The signature has one argument for each parameter of any ranker.
     """
 
+    # `with_groups` reads the signature of a group; here there is no dataclass to have one.
     __signature__: ClassVar[inspect.Signature] = inspect.Signature(_options())
 
     def __init__(self, **values: Any) -> None:

@@ -47,6 +47,7 @@ def predict(
     Labels are ignored.
     """
     terminal.expect_compiling()
+    # The model first: it loads fast, and says which options are wrong for it.
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)
     data = loading.load(source, terminal)

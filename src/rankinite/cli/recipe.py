@@ -94,6 +94,7 @@ def report(
 
     if not folder.is_dir():
         raise FileFormatError(folder, "there is no such folder")
+    # Only the folder of a sweep has this file.
     if (folder / SETTINGS).exists():
         sweep = write_results(open_sweep(folder))
         terminal.show_summary(sweep.summary(), [*sweep.written, write_sweep_report(sweep)])

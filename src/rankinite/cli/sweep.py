@@ -102,6 +102,7 @@ def sweep(
     chosen = read_recipe(recipe)
     space = read_over(options.over) if options.over else None
     search, measure = options.search, options.measure
+    # Here already, as `run_sweep` gets the data, which take long to load.
     check_sweep(chosen, model, space=space, search=search, measure=measure)
     refuse_file_as_folder(out)
     loading = loading.with_grade_of("sweep", chosen)

@@ -111,6 +111,7 @@ class Terminal:
         widths = _widths(table)
         label = widths[table.n_labels - 1]
         room = label + console.width - drawn_width(table)
+        # Only labels may be folded: a number on two lines would be misread.
         is_drawn = room >= min(label, NARROWEST_LABEL)
         if is_drawn:
             console.print(_drawn(table, min(label, room), unicode=unicode))
@@ -375,10 +376,12 @@ class Lines(_DelayedBar):
         of = "" if self.total is None else f" of {self.total:,}"
         parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._time_left()]
         parts += [self.note_text] if self.note_text else []
+        # Flushed, as somebody may follow the log.
         print(", ".join(parts), file=sys.stderr, flush=True)
 
     def _time_left(self) -> list[str]:
         new = self.done - (self.resumed or 0)
+        # A guess needs work that this process has done itself.
         if self.total is None or new <= 0 or self.done >= self.total:
             return []
         seconds = (self.last_line - self.started) / new * (self.total - self.done)
@@ -387,7 +390,10 @@ class Lines(_DelayedBar):
 
 
 class _NoteHandler(logging.Handler):
-    """Prints log records as notes, each sentence once."""
+    """Prints log records as notes, each sentence once.
+
+    Several data sets of one command cause the same note, such as that on the top grade.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ from rankinite.cli.files import (
     refuse_overwriting,
     short_names,
 )
-from rankinite.cli.inspect import show_importances
+from rankinite.cli.inspect import importances_table
 from rankinite.cli.options import Loading, Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
@@ -95,6 +95,7 @@ def train(
     files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
     from_flags = flags({**_provided({**files, **asdict(loading)}), **parameters.values})
     configuration = configure(*([] if config is None else [read_configuration(config)]), from_flags)
+    # Before anything is checked but the options themselves: the files need not exist yet.
     if print_config:
         terminal.say(configuration.to_toml().rstrip("\n"))
         return
@@ -123,6 +124,7 @@ def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) ->
 
     terminal.expect_compiling()
     out = _checked_out(configuration)
+    # Before the data, which may take minutes to load.
     base = None if configuration.base is None else load_ranker(Path(configuration.base))
     data, sets = _load_sets(configuration, terminal)
     progress = terminal.progress()
@@ -178,6 +180,7 @@ class Interruption:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self.is_requested or not self.has_rounds:
             raise KeyboardInterrupt
+        # Nothing is raised inside a round: the trainer asks `after_round` when the round is whole.
         self.is_requested = True
 
 
@@ -215,6 +218,7 @@ def _set_names(configuration: Configuration, paths: Sequence[Path]) -> list[str]
     """Return names of validation sets, other than what a ranker calls the training set."""
     from rankinite.rankers.lambdarank import TRAIN, LambdaRank
 
+    # A net may measure its training set too, under this name, in the same history.
     taken = [Path(TRAIN)] if configuration.ranker == LambdaRank.__name__ else []
     names = short_names([*taken, *paths])[len(taken) :]
     if len(set(names)) < len(names):
@@ -242,7 +246,7 @@ def _show(terminal: Terminal, done: Training) -> None:
     terminal.say(f"{type(ranker).__name__}: {rounds}")
     _show_values(terminal, done.values)
     if top:
-        show_importances(terminal, top)
+        terminal.show(importances_table(top))
     terminal.say_written(done.written)
 
 
