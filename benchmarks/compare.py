@@ -17,7 +17,7 @@ import numpy as np
 import scipy.stats
 
 from rankinite.stats.paired_tests import randomisation_test
-from turns import in_turns, report
+from turns import report, two_in_turns
 
 ROWS = 1000
 PART = 10
@@ -67,7 +67,7 @@ def against_simple(n_queries: int, n_systems: int, permutations: int, turns: int
     fewer = permutations // PART
     p = randomisation_test(values, permutations=permutations)[0, 1]
     check_alike(p, simple_test(values[0], values[1], fewer), fewer)
-    ours, part = in_turns(
+    ours, part = two_in_turns(
         lambda: randomisation_test(values, permutations=permutations),
         lambda: simple_test(values[0], values[1], fewer),
         turns,
@@ -82,7 +82,7 @@ def against_scipy(turns: int) -> None:
     values = systems(2, n_queries)
     p = randomisation_test(values, permutations=permutations)[0, 1]
     check_alike(p, scipy_test(*values, permutations), permutations)
-    seconds = in_turns(
+    seconds = two_in_turns(
         lambda: randomisation_test(values, permutations=permutations),
         lambda: scipy_test(*values, permutations),
         turns,

@@ -14,7 +14,7 @@ import numpy as np
 import pytrec_eval
 
 import rankinite as rk
-from turns import in_turns, report
+from turns import report, two_in_turns
 
 OURS = ["NDCG(gain=linear)@10", "MAP", "MRR", "P@10"]
 THEIRS = {"ndcg_cut.10", "map", "recip_rank", "P.10"}
@@ -41,7 +41,7 @@ def compare(n_queries: int, n_docs: int, turns: int) -> None:
     for name, key in zip(OURS, ("ndcg_cut_10", "map", "recip_rank", "P_10"), strict=True):
         peer = np.array([theirs[str(q)][key] for q in range(n_queries)])
         assert np.allclose(np.nan_to_num(ours.per_query[name]), peer, atol=1e-12), name
-    seconds = in_turns(
+    seconds = two_in_turns(
         lambda: rk.evaluate(scores, data, OURS), lambda: evaluator.evaluate(run), turns
     )
     report(f"evaluating {n_queries} queries x {n_docs}", *seconds, must=10, goal=10)

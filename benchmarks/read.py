@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from turns import in_turns, report
+from turns import report, two_in_turns
 
 STYLES = {
     # All features in every line, six decimals: LETOR 4.0 and MSLR after normalisation.
@@ -87,7 +87,7 @@ def compare(megabytes: int, style: str, turns: int) -> None:
         assert (y == ours.y).all()
         assert (qid == ours.qid).all()
         del X, ours
-        seconds = in_turns(
+        seconds = two_in_turns(
             lambda: load(path), lambda: load_svmlight_file(str(path), query_id=True), turns
         )
         report(f"reading {megabytes} MB of {style}", *seconds, must=20, goal=50)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from turns import in_turns
+from turns import two_in_turns
 
 
 def run(*command: str) -> None:
@@ -23,7 +23,7 @@ if __name__ == "__main__":
     parser.add_argument("--turns", type=int, default=20)
     chosen = parser.parse_args()
     command = str(Path(sys.executable).with_name("rankinite"))
-    ours, python = in_turns(
+    ours, python = two_in_turns(
         lambda: run(command, "--help"), lambda: run(sys.executable, "-c", "pass"), chosen.turns
     )
     print(

@@ -20,16 +20,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+# The module in training/ and the function of every section.
 SECTIONS = {
-    "iteration": "iteration",
-    "binning": "binning",
-    "small": "small",
-    "score": "scoring",
-    "memory": "memory",
-    "lambda": "lambdas",
-    "augment": "augmented",
-    "growth": "growth",
-    "first": "first_use",
+    "iteration": ("iterations", "iteration"),
+    "binning": ("stages", "binning"),
+    "small": ("iterations", "small"),
+    "score": ("stages", "scoring"),
+    "memory": ("processes", "memory"),
+    "lambda": ("stages", "lambdas"),
+    "augment": ("iterations", "augmented"),
+    "growth": ("iterations", "growth"),
+    "first": ("processes", "first_use"),
 }
 PEERS = ("lightgbm", "xgboost", "catboost")
 QUICK = 25
@@ -41,13 +42,15 @@ def main() -> int:
     # Numba reads this when it is imported.
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = str(chosen.threads)
-    from verdicts import Results
+    from turns import Results
 
     settings, results, failed = _settings(chosen), Results(), []
     for section in chosen.only:
         print(f"\n== {section}", flush=True)
         try:
-            importlib.import_module(f"training.{SECTIONS[section]}").run(settings, results)
+            module, function = SECTIONS[section]
+            run = getattr(importlib.import_module(f"training.{module}"), function)
+            run(settings, results)
         except Exception:
             traceback.print_exc()
             failed.append(section)

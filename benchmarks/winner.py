@@ -191,7 +191,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
     from lightgbm_plan import run_with_lightgbm
-    from verdicts import Results
+    from turns import Results
 
     parts = _warmed_up(chosen, folder, chosen.jobs)
     ours, theirs = [], []
@@ -217,7 +217,7 @@ def _measure_speed(chosen: argparse.Namespace, folder: Path) -> None:
 
 
 def _measure_jobs(chosen: argparse.Namespace, folder: Path) -> None:
-    from verdicts import Results
+    from turns import Results
 
     parts = _warmed_up(chosen, folder, chosen.jobs, 1)
     several, single = [], []

@@ -43,7 +43,7 @@ def test_brackets_of_label_sources_are_shown():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys\nfrom rankinite.cli import app\n"
+        "import sys\nfrom rankinite.cli import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "heavy = {'numba', 'numpy', 'pyarrow', 'scipy', 'sklearn', 'matplotlib'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"

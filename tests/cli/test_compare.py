@@ -14,7 +14,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.cli import main
-from rankinite.cli.members import short_names
+from rankinite.cli.files import short_names
 
 PNG = b"\x89PNG\r\n\x1a\n"
 N_QUERIES = 8
@@ -251,7 +251,7 @@ def test_notes_and_warnings(call, capsys):
         ([*SYSTEMS, "-o", "x.md", "-o", "./x.md"], "two files would be written to x.md", 2),
         ([*SYSTEMS, "-o", "x.csv", "--pairs", "x.csv"], "two files would be written to x.csv", 2),
         ([*SYSTEMS, "--figures", "three"], "three: this is a file; expected a folder", 1),
-        ([*SYSTEMS, "--baseline", "a"], "say --figures FOLDER", 2),
+        ([*SYSTEMS, "--baseline", "a"], "add --figures FOLDER", 2),
         ([*SYSTEMS, "--baseline", "z", "--figures", "f"], "the systems are 'a', 'b', 'c'", 2),
         ([*SYSTEMS, "--level", "2"], "level must be a finite number, above 0 and below 1", 2),
         ([*SYSTEMS, "--test", "wilcoxon"], "'wilcoxon' is not one of", 2),

@@ -84,7 +84,7 @@ def test_sets_with_other_features(call, sets):
     for order in (["narrow.txt", "train.txt"], ["train.txt", "narrow.txt"]):
         sentence = run(call, *order, "--out", "n", code=1)
         assert "narrow.txt: lacks the features '3'" in sentence
-        assert "say --n-features 3" in sentence
+        assert "add --n-features 3" in sentence
         run(call, *order, "--out", "n", "--n-features", 3)
     sentence = run(call, "train.txt", "turned.parquet", "--out", "n", code=1)
     assert "turned.parquet: the sets have different features: '1' in one where" in sentence

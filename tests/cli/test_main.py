@@ -35,7 +35,10 @@ WRONG_USE = [
     (["data", "describe"], "Missing argument"),
     (["data", "describe", "small.txt", "--nope"], "No such option"),
     (["data", "split", "small.txt", "--out", "o"], "--parts, --proportions and --folds"),
-    (["data", "split", "small.txt", "--out", "o", "--proportions", "a,b"], "not numbers"),
+    (
+        ["data", "split", "small.txt", "--out", "o", "--proportions", "a,b"],
+        "expected numbers such as 0.6,",
+    ),
     (["data", "split", "small.txt", "--out", "o", "--parts", "9"], "too few"),
     (["data", "simulate", "challenge", "--out", "o", "--market", "3"], "less than or equal to 2"),
     (["data", "simulate", "clicks", "small.txt", "--out", "o", "--feature", "9"], "called '9'"),

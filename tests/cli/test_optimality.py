@@ -55,7 +55,10 @@ def test_json(call, net):
     [
         (["--steps", "0.1,x"], "--steps '0.1,x' are not all numbers"),
         (["--steps", "0"], "above 0"),
-        (["--weights", "some"], "--weights 'some' is no number of weights; give one, or all"),
+        (
+            ["--weights", "some"],
+            "--weights 'some' is not a number of weights; give a number, or all",
+        ),
         (["--epsilon", "0"], "epsilon"),
         (["--delta", "1"], "delta"),
         (["--measures", "NDGC"], "NDGC"),

@@ -57,7 +57,7 @@ def test_check_lists_all_mistakes(call):
 
 def test_list_and_show_import_nothing_heavy():
     code = (
-        "import sys\nfrom rankinite.cli import app\n"
+        "import sys\nfrom rankinite.cli import main\n"
         "for command in (['list'], ['show', 'winner']):\n"
         "    try: main(['recipe', *command])\n    except SystemExit: pass\n"
         "print(sorted({'numba', 'numpy', 'sklearn'} & set(sys.modules)), file=sys.stderr)"

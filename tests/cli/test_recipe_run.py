@@ -55,13 +55,13 @@ def test_all_mistakes_of_a_recipe_with_their_lines_and_nothing_is_begun(call):
     [
         (["--train", "none.txt"], 1, "none.txt: there is no such file"),
         (["--test", "none.txt"], 1, "none.txt: there is no such file"),
-        (["--cluster", "local:2"], 2, "say one"),
+        (["--cluster", "local:2"], 2, "give only one of them"),
         (["--top-grade", 4], 2, "--top-grade is 4, and the recipe says 3; leave out the flag"),
         (["--out", "train.txt"], 1, "this is a file; expected a folder"),
         (["--test", "narrow.txt"], 1, "narrow.txt: lacks the features '2', '3', '4'; if"),
         (["--train", "narrow.txt", "--test", "test.txt"], 1,
-         "narrow.txt: lacks the features '2', '3', '4', which test.txt has; if they are 0 all over "
-         "and were left out, say --n-features 4"),
+         "narrow.txt: lacks the features '2', '3', '4', which test.txt has; if they are 0 "
+         "everywhere and were left out, add --n-features 4"),
         (["--query-file", "sizes", "--test", "test.txt"], 2, "FILE.query"),
     ],
 )  # fmt: skip
@@ -96,7 +96,7 @@ def test_a_cluster_that_cannot_be_is_told_before_data_are_loaded(call):
 
 def test_lines_in_a_pipe_say_what_runs_before_anything_is_done(monkeypatch, capfd):
     monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", 0.05)
-    with terminal.Lines().start("first stage", 3, "tasks") as task:
+    with terminal.Lines("first stage", 3, "tasks") as task:
         task.note("now M1")
         deadline = time.monotonic() + 20
         said = ""

@@ -80,7 +80,7 @@ def test_wrong_use_is_told_before_data_are_loaded(call):
         "there is no key 'eta'; it is called 'learning_rate' here",
     ]
     assert "has no values; write it as" in wrong("--model", "M", "--over", "n_leaves")
-    assert "say one" in wrong("--model", "M", "--jobs", "1", "--cluster", "local:2")
+    assert "give only one of them" in wrong("--model", "M", "--jobs", "1", "--cluster", "local:2")
     assert "no measure 'NGCD'" in wrong("--model", "M", "--measure", "NGCD")
     assert "is a range" in wrong(
         "--model", "M", "--search", "grid", "--over", "learning_rate=0.1..0.2"

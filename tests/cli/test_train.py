@@ -314,6 +314,6 @@ def test_a_training_file_that_lacks_the_last_features(train):
     Path("wide.txt").write_text("1 qid:1 1:0.5 2:0.5\n0 qid:1 1:0.1\n")
     said = train("narrow.txt --valid wide.txt --out m.rk", code=1)
     assert (
-        "narrow.txt: lacks the features '2', which wide.txt has; if they are 0 all over and were "
-        "left out, say --n-features 2"
+        "narrow.txt: lacks the features '2', which wide.txt has; if they are 0 everywhere and were "
+        "left out, add --n-features 2"
     ) in said

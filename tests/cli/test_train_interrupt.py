@@ -16,7 +16,7 @@ import rankinite as rk
 # A checkpoint after every tree, so that the tests need not wait for one.
 HASTY = (
     "import rankinite.rankers.checkpoint as c; c.SECONDS_BETWEEN = 0.0; "
-    "from rankinite.cli import app; main()"
+    "from rankinite.cli import main; main()"
 )
 RUN = [sys.executable, "-c", HASTY, "train", "train.parquet", "--valid", "valid.parquet"]
 ARGUMENTS = [*RUN, "--n-trees", "60", "--n-leaves", "8", "--patience", "none"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,56 +13,68 @@ from rankinite.cli.compare import compare
 from rankinite.cli.data import augment, convert, describe, normalise, split
 from rankinite.cli.demo import demo
 from rankinite.cli.evaluate import evaluate
+from rankinite.cli.files import refuse_file_as_folder
 from rankinite.cli.inspect import inspect
 from rankinite.cli.mix import mix
 from rankinite.cli.optimality import optimality
-from rankinite.cli.options import with_groups
+from rankinite.cli.options import Out, Seed, with_groups
 from rankinite.cli.predict import predict
 from rankinite.cli.recipe import check, list_recipes, report, run, show
-from rankinite.cli.reproduce import experiment
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.sweep import sweep
+from rankinite.cli.terminal import Terminal
 from rankinite.cli.train import train
 from rankinite.core import __version__
 from rankinite.papers import EXPERIMENTS
 
+# Typer knows --help alone.
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
-app = typer.Typer(
-    help="Learning to rank: data, measures, and the system that won the Yahoo! challenge.",
-    epilog="Example: rankinite demo",
-    context_settings=SETTINGS,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+
+def _group(parent: typer.Typer | None, name: str, text: str, example: str) -> typer.Typer:
+    """Return a group of commands, added to its parent."""
+    group = typer.Typer(
+        help=text,
+        epilog=f"Example: {example}",
+        context_settings=SETTINGS,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,  # `cli.main` explains exceptions
+    )
+    if parent is not None:
+        parent.add_typer(group, name=name)
+    return group
+
+
+app = _group(
+    None,
+    "rankinite",
+    "Learning to rank: data, measures, and the system that won the Yahoo! challenge.",
+    "rankinite demo",
 )
-data = typer.Typer(
-    help="Describe, convert, split, augment and normalise data sets.",
-    epilog="Example: rankinite data describe train.txt",
-    context_settings=SETTINGS,
-    no_args_is_help=True,
+data = _group(
+    app,
+    "data",
+    "Describe, convert, split, augment and normalise data sets.",
+    "rankinite data describe train.txt",
 )
-app.add_typer(data, name="data")
-simulate = typer.Typer(
-    help="Simulate data sets; the same seed gives the same bits.",
-    epilog="Example: rankinite data simulate challenge --size 0.05 --out simulated",
-    context_settings=SETTINGS,
-    no_args_is_help=True,
+simulate = _group(
+    data,
+    "simulate",
+    "Simulate data sets; the same seed gives the same bits.",
+    "rankinite data simulate challenge --size 0.05 --out simulated",
 )
-data.add_typer(simulate, name="simulate")
-reproduce = typer.Typer(
-    help="Reproduce experiments of the papers on simulated data; each takes minutes.",
-    epilog="Example: rankinite reproduce linear --out linear",
-    context_settings=SETTINGS,
-    no_args_is_help=True,
+reproduce = _group(
+    app,
+    "reproduce",
+    "Reproduce experiments of the papers on simulated data; each takes minutes.",
+    "rankinite reproduce linear --out linear",
 )
-app.add_typer(reproduce, name="reproduce")
-recipe = typer.Typer(
-    help="Train many models by a recipe, and combine them: the system that won the challenge.",
-    epilog="Example: rankinite recipe list",
-    context_settings=SETTINGS,
-    no_args_is_help=True,
+recipe = _group(
+    app,
+    "recipe",
+    "Train the models of a recipe and combine them: the system that won the challenge.",
+    "rankinite recipe list",
 )
-app.add_typer(recipe, name="recipe")
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -82,6 +95,35 @@ def _root(
     pass
 
 
+def _experiment(name: str) -> Callable[..., None]:
+    """Return the command that reproduces an experiment of a paper."""
+    chosen = EXPERIMENTS[name]
+
+    def command(
+        out: Out = Path(chosen.folder),
+        scale: Annotated[
+            float, typer.Option(help="Factor for the numbers of queries; 1 takes minutes.")
+        ] = 1.0,
+        seed: Seed = 0,
+        *,
+        terminal: Terminal,
+    ) -> None:
+        from rankinite.papers.setting import Setting
+
+        refuse_file_as_folder(out)
+        setting = Setting(scale, seed, terminal.progress())
+        out.mkdir(parents=True, exist_ok=True)
+        terminal.expect_compiling()
+        summary = chosen.run(setting)
+        terminal.show_summary(summary, summary.save(out))
+
+    # Typer takes the command's name and help from these.
+    command.__name__ = name
+    command.__doc__ = chosen.description
+    return command
+
+
+# Help lists the commands of a group in this order.
 COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (data, describe, "rankinite data describe train.txt valid.txt --figures figures"),
     (data, convert, "rankinite data convert train.txt.gz train.parquet"),
@@ -114,7 +156,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
         "rankinite sweep winner-small --model M5 --train train.txt --trials 30 --out sweep",
     ),
     *(
-        (reproduce, experiment(name), f"rankinite reproduce {name.replace('_', '-')} --scale 0.5")
+        (reproduce, _experiment(name), f"rankinite reproduce {name.replace('_', '-')} --scale 0.5")
         for name in EXPERIMENTS
     ),
     (app, demo, "rankinite demo --out demo"),

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.members import Member, load_members
-from rankinite.cli.options import Loading, Measures, Missing, Out, Seed
-from rankinite.cli.outputs import refuse_file_as_folder, refuse_overwriting
-from rankinite.cli.predict import write_scores
-from rankinite.cli.terminal import Terminal, show_written_summary
+from rankinite.cli.files import (
+    Member,
+    load_members,
+    refuse_file_as_folder,
+    refuse_overwriting,
+    write_scores,
+)
+from rankinite.cli.options import LabelledData, Loading, Measures, Out, Seed
+from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
 
@@ -24,6 +29,39 @@ SCORES, TEST_SCORES, MODEL = "scores.txt", "test-scores.txt", "ensemble.rk"
 RUN_NAME = "ensemble"
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnsembleOptions:
+    """How members become an ensemble; see `CombineOptions`."""
+
+    method: Annotated[
+        Literal["average", "best-mix", "interpolation", "linear", "two-layer"],
+        typer.Option(
+            help="Equal weights; the best proportion of two at a time; weights by Powell's search; "
+            "or a LambdaRank net over the scores, linear or with two layers."
+        ),
+    ] = "average"
+    subsets: Annotated[
+        Literal["every", "greedy", "none"] | None,
+        typer.Option(
+            help="For average: measure every subset, add and remove members one by one, or take "
+            "all. (Default: every up to 12 members, else greedy.)",
+            show_default=False,
+        ),
+    ] = None
+    level: Annotated[
+        float,
+        typer.Option(help="Significance level for preferring a subset to all members."),
+    ] = 0.05
+    tree: Annotated[
+        str | None,
+        typer.Option(
+            help="For best-mix: which members are mixed first, as in '(((1 3)(2 4))(5 6))', by "
+            "number or name. (Default: neighbours.)"
+        ),
+    ] = None
+    seed: Seed = 0
+
+
 def combine(
     files: Annotated[
         list[Path],
@@ -33,50 +71,15 @@ def combine(
             show_default=False,
         ),
     ],
-    source: Annotated[
-        Path,
-        typer.Option(
-            "--data",
-            "-d",
-            help="Data set with labels that no member was trained on.",
-            show_default=False,
-        ),
-    ],
-    method: Annotated[
-        Literal["average", "best-mix", "interpolation", "linear", "two-layer"],
-        typer.Option(
-            help="Average, best proportions two by two, Powell's weights, or a LambdaRank net that "
-            "learns from the scores: linear or of two layers."
-        ),
-    ] = "average",
     measures: Measures = "NDCG@10,ERR",
-    subsets: Annotated[
-        Literal["every", "greedy", "none"] | None,
-        typer.Option(
-            help="average: measure every subset, add and remove members one by one, or take all. "
-            "(Default: every up to 12 members, else greedy.)",
-            show_default=False,
-        ),
-    ] = None,
-    level: Annotated[
-        float,
-        typer.Option(help="Significance level at which a subset is better than all members."),
-    ] = 0.05,
-    tree: Annotated[
-        str | None,
-        typer.Option(
-            help="best-mix: order of joining, as in '(((1 3)(2 4))(5 6))', by number or name. "
-            "(Default: neighbours.)"
-        ),
-    ] = None,
     test: Annotated[
         Path | None,
         typer.Option(help="Also score and measure this data set; all members must be models."),
     ] = None,
-    missing: Missing = "refuse",
     out: Out = Path("combined"),
-    seed: Seed = 0,
     *,
+    labelled: LabelledData,
+    ensemble: EnsembleOptions,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -90,12 +93,13 @@ def combine(
     from rankinite.ensembles.combine import CombineOptions, combine_members
     from rankinite.measures.text import parse_measures
 
+    source, missing = labelled.source, labelled.missing
     _check_targets(out, [source, *files, *([] if test is None else [test])])
-    options = CombineOptions(parse_measures(measures), method, tree, subsets, level, seed)
+    options = CombineOptions(parse_measures(measures), **vars(ensemble))
+    # Before the data: wrong options and files that do not exist are told at once.
     members = _load_members(files, options, test)
     terminal.expect_compiling()
-    data = loading.load(source, terminal)
-    refuse_dependent_queries("combine", data.qids)
+    data = labelled.load("combine", loading, terminal)
     rows = {member.name: member.scores(data, source, missing) for member in members}
     rankers = {member.name: member.ranker for member in members}
     result = combine_members(rankers, rows, data, options, progress=terminal.progress())
@@ -156,5 +160,5 @@ def _finish(
     if result.ensemble.members is not None:
         result.ensemble.save(out / MODEL)
         written.append(out / MODEL)
-    shown = summary_of(result, kinds, test, most=MOST_SHOWN)
-    show_written_summary(terminal, shown, written)
+    # The file has every subset, the terminal only the best.
+    terminal.show_summary(summary_of(result, kinds, test, most=MOST_SHOWN), written)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.members import short_names
-from rankinite.cli.options import Loading, Measures, Missing, Testing
-from rankinite.cli.outputs import (
+from rankinite.cli.files import (
     refuse_file_as_folder,
     refuse_missing_folders,
     refuse_overwriting,
     refuse_twice,
+    short_names,
 )
+from rankinite.cli.options import LabelledData, Loading, Measures, Testing
 from rankinite.cli.terminal import Terminal, drawn_width
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
@@ -27,17 +29,83 @@ if TYPE_CHECKING:
     from rankinite.evaluation.comparison import Comparison
 
 MOST_SYSTEMS_IN_MATRIX = 10
+# With more systems, or where names would make a matrix wider than a usual terminal, its rows are
+# called by letters, which the table of means explains.
 MOST_NAMES_IN_MATRIX = 5
-USUAL_WIDTH = 80  # of a terminal
+USUAL_WIDTH = 80
 P_DIGITS = 4
 LEAST_SYSTEMS = 2
 LEAST_SYSTEMS_FOR_TAU = 3  # of two, tau could only be 1 or -1
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComparisonFiles:
+    """The files that a comparison is written to."""
+
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write to this file; may be repeated. The suffix decides: tables as .md or .tex, "
+            "means with their intervals as .csv, everything as .json.",
+        ),
+    ] = None
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="Write the difference, interval and p-value of every pair to this CSV."),
+    ] = None
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Draw each query's differences as PNG files into this folder."),
+    ] = None
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The system that the figures compare the others with. (Default: the first.)"
+        ),
+    ] = None
+
+    @property
+    def tables(self) -> list[Path]:
+        """The files of --out and --pairs."""
+        return [*(self.out or []), *([] if self.pairs is None else [self.pairs])]
+
+    def check(self, names: Sequence[str], sources: Sequence[Path]) -> None:
+        """Refuse files that could not be written, before the work, and an unknown baseline."""
+        from rankinite.evaluation.comparison import writer_for
+
+        for path in self.out or []:
+            writer_for(path)
+        refuse_twice("compare", self.tables)
+        refuse_overwriting("compare", self.tables, sources)
+        refuse_missing_folders(self.tables)
+        if self.figures is not None:
+            refuse_file_as_folder(self.figures)
+        elif self.baseline is not None:
+            raise UsageError("compare: --baseline is for the figures; add --figures FOLDER")
+        if self.baseline is not None and self.baseline not in names:
+            raise UsageError(
+                f"compare: there is no system {self.baseline!r} for --baseline; the systems are "
+                f"{some_of(names)}"
+            )
+
+    def write(self, comparison: Comparison) -> list[Path]:
+        """Write the files, and return them with those of the figures."""
+        for path in self.out or []:
+            comparison.save(path)
+        if self.pairs is not None:
+            with atomic_write(self.pairs) as file:
+                file.write(comparison.pairs_to_csv().encode())
+        if self.figures is None:
+            return self.tables
+        return [
+            *self.tables,
+            *comparison.draw_differences(self.figures, baseline=self.baseline),
+        ]
+
+
 def compare(
-    source: Annotated[
-        Path, typer.Option("--data", "-d", help="The data set with the labels.", show_default=False)
-    ],
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -49,57 +117,36 @@ def compare(
     ] = None,
     feature: Annotated[
         list[str] | None,
-        typer.Option(help="Also a system that ranks by this feature; several are fine."),
+        typer.Option(help="Also compare a system that ranks by this feature; may be repeated."),
     ] = None,
     measures: Measures = "NDCG@10,ERR",
-    missing: Missing = "refuse",
-    out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Write to this file; several are fine. Tables end in .md or .tex, means with "
-            "their intervals in .csv, all there is in .json.",
-        ),
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(help="Write the difference, interval and p-value of every pair to this CSV."),
-    ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(help="Draw each query's differences as PNG files into this folder."),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(help="The system that differences are drawn to. (Default: the first.)"),
-    ] = None,
     *,
+    labelled: LabelledData,
+    outputs: ComparisonFiles,
     testing: Testing,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
     """Compare systems query by query: means, and which differences could be chance.
 
-    A system is called by the name of its file, without the ending, or "feature NAME". Every two
-    systems are tested; the oracle picks the best system for every query.
+    A system has the name of its file, without the suffix, or "feature NAME". Every two systems are
+    tested; the oracle picks the best system for every query.
     """
     from rankinite.data.scores import feature_scores, load_scores
-    from rankinite.data.splits import refuse_dependent_queries
     from rankinite.evaluation.compare import checked
     from rankinite.evaluation.compare import compare as compare_scores
     from rankinite.evaluation.comparison import Settings
     from rankinite.measures.text import parse_measures
 
-    files, features, outs = files or [], feature or [], out or []
+    # All that can be wrong without the data is told before they are read.
+    files, features = files or [], feature or []
     settings = checked(Settings(**vars(testing)))
     names = _checked_names(features, files)
-    _check_targets(outs, pairs, figures, [source, *files])
-    _check_baseline(baseline, names, figures)
+    outputs.check(names, [labelled.source, *files])
     chosen = parse_measures(measures)
     terminal.expect_compiling()
-    data = loading.load(source, terminal)
-    refuse_dependent_queries("compare", data.qids)
+    data = labelled.load("compare", loading, terminal)
+    missing = labelled.missing
     rankings = [feature_scores(data, name) for name in features]
     rankings += [load_scores(path, data, missing=missing, order=data.rows) for path in files]
     comparison = compare_scores(
@@ -109,16 +156,32 @@ def compare(
         **vars(settings),
         progress=terminal.progress(),
     )
-    written = _write(comparison, outs, pairs)
-    if figures is not None:
-        written += comparison.draw_differences(figures, baseline=baseline)
+    written = outputs.write(comparison)
     if terminal.json:
-        files_written = [str(path) for path in written]
-        terminal.show_json({"data": str(source), **comparison.as_json(), "wrote": files_written})
+        paths = [str(path) for path in written]
+        source = str(labelled.source)
+        terminal.show_json({"data": source, **comparison.as_json(), "wrote": paths})
         return
     show_comparison(terminal, comparison)
-    for path in written:
-        terminal.say(f"wrote {path}")
+    terminal.say_written(written)
+
+
+def _checked_names(features: Sequence[str], files: Sequence[Path]) -> list[str]:
+    from rankinite.evaluation.compare import checked_names
+
+    if len(features) + len(files) < LEAST_SYSTEMS:
+        raise UsageError(
+            "compare: there must be at least two files of scores, or one and a --feature; as in "
+            "rankinite compare a.scores b.scores --data test.txt"
+        )
+    twice = [str(path) for k, path in enumerate(files) if path in files[:k]]
+    if twice:
+        raise UsageError(f"compare: {twice[0]} was named twice; name each file once")
+    names = [*(f"feature {name}" for name in features), *short_names(files)]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"compare: two systems would be called {name!r}; name each once")
+    return checked_names(dict.fromkeys(names))
 
 
 def show_comparison(terminal: Terminal, comparison: Comparison) -> None:
@@ -149,13 +212,15 @@ def _show_p_values(terminal: Terminal, comparison: Comparison) -> None:
 
 def _p_tables(comparison: Comparison, rows: Sequence[str]) -> list[Table]:
     return [
-        _triangle(f"p-values, {measure}", rows, comparison.letters, matrix, _p_value)
+        _triangle(
+            f"p-values, {measure}",
+            rows,
+            comparison.letters,
+            matrix,
+            partial(p_text, digits=P_DIGITS),
+        )
         for measure, matrix in comparison.p_values.items()
     ]
-
-
-def _p_value(p: float) -> str:
-    return p_text(p, P_DIGITS)
 
 
 def _triangle(
@@ -171,59 +236,3 @@ def _triangle(
         for i, (name, line) in enumerate(zip(rows[:-1], matrix.tolist()[:-1], strict=True))
     ]
     return Table(title, ["", *columns[1:]], cells)
-
-
-def _checked_names(features: Sequence[str], files: Sequence[Path]) -> list[str]:
-    from rankinite.evaluation.compare import checked_names
-
-    if len(features) + len(files) < LEAST_SYSTEMS:
-        raise UsageError(
-            "compare: there must be at least two files of scores, or one and a --feature; as in "
-            "rankinite compare a.scores b.scores --data test.txt"
-        )
-    twice = [str(path) for k, path in enumerate(files) if path in files[:k]]
-    if twice:
-        raise UsageError(f"compare: {twice[0]} was named twice; name each file once")
-    names = [*(f"feature {name}" for name in features), *short_names(files)]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"compare: two systems would be called {name!r}; name each once")
-    return checked_names(dict.fromkeys(names))
-
-
-def _check_targets(
-    outs: Sequence[Path], pairs: Path | None, figures: Path | None, sources: Sequence[Path]
-) -> None:
-    """Refuse files that could not be written, before the work."""
-    from rankinite.evaluation.comparison import writer_for
-
-    for path in outs:
-        writer_for(path)
-    targets = [*outs] if pairs is None else [*outs, pairs]
-    refuse_twice("compare", targets)
-    refuse_overwriting("compare", targets, sources)
-    refuse_missing_folders(targets)
-    if figures is not None:
-        refuse_file_as_folder(figures)
-
-
-def _check_baseline(baseline: str | None, names: Sequence[str], figures: Path | None) -> None:
-    if baseline is None:
-        return
-    if figures is None:
-        raise UsageError("compare: --baseline is what figures are drawn to; say --figures FOLDER")
-    if baseline not in names:
-        raise UsageError(
-            f"compare: there is no system {baseline!r} for --baseline; the systems are "
-            f"{some_of(names)}"
-        )
-
-
-def _write(comparison: Comparison, outs: Sequence[Path], pairs: Path | None) -> list[Path]:
-    for path in outs:
-        comparison.save(path)
-    if pairs is None:
-        return [*outs]
-    with atomic_write(pairs) as file:
-        file.write(comparison.pairs_to_csv().encode())
-    return [*outs, pairs]

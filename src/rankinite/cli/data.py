@@ -1,4 +1,7 @@
-"""``rankinite data convert``."""
+"""``rankinite data``: describe, convert, split, augment and normalise data sets.
+
+``rankinite data simulate`` is in ``cli/simulate.py``.
+"""
 
 from __future__ import annotations
 
@@ -8,62 +11,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.options import Loading, Out, SameFormat, Seed, refuse_narrow_text
-from rankinite.cli.outputs import folder_targets, refuse_overwriting, refuse_twice, save_all
+from rankinite.cli.files import (
+    folder_targets,
+    refuse_narrow_text,
+    refuse_overwriting,
+    refuse_twice,
+    save_all,
+)
+from rankinite.cli.options import Loading, Out, SameFormat, Seed, numbers_of
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
 from rankinite.core.params import check
 from rankinite.data.formats import format_of
 
-QRELS = ".qrels"
-
-
-def convert(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Data set to read.")],
-    target: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TARGET",
-            help="File to write: .parquet, .gz (compressed text), .qrels (TREC labels), "
-            "or any other name for plain text.",
-        ),
-    ],
-    originals: Annotated[
-        bool, typer.Option("--originals", help="Leave out the samples that data augment added.")
-    ] = False,
-    *,
-    loading: Loading,
-    terminal: Terminal,
-) -> None:
-    """Convert losslessly between SVMlight/LETOR text and Parquet, or write TREC qrels."""
-    from rankinite.data.formats import save
-    from rankinite.data.scores import save_qrels
-
-    data = loading.load(source, terminal)
-    if originals:
-        data = data.originals
-    if target.name.removesuffix(".gz").endswith(QRELS):
-        save_qrels(data, target)
-    else:
-        save(data, target, progress=terminal.progress())
-    if terminal.json:
-        terminal.show_json(
-            {
-                "wrote": str(target),
-                "queries": data.n_queries,
-                "documents": data.n_docs,
-                "features": data.n_features,
-            }
-        )
-    else:
-        terminal.say(f"wrote {target} ({data.n_queries:,} queries, {data.n_docs:,} documents)")
-
-
 if TYPE_CHECKING:
     from rankinite.data.describe import Description
+    from rankinite.data.ranking_data import RankingData
 
+QRELS = ".qrels"
+# What the challenge's judges called the grades; shown if a data set has the same five.
 GRADE_NAMES = {0: "Bad", 1: "Fair", 2: "Good", 3: "Excellent", 4: "Perfect"}
+# Names of the parts of a split by proportions.
+PART_NAMES = {2: ["train", "test"], 3: ["train", "valid", "test"]}
+# Measures of samples would count the documents of a query more than once.
+NEVER_AUGMENTED = {"valid", "test"}
 
 
 def describe(
@@ -77,7 +49,7 @@ def describe(
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Show numbers of queries, documents, features and grades: the challenge's Tables 2 and 3.
+    """Show the numbers of queries, documents, features and grades (Challenge, Tables 2 and 3).
 
     The figures show documents per query and distinct values per feature.
     """
@@ -96,8 +68,7 @@ def describe(
     _show_statistics(terminal, names, sets)
     terminal.say("")
     _show_grades(terminal, names, sets)
-    for path in drawn:
-        terminal.say(f"wrote {path}")
+    terminal.say_written(drawn)
 
 
 def _short_names(files: list[Path]) -> list[str]:
@@ -132,6 +103,7 @@ def _show_grades(terminal: Terminal, names: list[str], sets: list[Description]) 
         terminal.say("There are too many different labels for a table of grades.")
         return
     tops = {data.top_grade for data in sets}
+    # The names belong to five grades: a 2 of three grades is not "Good".
     named = tops == {max(GRADE_NAMES)} and set(grades) <= set(GRADE_NAMES)
     rows = [
         [
@@ -150,11 +122,38 @@ def _share(data: Description, grade: float) -> str:
     return f"{data.grades.get(grade, 0) / (data.n_docs - data.n_unlabelled):.2%}"
 
 
-if TYPE_CHECKING:
-    from rankinite.data.ranking_data import RankingData
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Data set to read.")],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TARGET",
+            help="File to write: .parquet, .gz (compressed text), .qrels (TREC labels), "
+            "or any other name for plain text.",
+        ),
+    ],
+    originals: Annotated[
+        bool,
+        typer.Option(
+            "--originals", help="Leave out the samples that rankinite data augment added."
+        ),
+    ] = False,
+    *,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Convert losslessly between SVMlight/LETOR text and Parquet, or write TREC qrels."""
+    from rankinite.data.formats import save
+    from rankinite.data.scores import save_qrels
 
-NAMES = {2: ["train", "test"], 3: ["train", "valid", "test"]}
-NEVER_AUGMENTED = {"valid", "test"}
+    data = loading.load(source, terminal)
+    if originals:
+        data = data.originals
+    if target.name.removesuffix(".gz").endswith(QRELS):
+        save_qrels(data, target)
+    else:
+        save(data, target, progress=terminal.progress())
+    terminal.show_data_file(target, data, features=data.n_features)
 
 
 def split(
@@ -182,7 +181,9 @@ def split(
     if sum(choice is not None for choice in (parts, proportions, folds)) != 1:
         raise UsageError("data split: give one of --parts, --proportions and --folds")
     ending = suffix or format_of(source).name
-    division = parts if proportions is None else _numbers(proportions)
+    division: int | list[float] | None = parts
+    if proportions is not None:
+        division = numbers_of("data split", "--proportions", proportions, "0.6,0.2,0.2")
     data = loading.load(source, terminal)
     pieces = [
         (out / f"{name}.{ending}", part) for name, part in _named_parts(data, division, folds, seed)
@@ -200,20 +201,12 @@ def _named_parts(
             yield f"fold{k}/valid", valid
         return
     pieces = data.split(division, seed=seed)
+    # Padded with zeros, so that files are listed in the order of the parts.
     width = max(2, len(str(len(pieces))))
     numbers = [f"part{k:0{width}}" for k in range(1, len(pieces) + 1)]
-    names = NAMES.get(len(pieces), numbers) if isinstance(division, list) else numbers
+    names = PART_NAMES.get(len(pieces), numbers) if isinstance(division, list) else numbers
     for name, piece in zip(names, pieces, strict=True):
         yield name, piece.originals if name in NEVER_AUGMENTED else piece
-
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(piece) for piece in text.split(",")]
-    except ValueError:
-        raise UsageError(
-            f"data split: --proportions {text!r} are not numbers; expected 0.6,0.2,0.2, say"
-        ) from None
 
 
 def augment(
@@ -251,25 +244,9 @@ def augment(
     data = loading.load(source, terminal)
     augmented = augment_data(data, fraction, times, seed=seed)
     save(augmented, out, progress=terminal.progress())
-    if terminal.json:
-        n_samples = augmented.n_queries - data.n_queries
-        terminal.show_json(
-            {
-                "wrote": str(out),
-                "queries": augmented.n_queries,
-                "documents": augmented.n_docs,
-                "samples": n_samples,
-                "left_out": data.n_queries * times - n_samples,
-            }
-        )
-    else:
-        terminal.say(
-            f"wrote {out} ({augmented.n_queries:,} queries, {augmented.n_docs:,} documents)"
-        )
-
-
-if TYPE_CHECKING:
-    from rankinite.data.ranking_data import RankingData
+    n_samples = augmented.n_queries - data.n_queries
+    left_out = data.n_queries * times - n_samples
+    terminal.show_data_file(out, augmented, samples=n_samples, left_out=left_out)
 
 
 def normalise(
@@ -305,11 +282,17 @@ def normalise(
     """
     from rankinite.data.normalise import RankNormaliser
 
-    _refuse_together(sources, cut_points, apply, most_cut_points, loading)
+    if apply is not None and (cut_points is not None or most_cut_points is not None):
+        raise UsageError(
+            "data normalise: --apply uses saved cut points; leave out --cut-points and "
+            "--most-cut-points"
+        )
+    loading.refuse_query_file("data normalise", len(sources))
     targets = folder_targets("data normalise", sources, out, suffix)
     if cut_points is not None:
         refuse_twice("data normalise", [*targets, out, cut_points])
         refuse_overwriting("data normalise", [cut_points], sources)
+    # Cut points need all sets at once; with known ones a single set is in memory at a time.
     sets: Iterable[RankingData]
     if apply is None:
         sets = loaded = _load_alike(sources, loading, terminal)
@@ -326,25 +309,6 @@ def normalise(
     )
 
 
-def _refuse_together(
-    sources: Sequence[Path],
-    cut_points: Path | None,
-    apply: Path | None,
-    most_cut_points: int | None,
-    loading: Loading,
-) -> None:
-    if apply is not None and (cut_points is not None or most_cut_points is not None):
-        raise UsageError(
-            "data normalise: --apply uses saved cut points; leave out --cut-points and "
-            "--most-cut-points"
-        )
-    if loading.query_file is not None and len(sources) > 1:
-        raise UsageError(
-            "data normalise: --query-file belongs to one data set, and here are several; put the "
-            "group sizes of each beside it, as FILE.query"
-        )
-
-
 def _load_alike(sources: Sequence[Path], loading: Loading, terminal: Terminal) -> list[RankingData]:
     """Load all data sets; they must have the features of the one with the most features."""
     sets = [loading.load(path, terminal) for path in sources]
@@ -357,7 +321,7 @@ def _load_alike(sources: Sequence[Path], loading: Loading, terminal: Terminal) -
 def _load_each(
     sources: Sequence[Path], expected: Sequence[str], loading: Loading, terminal: Terminal
 ) -> Iterator[RankingData]:
-    """Load one data set after the other, so that memory holds one of them."""
+    """Load one data set after the other."""
     for path in sources:
         data = loading.load(path, terminal)
         _refuse_other_features(path, data, expected)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankinite.cli.files import refuse_missing_folders, refuse_overwriting
 from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
-from rankinite.cli.outputs import refuse_missing_folders, refuse_overwriting
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
@@ -50,9 +50,8 @@ def evaluate(
     if (scores is None) == (feature is None):
         raise UsageError("evaluate: give either a file of scores or --feature")
     if per_query is not None:
-        refuse_overwriting(
-            "evaluate", [per_query], [source] if scores is None else [source, scores]
-        )
+        sources = [source] if scores is None else [source, scores]
+        refuse_overwriting("evaluate", [per_query], sources)
         refuse_missing_folders([per_query])
     chosen = parse_measures(measures)
     data = loading.load(source, terminal)
@@ -70,6 +69,7 @@ def evaluate(
 def _show(terminal: Terminal, result: Evaluation, per_query: Path | None) -> None:
     counts = result.n_queries
     if terminal.json:
+        # JSON has no NaN, which is the mean of a measure that no query has a value of.
         mean = {name: value if value == value else None for name, value in result.mean.items()}
         written = None if per_query is None else str(per_query)
         terminal.show_json({"mean": mean, "queries": counts, "per_query": written})
@@ -94,6 +94,7 @@ def _write_per_query(result: Evaluation, path: Path) -> None:
     writer.writerow(["qid", *result.per_query])
     columns = [values.tolist() for values in result.per_query.values()]
     for qid, *values in zip(result.qids.tolist(), *columns, strict=True):
+        # A query that a measure skips has no value; repr, unlike a format, loses no digit.
         writer.writerow([qid, *("" if value != value else repr(value) for value in values)])
     with atomic_write(path) as file:
         file.write(text.getvalue().encode())

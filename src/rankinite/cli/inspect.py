@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankinite.cli.options import load_ranker
-from rankinite.cli.terminal import Terminal
+from rankinite.cli.files import load_ranker
+from rankinite.cli.terminal import Terminal, can_print_unicode
 from rankinite.core.format import number_text, plain_number
+from rankinite.evaluation.tables import Table
 
 if TYPE_CHECKING:
     from rankinite.explain.inspection import Curve, Importance, Inspection, Layers, Trees
 
+# Of rising height, for learning curves in a line of a table.
 BLOCKS = "▁▂▃▄▅▆▇█"
 BLOCKS_OF_ASCII = "_.-=+*%#"
 CURVE_WIDTH = 30
@@ -26,7 +27,9 @@ def inspect(
     top: Annotated[int, typer.Option(min=0, help="Number of features to list.")] = 20,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Draw learning curve and importances as PNG files into this folder."),
+        typer.Option(
+            help="Draw the learning curve and the importances as PNG files into this folder."
+        ),
     ] = None,
     *,
     terminal: Terminal,
@@ -45,46 +48,42 @@ def inspect(
         terminal.show_json({"model": str(model), **inspection.as_json(top), "figures": paths})
         return
     _show(terminal, str(model), inspection, top)
-    for path in drawn:
-        terminal.say(f"wrote {path}")
+    terminal.say_written(drawn)
 
 
 def _show(terminal: Terminal, name: str, inspection: Inspection, top: int) -> None:
-    terminal.show_table(name, ["", inspection.kind], _structure(inspection))
+    """Print the tables of a ranker, and then those of the rankers that it consists of."""
+    tables = [Table(name, ["", inspection.kind], _structure(inspection))]
     if inspection.members:
-        terminal.say("")
-        _show_members(terminal, inspection)
+        tables.append(_members(inspection))
     if inspection.parameters:
-        terminal.say("")
-        terminal.show_table(
-            "Parameters", ["Parameter", "Value", "Default"], _parameters(inspection)
-        )
+        columns = ["Parameter", "Value", "Default"]
+        tables.append(Table("Parameters", columns, _parameters(inspection)))
     if inspection.curves:
-        terminal.say("")
-        _show_curves(terminal, inspection)
+        tables.append(_curves(inspection))
     if top and inspection.importances:
-        terminal.say("")
-        show_importances(terminal, inspection.importances[:top])
-    if not isinstance(inspection.base, str) and inspection.base is not None:
-        terminal.say("")
-        _show(terminal, f"The base of {name}", inspection.base, top)
-    if inspection.scorer is not None:
-        terminal.say("")
-        _show(terminal, f"The scorer of {name}, whose scores are features", inspection.scorer, top)
-    if inspection.on_top is not None:
-        terminal.say("")
-        seen = "members" if inspection.members else "also the scorer's scores of the query"
-        _show(
-            terminal,
-            f"The ranker on top of {name}, whose features are {seen}",
-            inspection.on_top,
-            top,
-        )
+        tables.append(importances_table(inspection.importances[:top]))
+    for k, table in enumerate(tables):
+        if k:
+            terminal.say("")
+        terminal.show(table)
+    seen = "members" if inspection.members else "also the scorer's scores of the query"
+    inner = {
+        # A base of scores instead of a ranker is a text.
+        f"The base of {name}": None if isinstance(inspection.base, str) else inspection.base,
+        f"The scorer of {name}, whose scores are features": inspection.scorer,
+        f"The ranker on top of {name}, whose features are {seen}": inspection.on_top,
+    }
+    for title, ranker in inner.items():
+        if ranker is not None:
+            terminal.say("")
+            _show(terminal, title, ranker, top)
 
 
 def _structure(inspection: Inspection) -> list[list[str]]:
     base = inspection.base
     base_kind = base if isinstance(base, str) else getattr(base, "kind", "none")
+    # What it takes to be listed: a tree splits by the feature, or a net's input is no constant.
     used = "with a split" if inspection.trees is not None else "that vary"
     return [
         *(_trees(inspection, inspection.trees) if inspection.trees is not None else []),
@@ -97,8 +96,8 @@ def _structure(inspection: Inspection) -> list[list[str]]:
     ]
 
 
-def _show_members(terminal: Terminal, inspection: Inspection) -> None:
-    """Print the members of an ensemble, and how their scores are normalised."""
+def _members(inspection: Inspection) -> Table:
+    """Return the members of an ensemble, and how their scores are normalised."""
     weighted = inspection.members[0].weight is not None
     columns = ["Member", "Kind", "Consists of", *(["Weight"] if weighted else []), "Mean", "Scale"]
     rows = [
@@ -113,7 +112,7 @@ def _show_members(terminal: Terminal, inspection: Inspection) -> None:
         for k, member in enumerate(inspection.members, 1)
     ]
     formula = "weight * (score - mean) / scale" if weighted else "(score - mean) / scale"
-    terminal.show_table(f"Members, each as {formula}", columns, rows)
+    return Table(f"Members, each as {formula}", columns, rows)
 
 
 def _size(inspection: Inspection) -> str:
@@ -163,12 +162,11 @@ def _text(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _show_curves(terminal: Terminal, inspection: Inspection) -> None:
+def _curves(inspection: Inspection) -> Table:
     columns = ["Set", "Measure", "First", f"At {inspection.best_round}", "Last", "Curve"]
     rows = [_curve_row(curve, inspection.best_round) for curve in inspection.curves]
-    terminal.show_table(
-        f"Learning curve over {inspection.n_rounds:,} {inspection.rounds}", columns, rows
-    )
+    title = f"Learning curve over {inspection.n_rounds:,} {inspection.rounds}"
+    return Table(title, columns, rows)
 
 
 def _curve_row(curve: Curve, best_round: int) -> list[str]:
@@ -178,8 +176,7 @@ def _curve_row(curve: Curve, best_round: int) -> list[str]:
 
 
 def _small(values: Sequence[float]) -> str:
-    encoding = (sys.stdout.encoding or "").lower()
-    return sparkline(values, BLOCKS if encoding.startswith("utf") else BLOCKS_OF_ASCII)
+    return sparkline(values, BLOCKS if can_print_unicode() else BLOCKS_OF_ASCII)
 
 
 def sparkline(values: Sequence[float], blocks: str = BLOCKS, width: int = CURVE_WIDTH) -> str:
@@ -191,26 +188,26 @@ def sparkline(values: Sequence[float], blocks: str = BLOCKS, width: int = CURVE_
     '▁▄▇██'
     """
     n = min(width, len(values))
+    # The last value of each of n equal parts: so the curve ends with the last round.
     chosen = [values[(k + 1) * len(values) // n - 1] for k in range(n)]
     low, high = min(chosen), max(chosen)
+    # A flat curve has no height to divide by.
     steps = (len(blocks) - 1) / (high - low) if high > low else 0.0
     return "".join(blocks[round((value - low) * steps)] for value in chosen)
 
 
-def show_importances(terminal: Terminal, chosen: Sequence[Importance]) -> None:
-    """Print a table of importances: the gain of splits, or the slopes of a net's score."""
+def importances_table(chosen: Sequence[Importance]) -> Table:
+    """Return a table of importances: the gain of splits, or the slopes of a net's score."""
     of_trees = chosen[0].count is not None
-    columns = ["Feature", "Share of gain" if of_trees else "Share of slope"]
-    rows = [[importance.feature, f"{importance.share:.1%}"] for importance in chosen]
+    columns = {
+        "Feature": [importance.feature for importance in chosen],
+        f"Share of {'gain' if of_trees else 'slope'}": [
+            f"{importance.share:.1%}" for importance in chosen
+        ],
+    }
     if of_trees:
-        columns.append("Splits")
-        rows = [
-            [*row, f"{importance.count:,}"] for row, importance in zip(rows, chosen, strict=True)
-        ]
+        columns["Splits"] = [f"{importance.count:,}" for importance in chosen]
     if chosen[0].weight is not None:
-        columns.append("Weight")
-        rows = [
-            [*row, f"{importance.weight:+.4g}"]
-            for row, importance in zip(rows, chosen, strict=True)
-        ]
-    terminal.show_table("Most important features", columns, rows)
+        columns["Weight"] = [f"{importance.weight:+.4g}" for importance in chosen]
+    rows = list(zip(*columns.values(), strict=True))
+    return Table("Most important features", list(columns), rows)

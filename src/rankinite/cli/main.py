@@ -23,17 +23,18 @@ from rankinite.core.errors import RankiniteError, UsageError
 
 FAILURE = 1
 BAD_USAGE = 2
-SECONDS_BEFORE_REPEAT = 0.05
+SECONDS_BEFORE_REPEAT = 0.05  # by then the finaliser has returned
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Run the command line and return its exit code."""
-    from rankinite.cli.app import app
+    from rankinite.cli.app import app  # imports every command, so Ctrl-C may arrive here already
 
     sys.unraisablehook = _repeat_interrupt
     _escape_unprintable()
     try:
         code = app(arguments, prog_name="rankinite", standalone_mode=False)
+        # Here, where a broken pipe or a full disk can still be explained.
         sys.stdout.flush()
     except BaseException as problem:
         return _explain(problem)
@@ -58,6 +59,7 @@ def _repeat_interrupt(unraisable: Any) -> None:
 def _explain(problem: BaseException) -> int:
     if isinstance(problem, SystemExit):
         return problem.code if isinstance(problem.code, int) else FAILURE
+    # `cli.main` gives it its exit code. Typer makes an Abort of Ctrl-C and of the end of the input.
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         raise KeyboardInterrupt
     if isinstance(problem, BrokenPipeError):
@@ -87,7 +89,8 @@ def _usage_sentence(problem: typer.TyperException) -> str:
     context = getattr(problem, "ctx", None)
     if context is None:
         return problem.format_message().rstrip(".")
-    # Only an option that does not exist has possibilities.
+    # Other tools' names are known for parameters of rankers only, which are flags of train. Only
+    # the exception of an unknown option has possibilities.
     if context.info_name == "train" and hasattr(problem, "possibilities"):
         hint = _alias_hint(getattr(problem, "option_name", ""))
         if hint:
@@ -103,6 +106,7 @@ def _alias_hint(flag: str) -> str:
     from rankinite.rankers.parameters import file_parameters
 
     hint = explain_alias("train", flag.lstrip("-").replace("-", "_"), file_parameters()) or ""
+    # The hint names Python's parameters; here they are flags.
     return re.sub(r"'(\w+)'", lambda name: "--" + name[1].replace("_", "-"), hint)
 
 

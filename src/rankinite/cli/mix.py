@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.members import load_members
-from rankinite.cli.options import Loading, Missing
-from rankinite.cli.outputs import (
+from rankinite.cli.files import (
+    load_members,
     refuse_file_as_folder,
     refuse_missing_folders,
     refuse_overwriting,
+    write_scores,
 )
-from rankinite.cli.predict import write_scores
+from rankinite.cli.options import LabelledData, Loading
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
@@ -23,7 +23,7 @@ from rankinite.core.params import Bounds, check
 if TYPE_CHECKING:
     from rankinite.ensembles.best_mix import MixComparison
 
-MOST_DIGITS = 17
+MOST_DIGITS = 17  # tell any two doubles apart
 FIGURE = "mix.png"
 
 
@@ -35,15 +35,6 @@ def mix(
         ),
     ],
     b: Annotated[Path, typer.Argument(metavar="B", help="The other ranker.")],
-    source: Annotated[
-        Path,
-        typer.Option(
-            "--data",
-            "-d",
-            help="Data set with labels that neither ranker was trained on.",
-            show_default=False,
-        ),
-    ],
     measure: Annotated[
         str, typer.Option("--measure", "--measures", "-m", help="Measure to maximise.")
     ] = "NDCG@10",
@@ -59,7 +50,6 @@ def mix(
             show_default=False,
         ),
     ] = None,
-    missing: Missing = "refuse",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -74,6 +64,7 @@ def mix(
         typer.Option(help=f"Draw the measure against alpha as {FIGURE} in this folder."),
     ] = None,
     *,
+    labelled: LabelledData,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -82,17 +73,16 @@ def mix(
     No other alpha gives a larger mean over these queries. Scores are mixed as they are; to bring
     them to one scale first, and for more than two rankers, see rankinite combine.
     """
-    from rankinite.data.splits import refuse_dependent_queries
     from rankinite.ensembles.best_mix import mix_scores
     from rankinite.measures.text import one_measure
 
     chosen = one_measure("mix", measure)
     _check_bounds(form, bounds)
+    source, missing = labelled.source, labelled.missing
     _check_targets(out, figures, [a, b, source])
     members = load_members("mix", [a, b])
     terminal.expect_compiling()
-    data = loading.load(source, terminal)
-    refuse_dependent_queries("mix", data.qids)
+    data = labelled.load("mix", loading, terminal)
     rows = {member.name: member.scores(data, source, missing) for member in members}
     result = mix_scores(rows, data, chosen, form, bounds)
     written = []
@@ -132,6 +122,7 @@ def _show(terminal: Terminal, source: Path, result: MixComparison, written: list
         terminal.show_json({"data": str(source), **result.as_json(), "wrote": wrote})
         return
     best = result.mix
+    # Alpha lies in the interval, which may be too short for four digits to tell its ends apart.
     low, alpha, high = distinct_texts(best.interval[0], best.alpha, best.interval[1])
     rows = [
         *([text, end, f"{value:.4f}"] for text, end, value in _ends(result)),
@@ -141,8 +132,7 @@ def _show(terminal: Terminal, source: Path, result: MixComparison, written: list
     terminal.show_table(title, ["", "alpha", best.measure], rows)
     for sentence in _sentences(result, low, high):
         terminal.say(sentence)
-    for path in written:
-        terminal.say(f"wrote {path}")
+    terminal.say_written(written)
 
 
 def _ends(result: MixComparison) -> list[tuple[str, str, float]]:

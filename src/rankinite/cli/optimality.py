@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rankinite.cli.options import Loading, Out, Seed, load_ranker, refuse_narrow_text
-from rankinite.cli.outputs import refuse_file_as_folder
-from rankinite.cli.terminal import Terminal, show_summary
+from rankinite.cli.files import load_ranker, refuse_file_as_folder, refuse_narrow_text
+from rankinite.cli.options import Loading, Out, Seed, numbers_of
+from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
 
@@ -24,18 +24,18 @@ def optimality(
             "--measures",
             "--measure",
             "-m",
-            help="The measures to test, separated by commas. (Default: the first of validation.)",
+            help="The measures to test, separated by commas. (Default: the model's first.)",
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="Probability of a wrong result at most.")] = 0.01,
+    delta: Annotated[float, typer.Option(help="Largest probability of a wrong result.")] = 0.01,
     epsilon: Annotated[
-        float, typer.Option(help="The share of directions that may rise unnoticed.")
+        float, typer.Option(help="Share of rising directions that may go unnoticed.")
     ] = 0.01,
     steps: Annotated[
-        str, typer.Option(help="Lengths of the moves, separated by commas.")
+        str, typer.Option(help="Step lengths, separated by commas.")
     ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
     weights: Annotated[
-        str, typer.Option(help="Number of weights that are also moved one by one; or all.")
+        str, typer.Option(help="Number of weights to move one by one as well, or all.")
     ] = "0",
     out: Out = Path("optimality"),
     seed: Seed = 0,
@@ -46,7 +46,7 @@ def optimality(
     """Test whether a net's weights are a local optimum (Optimality, Sec. 5).
 
     Weights are moved in random directions, 459 at the default delta and epsilon, without
-    retraining. A direction rises if the measure is at or above the start at any step.
+    retraining. A direction rises if the measure is at or above its start at any step.
     """
     from rankinite.explain.optimality import Testing, check_optimality, summary_of
     from rankinite.measures.text import parse_measures
@@ -54,29 +54,23 @@ def optimality(
 
     refuse_file_as_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    testing = Testing(delta, epsilon, _steps(steps), _n_weights(weights), seed)
+    lengths = tuple(numbers_of("optimality", "--steps", steps, "0.1,0.5,1"))
+    testing = Testing(delta, epsilon, lengths, _n_weights(weights), seed)
     ranker = load_ranker(model)
     if not isinstance(ranker, LambdaRank):
         raise UsageError(
             f"optimality: {model} holds a {type(ranker).__name__}, which has no weights to move; "
             "give the model of a LambdaRank"
         )
+    # One measure by default: each takes thousands of passes over the data.
     chosen = ranker.validation_measures()[:1] if measures is None else parse_measures(measures)
     terminal.expect_compiling()
     data = loading.load(source, terminal)
     refuse_narrow_text(source, data, ranker.feature_names_)
     progress = terminal.progress()
     tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]
-    show_summary(terminal, summary_of(tested, model.name), out)
-
-
-def _steps(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"optimality: --steps {text!r} are not all numbers; expected such as 0.1,0.5,1"
-        ) from None
+    summary = summary_of(tested, model.name)
+    terminal.show_summary(summary, summary.save(out))
 
 
 def _n_weights(text: str) -> int | None:
@@ -84,6 +78,6 @@ def _n_weights(text: str) -> int | None:
         return None
     if not text.strip().isdecimal():
         raise UsageError(
-            f"optimality: --weights {text!r} is no number of weights; give one, or all"
+            f"optimality: --weights {text!r} is not a number of weights; give a number, or all"
         )
     return int(text)

@@ -1,4 +1,12 @@
-"""Options that several commands share, as groups that a command asks for by type."""
+"""Options that several commands share: single ones as types, groups as dataclasses.
+
+A command asks for a group by the type of a parameter (``loading: Loading``), and `with_groups`
+replaces that parameter by the fields of the group. So a flag is declared once, and its values
+arrive together, with the methods that use them. `Parameters` is the group of the rankers'
+parameters; its flags derive from the declarations in ``rankers/parameters.py``.
+
+`rankinite --help` imports this module, so nothing here may load numpy or numba at the top.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
+from rankinite.cli.files import refuse_narrow_text
 from rankinite.cli.terminal import Terminal
-from rankinite.core.errors import DataError, FileFormatError, UsageError
-from rankinite.core.format import some_of
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import (
     YES_OR_NO,
     Bounds,
@@ -24,139 +32,11 @@ from rankinite.core.params import (
     Real,
     Whole,
 )
-from rankinite.data.formats import FormatName, format_of
+from rankinite.data.formats import FormatName
 from rankinite.rankers.parameters import RANKER_PARAMETERS, LayerSizes, file_parameters
-
-# The declarations of one parameter, by ranker.
-Declarations = Mapping[str, Parameter]
-
-
-def _whole(text: str) -> int | str:
-    """Return a whole number if the text is one; the ranker checks other texts."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def _wholes(text: str) -> int | list[int] | str:
-    """Return a whole number, or several that commas separate; the ranker checks other texts."""
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        return text
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _numbers(text: str) -> list[float] | str:
-    """Return numbers that commas separate; the ranker checks other texts."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        return text
-
-
-def _value_type(constraint: Constraint | None) -> tuple[Any, dict[str, Any]]:
-    """Return the type of a flag's value, and how to parse it where typer does not know."""
-    if isinstance(constraint, LayerSizes):
-        return Any, {"parser": _wholes, "metavar": "<int[,int]>"}
-    if isinstance(constraint, Bounds):
-        return Any, {"parser": _numbers, "metavar": "<float,float>"}
-    if isinstance(constraint, Either) and isinstance(constraint.first, Whole):
-        other = str(constraint.second).removeprefix("one of ").strip("'").lower()
-        return Any, {"parser": _whole, "metavar": f"<int|{other}>"}
-    if isinstance(constraint, Whole):
-        return int | None, {}
-    if isinstance(constraint, Real):
-        return float | None, {}
-    return (bool if constraint == YES_OR_NO else str) | None, {}
-
-
-def _option(name: str, declarations: Declarations) -> inspect.Parameter:
-    """Return the flag of a parameter as an argument of a command."""
-    first = next(iter(declarations.values()))
-    value_type, settings = _value_type(first.file_constraint)
-    # With further names typer does not make the first by itself.
-    names = [f"--{name.replace('_', '-')}", *first.flags] if first.flags else []
-    # Brackets would be markup.
-    text = _help(declarations).replace("[", "\\[")
-    option = typer.Option(*names, rich_help_panel=_panel(declarations), help=text, **settings)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=None, annotation=Annotated[value_type, option])
-
-
-def _panel(declarations: Declarations) -> str:
-    if len(declarations) == len(RANKER_PARAMETERS):
-        return "Parameters of all rankers"
-    *others, last = declarations
-    return "Parameters of " + (f"{', '.join(others)} and {last}" if others else last)
-
-
-def _help(declarations: Declarations) -> str:
-    """Return what a parameter means, which values it has, and its defaults."""
-    meanings: dict[str, list[str]] = {}
-    choices: dict[str, None] = {}
-    for ranker, declared in declarations.items():
-        meanings.setdefault(declared.help, []).append(ranker)
-        choices |= dict.fromkeys(_choices(declared.constraint))
-    sentences = list(meanings)
-    if len(meanings) > 1:
-        sentences = [f"{', '.join(rankers)}: {text}" for text, rankers in meanings.items()]
-    if choices:
-        sentences.append(f"One of {', '.join(choices)}.")
-    return " ".join([*sentences, _defaults(declarations)])
-
-
-def _choices(constraint: Constraint | None) -> Sequence[str]:
-    is_choice = isinstance(constraint, OneOf) and constraint != YES_OR_NO
-    return constraint.values if isinstance(constraint, OneOf) and is_choice else ()
-
-
-def _defaults(declarations: Declarations) -> str:
-    """Return the default of the first ranker, and those of others where they differ."""
-    rankers: dict[str, list[str]] = {}
-    for ranker, declared in declarations.items():
-        rankers.setdefault(_as_typed(declared.default), []).append(ranker)
-    (first, _), *others = rankers.items()
-    parts = [first, *(f"{', '.join(names)}: {default}" for default, names in others)]
-    return f"(Default: {'; '.join(parts)}.)"
-
-
-def _as_typed(value: Any) -> str:
-    """Return a value as one would type it behind its flag."""
-    if value is None or isinstance(value, bool):
-        return {None: "none", False: "no", True: "yes"}[value]
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(_as_typed, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _options() -> list[inspect.Parameter]:
-    """Return the flags of all parameters, those of the same rankers together."""
-    parameters = file_parameters()
-    panels = list(dict.fromkeys(_panel(declarations) for declarations in parameters.values()))
-    return sorted(
-        (_option(name, declarations) for name, declarations in parameters.items()),
-        key=lambda option: panels.index(_panel(parameters[option.name])),
-    )
-
-
-class Parameters:
-    """Values of the rankers' parameters that flags were given for, by name.
-
-    The signature has one argument for each parameter of any ranker.
-    """
-
-    __signature__: ClassVar[inspect.Signature] = inspect.Signature(_options())
-
-    def __init__(self, **values: Any) -> None:
-        self.values = {name: value for name, value in values.items() if value is not None}
-
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
-    from rankinite.ensembles.ensemble import Ensemble
-    from rankinite.models import TrainedRanker
     from rankinite.runs.recipe import Recipe
 
 Seed = Annotated[int, typer.Option(help="Seed of the random number generator.", min=0)]
@@ -165,14 +45,6 @@ Jobs = Annotated[
     int | None,
     typer.Option(
         "--jobs", "-j", min=1, help="Number of models trained at once. (Default: one per core.)"
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="<address>",
-        help="Train on a Dask cluster: the scheduler's address, or local:4. Its workers must see "
-        "the folder that is written to.",
     ),
 ]
 RecipeName = Annotated[
@@ -188,7 +60,10 @@ Measures = Annotated[
     str, typer.Option("--measures", "--measure", "-m", help="Measures, separated by commas.")
 ]
 Missing = Annotated[
-    Literal["refuse", "last"], typer.Option(help="What to do with documents that a TREC run lacks.")
+    Literal["refuse", "last"],
+    typer.Option(
+        help="Documents that a TREC run lacks: refuse the run, or rank them after all others."
+    ),
 ]
 SameFormat = Annotated[
     FormatName | None,
@@ -208,7 +83,7 @@ class Loading:
 
     top_grade: Annotated[
         float | None,
-        typer.Option(help="The largest label there can be. (Default: the largest seen.)"),
+        typer.Option(help="The largest possible label. (Default: the largest in the data.)"),
     ] = None
     labels: Annotated[
         str | None,
@@ -218,19 +93,26 @@ class Loading:
         ),
     ] = None
     group: Annotated[
-        bool, typer.Option("--group", help="Group the documents of each query together.")
+        bool,
+        typer.Option(
+            "--group",
+            help="Bring scattered documents of a query together instead of refusing them.",
+        ),
     ] = False
     label_column: Annotated[
-        str | None, typer.Option(help="The label column of a Parquet file. (Default: label.)")
+        str | None, typer.Option(help="The label column in a Parquet file. (Default: label.)")
     ] = None
     qid_column: Annotated[
-        str | None, typer.Option(help="The query column of a Parquet file. (Default: qid.)")
+        str | None, typer.Option(help="The query column in a Parquet file. (Default: qid.)")
     ] = None
     doc_id_column: Annotated[
-        str | None, typer.Option(help="The column of document ids of a Parquet file.")
+        str | None, typer.Option(help="The column of document ids in a Parquet file.")
     ] = None
     n_features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features of a text file.")
+        int | None,
+        typer.Option(
+            min=1, help="Number of features of a text file. (Default: the last one in it.)"
+        ),
     ] = None
     query_file: Annotated[
         Path | None,
@@ -270,18 +152,27 @@ class Loading:
             )
         return replace(self, top_grade=recipe.top_grade)
 
+    def refuse_query_file(self, command: str, n_sets: int) -> None:
+        """Refuse --query-file where several data sets are read: it has the groups of one."""
+        if self.query_file is not None and n_sets > 1:
+            raise UsageError(
+                f"{command}: --query-file belongs to one data set, and here are several; put the "
+                "group sizes of each beside it, as FILE.query"
+            )
+
     def load_like(
         self, data: RankingData, source: Path, path: Path, terminal: Terminal
     ) -> RankingData:
         """Load another data set with the top grade of ``data``, loaded from ``source``."""
+        # ERR depends on the top grade: two sets measured with different ones could not be compared.
         try:
             return replace(self, top_grade=data.top_grade).load(path, terminal)
         except DataError as problem:
             if "top_grade" not in str(problem):
                 raise
             raise DataError(
-                f"{path}: has labels above {data.top_grade:g}, the largest of {source}; say with "
-                "--top-grade how large labels can be"
+                f"{path}: has labels above {data.top_grade:g}, the largest of {source}; give the "
+                "largest possible label with --top-grade"
             ) from None
 
     def load_alike(
@@ -289,6 +180,7 @@ class Loading:
     ) -> RankingData:
         """Load another data set with the top grade and the features of ``data``."""
         other = self.load_like(data, source, path, terminal)
+        # Either of the two may be the narrower one.
         refuse_narrow_text(path, other, data.feature_names)
         refuse_narrow_text(source, data, other.feature_names, f", which {path} has")
         return other
@@ -303,38 +195,38 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def check_place(command: str, jobs: int | None, cluster: str | None) -> None:
-    """Refuse --jobs together with --cluster, and a cluster that cannot be used."""
-    from rankinite.runs.workers import check_cluster
-
-    if cluster is None:
-        return
-    if jobs is not None:
-        raise UsageError(f"{command}: --jobs is for this machine, --cluster for others; say one")
-    check_cluster(cluster)
-
-
-def load_ranker(path: Path) -> TrainedRanker | Ensemble:
-    """Load a model file."""
-    from rankinite.models import load_model
-
-    if not path.is_file():
-        is_folder = "this is a directory; expected a model file"
-        raise FileFormatError(path, is_folder if path.is_dir() else "there is no such file")
-    return cast("TrainedRanker | Ensemble", load_model(path))
+def numbers_of(command: str, flag: str, text: str, example: str) -> list[float]:
+    """Return the numbers of a flag's text, separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"{command}: {flag} {text!r} are not all numbers; expected numbers such as {example}"
+        ) from None
 
 
-def refuse_narrow_text(
-    path: Path, data: RankingData, expected: Sequence[str], known: str = ""
-) -> None:
-    """Explain what to do with a text file that lacks the last features: they may be all 0."""
-    names = data.feature_names
-    may_lack = "n_features" in format_of(path).options
-    if may_lack and tuple(expected[: len(names)]) == names != tuple(expected):
-        raise DataError(
-            f"{path}: lacks the features {some_of(expected[len(names) :])}{known}; if they are 0 "
-            f"all over and were left out, say --n-features {len(expected)}"
-        )
+@dataclass(frozen=True, kw_only=True)
+class LabelledData:
+    """The data set that rankers are compared on, and how files with their scores are read."""
+
+    source: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            "-d",
+            help="The data set with the labels; no ranker should have been trained on it.",
+            show_default=False,
+        ),
+    ]
+    missing: Missing = "refuse"
+
+    def load(self, command: str, loading: Loading, terminal: Terminal) -> RankingData:
+        """Load the data set; refuse samples of queries, which paired tests would count again."""
+        from rankinite.data.splits import refuse_dependent_queries
+
+        data = loading.load(self.source, terminal)
+        refuse_dependent_queries(command, data.qids)
+        return data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,9 +253,167 @@ class Testing:
     drop_single_label: DropSingleLabel = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Where tasks run: in processes of this machine, or on a Dask cluster."""
+
+    jobs: Jobs = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<address>",
+            help="Train on a Dask cluster: the scheduler's address, or local:4. Its workers must "
+            "see the folder that is written to.",
+        ),
+    ] = None
+
+    def check(self, command: str) -> None:
+        """Refuse --jobs together with --cluster, and a cluster that cannot be used."""
+        from rankinite.runs.workers import check_cluster
+
+        if self.cluster is None:
+            return
+        if self.jobs is not None:
+            raise UsageError(
+                f"{command}: --jobs is for this machine, --cluster for others; give only one of "
+                "them"
+            )
+        check_cluster(self.cluster)
+
+
+# The declarations of one parameter, by ranker.
+Declarations = Mapping[str, Parameter]
+
+
+def _or_text(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a parser that leaves a text as it is if it cannot convert it.
+
+    The ranker refuses the text then, in the same sentence as in Python and in TOML files.
+    """
+
+    def parse(text: str) -> Any:
+        try:
+            return convert(text)
+        except ValueError:
+            return text
+
+    return parse
+
+
+def _wholes(text: str) -> int | list[int]:
+    numbers = [int(part) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _reals(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
+def _value_type(constraint: Constraint | None) -> tuple[Any, dict[str, Any]]:
+    """Return the type of a flag's value, and how to parse it where typer does not know."""
+    if isinstance(constraint, LayerSizes):
+        return Any, {"parser": _or_text(_wholes), "metavar": "<int[,int]>"}
+    if isinstance(constraint, Bounds):
+        return Any, {"parser": _or_text(_reals), "metavar": "<float,float>"}
+    if isinstance(constraint, Either) and isinstance(constraint.first, Whole):
+        other = str(constraint.second).removeprefix("one of ").strip("'").lower()
+        return Any, {"parser": _or_text(int), "metavar": f"<int|{other}>"}
+    if isinstance(constraint, Whole):
+        return int | None, {}
+    if isinstance(constraint, Real):
+        return float | None, {}
+    return (bool if constraint == YES_OR_NO else str) | None, {}
+
+
+def _option(name: str, declarations: Declarations) -> inspect.Parameter:
+    """Return the flag of a parameter as an argument of a command."""
+    # Rankers that share a name differ in its choices and defaults, not in the type of its values.
+    first = next(iter(declarations.values()))
+    value_type, settings = _value_type(first.file_constraint)
+    # If names are given, typer does not derive one from the parameter.
+    names = [f"--{name.replace('_', '-')}", *first.flags] if first.flags else []
+    # Rich would take brackets, as in CNDCG@3[clicks], for markup.
+    text = _help(declarations).replace("[", "\\[")
+    option = typer.Option(*names, rich_help_panel=_panel(declarations), help=text, **settings)
+    # None stands for a flag that was not given: defaults differ between rankers.
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=Annotated[value_type, option])
+
+
+def _panel(declarations: Declarations) -> str:
+    if len(declarations) == len(RANKER_PARAMETERS):
+        return "Parameters of all rankers"
+    *others, last = declarations
+    return "Parameters of " + (f"{', '.join(others)} and {last}" if others else last)
+
+
+def _help(declarations: Declarations) -> str:
+    """Return what a parameter means, which values it has, and its defaults."""
+    meanings: dict[str, list[str]] = {}
+    choices: dict[str, None] = {}
+    for ranker, declared in declarations.items():
+        meanings.setdefault(declared.help, []).append(ranker)
+        choices |= dict.fromkeys(_choices(declared.constraint))
+    sentences = list(meanings)
+    if len(meanings) > 1:
+        sentences = [f"{', '.join(rankers)}: {text}" for text, rankers in meanings.items()]
+    if choices:
+        sentences.append(f"One of {', '.join(choices)}.")
+    return " ".join([*sentences, _defaults(declarations)])
+
+
+def _choices(constraint: Constraint | None) -> Sequence[str]:
+    if isinstance(constraint, OneOf) and constraint != YES_OR_NO:
+        return constraint.values
+    return ()
+
+
+def _defaults(declarations: Declarations) -> str:
+    """Return the default of the first ranker, and those of others where they differ."""
+    rankers: dict[str, list[str]] = {}
+    for ranker, declared in declarations.items():
+        rankers.setdefault(_as_typed(declared.default), []).append(ranker)
+    (first, _), *others = rankers.items()
+    parts = [first, *(f"{', '.join(names)}: {default}" for default, names in others)]
+    return f"(Default: {'; '.join(parts)}.)"
+
+
+def _as_typed(value: Any) -> str:
+    """Return a value as one would type it behind its flag."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", False: "no", True: "yes"}[value]
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_as_typed, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _options() -> list[inspect.Parameter]:
+    """Return the flags of all parameters, those of the same rankers together."""
+    parameters = file_parameters()
+    panels = list(dict.fromkeys(_panel(declarations) for declarations in parameters.values()))
+    return sorted(
+        (_option(name, declarations) for name, declarations in parameters.items()),
+        key=lambda option: panels.index(_panel(parameters[option.name])),
+    )
+
+
+class Parameters:
+    """Values of the rankers' parameters that flags were given for, by name.
+
+    The signature has one argument for each parameter of any ranker.
+    """
+
+    # `with_groups` reads the signature of a group; here there is no dataclass to have one.
+    __signature__: ClassVar[inspect.Signature] = inspect.Signature(_options())
+
+    def __init__(self, **values: Any) -> None:
+        self.values = {name: value for name, value in values.items() if value is not None}
+
+
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:
     """Expand the parameters of a command whose type is a group of options into its fields."""
     parameters: list[inspect.Parameter] = []
+    # The parameter of each group: the group, and the names of its fields.
     groups: dict[str, tuple[type[Any], list[str]]] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         group: type[Any] = parameter.annotation
@@ -380,7 +430,9 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
             values[name] = group(**{field: values.pop(field) for field in fields})
         function(**values)
 
+    # By keyword, an option without a default may follow one with a default.
     keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
     command.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+    # `wraps` copied the annotations, which typer would prefer to those of the signature.
     command.__annotations__ = {}
     return command

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.options import Loading, load_ranker, refuse_narrow_text
+from rankinite.cli.files import in_file_order, load_ranker, refuse_narrow_text, write_scores
+from rankinite.cli.options import Loading
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
@@ -16,11 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rankinite.data.ranking_data import RankingData
     from rankinite.ensembles.ensemble import Ensemble
     from rankinite.models import TrainedRanker
-
-RUN_ENDINGS = (".run", ".trec")
 
 
 def predict(
@@ -32,43 +30,34 @@ def predict(
             "--out",
             "-o",
             help="The file for the scores: a TREC run if its name ends in .run or .trec, else one "
-            "number a line in the order of the documents; .gz is compressed. "
+            "number per line in the order of the documents; .gz is compressed. "
             "(Default: print the numbers.)",
         ),
     ] = None,
     n_trees: Annotated[
         int | None,
-        typer.Option(help="Use only the first N trees of a model of trees. (Default: all.)"),
+        typer.Option(help="Use only the first N trees of a tree model. (Default: all.)"),
     ] = None,
     *,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
-    """Score the documents of a data set with a model; larger is better. Labels do not matter."""
+    """Score the documents of a data set with a model; higher scores rank first.
+
+    Labels are ignored.
+    """
     terminal.expect_compiling()
+    # The model first: it loads fast, and says which options are wrong for it.
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)
     data = loading.load(source, terminal)
     refuse_narrow_text(source, data, ranker.feature_names_)
     scores = ranker.predict(data, **first)
     if out is None:
-        _print(terminal, _in_file_order(scores, data))
+        _print(terminal, in_file_order(scores, data))
         return
     write_scores(scores, data, out, model.stem)
-    if terminal.json:
-        terminal.show_json({"wrote": str(out), "queries": data.n_queries, "documents": data.n_docs})
-    else:
-        terminal.say(f"wrote {out} ({data.n_queries:,} queries, {data.n_docs:,} documents)")
-
-
-def write_scores(scores: NDArray[np.float64], data: RankingData, out: Path, run_name: str) -> None:
-    """Write scores to a file: a TREC run if its name says so, else in the order of the data."""
-    from rankinite.data.scores import save_scores
-
-    if out.name.removesuffix(".gz").endswith(RUN_ENDINGS):
-        save_scores(scores, data, out, run=_run_tag(run_name))
-    else:
-        save_scores(_in_file_order(scores, data), data, out)
+    terminal.show_data_file(out, data)
 
 
 def _first_trees(
@@ -85,22 +74,9 @@ def _first_trees(
     return {"n_trees": n_trees}
 
 
-def _in_file_order(scores: NDArray[np.float64], data: RankingData) -> NDArray[np.float64]:
-    """Return scores in the order of the file, which --group may have changed."""
-    if data.rows is None:
-        return scores
-    ordered = scores.copy()
-    ordered[data.rows] = scores
-    return ordered
-
-
-def _run_tag(name: str) -> str:
-    """Return the tag of a TREC run, which cannot contain blanks."""
-    return "-".join(name.split()) or "rankinite"
-
-
 def _print(terminal: Terminal, scores: NDArray[np.float64]) -> None:
     if terminal.json:
         terminal.show_json({"scores": scores.tolist()})
     else:
+        # repr gives the shortest text that reads back as the same double.
         sys.stdout.writelines(f"{score!r}\n" for score in scores.tolist())

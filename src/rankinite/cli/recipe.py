@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,22 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.options import (
-    Cluster,
-    Jobs,
-    Loading,
-    RecipeName,
-    TrainFile,
-    check_place,
-)
-from rankinite.cli.outputs import refuse_file_as_folder
-from rankinite.cli.terminal import Terminal, show_written_summary
-from rankinite.core.errors import FileFormatError, UsageError
+from rankinite.cli.files import refuse_file_as_folder
+from rankinite.cli.options import Loading, RecipeName, TrainFile, Workers
+from rankinite.cli.terminal import Terminal, resume_note
+from rankinite.core.errors import FileFormatError
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
-
-log = logging.getLogger("rankinite")
 
 
 def run(
@@ -33,18 +23,20 @@ def run(
     train: TrainFile,
     valid: Annotated[
         Path | None,
-        typer.Option(help="Validation data, for the final models; nothing is learned from them."),
+        typer.Option(
+            help="Validation data to evaluate the final models on; nothing is learned from them."
+        ),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="Test data, for the final models and their ensemble.")
+        Path | None,
+        typer.Option(help="Test data to evaluate the final models and their ensemble on."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Folder of the run. (Default: the recipe's name.)"),
     ] = None,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
     *,
+    workers: Workers,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -58,14 +50,14 @@ def run(
     from rankinite.runs.recipe_reader import read_recipe
     from rankinite.runs.run import run_recipe
 
-    check_place("recipe run", jobs, cluster)
+    workers.check("recipe run")
     chosen = read_recipe(recipe)
     target = Path(chosen.name) if out is None else out
     refuse_file_as_folder(target)
     loading = loading.with_grade_of("recipe run", chosen)
     terminal.expect_compiling()
     sets = _load_sets(loading, terminal, train, {"valid": valid, "test": test})
-    try:
+    with resume_note(target):
         done = run_recipe(
             chosen,
             # No reference stays here: the run releases the data once they are in its folder.
@@ -73,16 +65,11 @@ def run(
             valid=sets.pop("valid", None),
             test=sets.pop("test", None),
             out=target,
-            jobs=jobs,
-            cluster=cluster,
+            jobs=workers.jobs,
+            cluster=workers.cluster,
             progress=terminal.progress(lines=True),
         )
-    except KeyboardInterrupt:
-        log.info(
-            "stopped; %s keeps all finished tasks, and the same command resumes from there", target
-        )
-        raise
-    show_written_summary(terminal, done.tables, [*done.written, write_report(done)])
+    terminal.show_summary(done.tables, [*done.written, write_report(done)])
 
 
 def report(
@@ -107,13 +94,14 @@ def report(
 
     if not folder.is_dir():
         raise FileFormatError(folder, "there is no such folder")
+    # Only the folder of a sweep has this file.
     if (folder / SETTINGS).exists():
         sweep = write_results(open_sweep(folder))
-        show_written_summary(terminal, sweep.summary(), [*sweep.written, write_sweep_report(sweep)])
+        terminal.show_summary(sweep.summary(), [*sweep.written, write_sweep_report(sweep)])
         return
     opened = open_run(folder)
     written = [*opened.tables.save(folder), write_report(opened)]
-    show_written_summary(terminal, opened.tables, written)
+    terminal.show_summary(opened.tables, written)
 
 
 def _load_sets(
@@ -121,11 +109,8 @@ def _load_sets(
 ) -> dict[str, RankingData]:
     """Load the training data, and the other data sets that were named."""
     named = {name: path for name, path in others.items() if path is not None}
-    if loading.query_file is not None and named:
-        raise UsageError(
-            "recipe run: --query-file belongs to one data set, and here are several; put the group "
-            "sizes of each beside it, as FILE.query"
-        )
+    loading.refuse_query_file("recipe run", 1 + len(named))
+    # All of them, before the first is read: that may take minutes.
     for path in (train, *named.values()):
         if not path.exists():
             raise FileFormatError(path, "there is no such file")

@@ -1,15 +1,15 @@
-"""``rankinite data simulate``."""
+"""``rankinite data simulate``: polynomials, challenge and clicks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankinite.cli.files import folder_targets, save_all
 from rankinite.cli.options import Loading, Out, SameFormat, Seed
-from rankinite.cli.outputs import folder_targets, save_all
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
 from rankinite.data.formats import FormatName
@@ -25,7 +25,7 @@ def polynomials(
     out: Out,
     size: Annotated[
         float,
-        typer.Option(help="Share of 10,000 / 5,000 / 10,000 queries to simulate."),
+        typer.Option(help="Factor for the 10,000 / 5,000 / 10,000 queries of the papers."),
     ] = 1.0,
     features: Annotated[
         int,
@@ -44,16 +44,13 @@ def polynomials(
     from rankinite.data.simulate.polynomials import polynomials as simulated
 
     check("data simulate", "--size", size, Real(0, LARGEST, low_open=True))
-    options: dict[str, Any] = {
-        "n_features": features,
-        "seed": seed,
-        "progress": terminal.progress(),
-    }
+    make = partial(simulated, n_features=features, seed=seed, progress=terminal.progress())
+    # A generator, so that one part is in memory at a time.
     parts = (
-        (part, simulated(max(1, round(full * size)), part=part, **options))
+        (out / f"{part}.{suffix}", make(max(1, round(full * size)), part=part))
         for part, full in FULL_SIZE.items()
     )
-    _write(parts, out, suffix, terminal)
+    save_all(parts, terminal)
 
 
 def challenge(
@@ -79,29 +76,29 @@ def challenge(
     from rankinite.data.simulate.markets import MARKETS
 
     check("data simulate", "--size", size, Real(0, 1, low_open=True))
-    options: dict[str, Any] = {"seed": seed, "progress": terminal.progress()}
+    make = partial(simulated, seed=seed, progress=terminal.progress())
     sets = (
         (
-            f"set{number}.{part}",
-            simulated(max(1, round(full * size)), part=part, market=number, **options),
+            out / f"set{number}.{part}.{suffix}",
+            make(max(1, round(full * size)), part=part, market=number),
         )
         for number, simulated_market in MARKETS.items()
         if market in (None, number)
         for part, full in simulated_market.queries.items()
     )
-    _write(sets, out, suffix, terminal)
+    save_all(sets, terminal)
 
 
 def clicks(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="DATA", help="Data sets; users click by their grades."),
+        typer.Argument(metavar="DATA", help="Data sets; users click according to their grades."),
     ],
     out: Out,
     users: Annotated[float, typer.Option(help="Mean number of users per query.")] = 100.0,
     feature: Annotated[
         str | None,
-        typer.Option(help="Feature by which the engine ranks. (Default: noisy grades.)"),
+        typer.Option(help="Feature that the search engine ranks by. (Default: noisy grades.)"),
     ] = None,
     seed: Seed = 0,
     suffix: SameFormat = None,
@@ -127,13 +124,4 @@ def clicks(
         scores = None if feature is None else feature_scores(data, feature)
         return simulated(data, scores=scores, users=users, seed=seed, progress=terminal.progress())
 
-    save_all(
-        ((target, clicked(source)) for target, source in zip(targets, sources, strict=True)),
-        terminal,
-    )
-
-
-def _write(
-    parts: Iterable[tuple[str, RankingData]], out: Path, suffix: FormatName, terminal: Terminal
-) -> None:
-    save_all(((out / f"{name}.{suffix}", part) for name, part in parts), terminal)
+    save_all(zip(targets, map(clicked, sources), strict=True), terminal)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from rankinite.cli.options import (
-    Cluster,
-    Jobs,
-    Loading,
-    RecipeName,
-    TrainFile,
-    check_place,
-)
-from rankinite.cli.outputs import refuse_file_as_folder
-from rankinite.cli.terminal import Terminal, show_written_summary
-
-log = logging.getLogger("rankinite")
+from rankinite.cli.files import refuse_file_as_folder
+from rankinite.cli.options import Loading, RecipeName, TrainFile, Workers
+from rankinite.cli.terminal import Terminal, resume_note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +58,8 @@ class SweepOptions:
         int,
         typer.Option(
             min=1,
-            help="Number of trials that start together; more for many workers, fewer to learn more "
-            "from each.",
+            help="Number of trials that start together: more keep more workers busy, fewer learn "
+            "more from each other.",
         ),
     ] = 4
     seed: Annotated[
@@ -89,8 +79,7 @@ def sweep(
         Path, typer.Option("--out", "-o", help="Folder of the sweep.", show_default=False)
     ],
     options: SweepOptions,
-    jobs: Jobs = None,
-    cluster: Cluster = None,
+    workers: Workers,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -108,16 +97,17 @@ def sweep(
     from rankinite.sweeps.study import import_optuna
     from rankinite.sweeps.sweep import check_sweep, run_sweep
 
-    check_place("sweep", jobs, cluster)
-    import_optuna()
+    workers.check("sweep")
+    import_optuna()  # an extra: if it is not installed, that is said before the data are read
     chosen = read_recipe(recipe)
     space = read_over(options.over) if options.over else None
     search, measure = options.search, options.measure
+    # Here already, as `run_sweep` gets the data, which take long to load.
     check_sweep(chosen, model, space=space, search=search, measure=measure)
     refuse_file_as_folder(out)
     loading = loading.with_grade_of("sweep", chosen)
     terminal.expect_compiling()
-    try:
+    with resume_note(out):
         done = run_sweep(
             chosen,
             model,
@@ -132,14 +122,9 @@ def sweep(
             pruning=not options.no_pruning,
             batch=options.batch,
             seed=options.seed,
-            jobs=jobs,
-            cluster=cluster,
+            jobs=workers.jobs,
+            cluster=workers.cluster,
             progress=terminal.progress(lines=True),
         )
-    except KeyboardInterrupt:
-        log.info(
-            "stopped; %s keeps all finished tasks, and the same command resumes from there", out
-        )
-        raise
     page = write_sweep_report(done)
-    show_written_summary(terminal, done.summary(), [*done.written, page])
+    terminal.show_summary(done.summary(), [*done.written, page])

@@ -1,4 +1,8 @@
-"""Output of commands: tables, JSON, notes and progress."""
+"""Output of commands: tables, JSON, notes and progress.
+
+Results go to the standard output, notes and progress to the error stream, so that a pipe carries
+results only.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,9 +26,14 @@ if TYPE_CHECKING:
     import rich.progress
     import rich.table
 
+    from rankinite.data.ranking_data import RankingData
     from rankinite.evaluation.tables import Summary
 
+log = logging.getLogger("rankinite")
+
+# Shorter work shows no progress: a bar that flashes up is noise.
 SECONDS_BEFORE_BAR = 1.0
+# Between lines of progress in a log file; a note alone, such as one of each tree, is worth less.
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_OF_SILENCE = 60.0
 BAR_WIDTH = 20
@@ -38,13 +48,20 @@ class Terminal:
     """Where a command's output goes: rich on a terminal, plain in a pipe, JSON on demand."""
 
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, no progress.")] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no notes and no progress.")
+    ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print more notes, and where an unexpected error arose."
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
-        log = logging.getLogger("rankinite")
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
         log.setLevel(level)
+        # Of an earlier command of this process, which would print every note once more.
         for handler in list(log.handlers):
             if isinstance(handler, _NoteHandler):
                 log.removeHandler(handler)
@@ -56,8 +73,8 @@ class Terminal:
         With `lines`, for commands that run for hours, there are lines where there is no terminal.
         """
         if self._is_watched():
-            return Bars()
-        return Lines() if lines and not self.quiet else Silent()
+            return Reporter(Bar)
+        return Reporter(Lines) if lines and not self.quiet else Silent()
 
     def expect_compiling(self) -> None:
         """Let a note explain the wait for kernels to be compiled, on a terminal."""
@@ -83,16 +100,18 @@ class Terminal:
         Where a terminal is too narrow, long labels are folded; if that does not suffice, the table
         is plain, and in parts if need be: no number is cut.
         """
-        unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        unicode = can_print_unicode()
         if not sys.stdout.isatty():
             print(table.to_text(unicode=unicode))
             return
+        # Imported here, as it takes as long to import as many a command needs.
         import rich.console
 
         console = rich.console.Console()
         widths = _widths(table)
         label = widths[table.n_labels - 1]
         room = label + console.width - drawn_width(table)
+        # Only labels may be folded: a number on two lines would be misread.
         is_drawn = room >= min(label, NARROWEST_LABEL)
         if is_drawn:
             console.print(_drawn(table, min(label, room), unicode=unicode))
@@ -101,6 +120,18 @@ class Terminal:
                 print("\n".join(part.lines(unicode=unicode, gap=" ")))
         for sentence in table.footer("bold" if is_drawn else "*"):
             print(sentence)
+
+    def show_summary(self, summary: Summary, written: Sequence[Path]) -> None:
+        """Print tables and notes, and which files were written."""
+        if self.json:
+            self.show_json({**summary.values, "wrote": [str(path) for path in written]})
+            return
+        for table in summary.tables:
+            self.show(table)
+            self.say("")
+        for note in summary.notes:
+            self.say(note)
+        self.say_written(written)
 
     def show_written(
         self, files: Sequence[tuple[Path, int, int]], others: Sequence[Path] = ()
@@ -113,12 +144,30 @@ class Terminal:
             return
         rows = [[str(path), f"{queries:,}", f"{docs:,}"] for path, queries, docs in files]
         self.show_table("Wrote", ["File", "Queries", "Documents"], rows)
-        for path in others:
+        self.say_written(others)
+
+    def show_data_file(self, path: Path, data: RankingData, **counts: int) -> None:
+        """Print that a data set, or something about each of its documents, was written."""
+        size = {"queries": data.n_queries, "documents": data.n_docs}
+        if self.json:
+            self.show_json({"wrote": str(path), **size, **counts})
+        else:
+            sizes = ", ".join(f"{number:,} {noun}" for noun, number in size.items())
+            self.say(f"wrote {path} ({sizes})")
+
+    def say_written(self, paths: Sequence[Path]) -> None:
+        """Print a line for every file that was written."""
+        for path in paths:
             self.say(f"wrote {path}")
 
     def say(self, sentence: str) -> None:
         """Print a sentence of the result."""
         print(sentence)
+
+
+def can_print_unicode() -> bool:
+    """Return whether the output can show more than ASCII."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def drawn_width(table: Table) -> int:
@@ -188,16 +237,23 @@ def _parts(table: Table, widths: Sequence[int], room: int) -> Iterator[Table]:
     yield table.part(begin, len(widths))
 
 
-class Bars:
-    """Progress as bars on the error stream; a bar appears when work takes over a second."""
+@dataclass(frozen=True)
+class Reporter:
+    """A progress reporter that shows every piece of work as a `Bar`, or as `Lines`."""
+
+    kind: Callable[[str, int | None, str], ProgressBar]
 
     def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
         """Begin a piece of work."""
-        return _Bar(name, total, unit)
+        return self.kind(name, total, unit)
 
 
 class _DelayedBar(ProgressBar):
-    """Progress that appears after a second, even if nothing has advanced by then."""
+    """Progress that appears after a second, even if nothing has advanced by then.
+
+    Work may be a single call of a kernel that reports nothing before its end, so a timer lets the
+    bar appear, in a thread of its own.
+    """
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name = name
@@ -206,9 +262,10 @@ class _DelayedBar(ProgressBar):
         self.done = 0
         self.note_text = ""
         self.has_ended = False
+        # Without it, a bar could appear after the work has ended, and would stay.
         self.lock = threading.Lock()
         self.timer = threading.Timer(SECONDS_BEFORE_BAR, self._appear)
-        self.timer.daemon = True
+        self.timer.daemon = True  # must not keep a process alive that Ctrl-C ends
         self.timer.start()
 
     def _appear(self) -> None:
@@ -220,27 +277,34 @@ class _DelayedBar(ProgressBar):
         """Show the progress for the first time."""
 
     def end(self) -> None:
+        """Let nothing appear any more."""
         with self.lock:
             self.has_ended = True
         self.timer.cancel()
 
 
-class _Bar(_DelayedBar):
+class Bar(_DelayedBar):
+    """A bar on the error stream, which goes away when the work is done."""
+
     def __init__(self, name: str, total: int | None, unit: str) -> None:
+        # Before the timer starts, which may draw.
         self.drawn: rich.progress.Progress | None = None
         super().__init__(name, total, unit)
 
     def advance(self, amount: int) -> None:
+        """Move the bar on."""
         self.done += amount
         self._update()
 
     def note(self, text: str) -> None:
+        """Show a text behind the bar."""
         self.note_text = text
         self._update()
 
     def _update(self) -> None:
         if self.drawn is not None:
             room = self.drawn.console.width - len(self.name) - BAR_ROOM
+            # The bar stays on one line.
             fits = len(self.note_text) <= room
             note = self.note_text if fits else self.note_text[: max(0, room - 1)] + "…"
             self.drawn.update(self.drawn.task_ids[0], completed=self.done, note=note)
@@ -268,26 +332,22 @@ class _Bar(_DelayedBar):
         return bar
 
     def end(self) -> None:
+        """Remove the bar."""
         super().end()
         if self.drawn is not None:
             self.drawn.stop()
 
 
-class Lines:
-    """Progress as plain lines on the error stream, every few seconds."""
+class Lines(_DelayedBar):
+    """Plain lines on the error stream, every few seconds: for log files of long runs."""
 
-    def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
-        """Begin a piece of work."""
-        return _Lines(name, total, unit)
-
-
-class _Lines(_DelayedBar):
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.started = self.last_line = time.monotonic()
         self.resumed: int | None = None
         super().__init__(name, total, unit)
 
     def advance(self, amount: int) -> None:
+        """Print a line if the last one is some seconds old."""
         # What is reported at once was done by an earlier run: it says nothing of the speed.
         if self.resumed is None:
             self.resumed = amount if time.monotonic() - self.started < SECONDS_BEFORE_BAR else 0
@@ -296,6 +356,7 @@ class _Lines(_DelayedBar):
             self._print()
 
     def note(self, text: str) -> None:
+        """Keep the text for the next line; print one if there was none for long."""
         self.note_text = text
         if time.monotonic() - self.last_line > SECONDS_OF_SILENCE:
             self._print()
@@ -305,6 +366,7 @@ class _Lines(_DelayedBar):
             self._print()
 
     def end(self) -> None:
+        """Print the last line."""
         super().end()
         if time.monotonic() - self.started > SECONDS_BEFORE_BAR:
             self._print()
@@ -314,10 +376,12 @@ class _Lines(_DelayedBar):
         of = "" if self.total is None else f" of {self.total:,}"
         parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._time_left()]
         parts += [self.note_text] if self.note_text else []
+        # Flushed, as somebody may follow the log.
         print(", ".join(parts), file=sys.stderr, flush=True)
 
     def _time_left(self) -> list[str]:
         new = self.done - (self.resumed or 0)
+        # A guess needs work that this process has done itself.
         if self.total is None or new <= 0 or self.done >= self.total:
             return []
         seconds = (self.last_line - self.started) / new * (self.total - self.done)
@@ -326,7 +390,10 @@ class _Lines(_DelayedBar):
 
 
 class _NoteHandler(logging.Handler):
-    """Prints log records as notes, each sentence once."""
+    """Prints log records as notes, each sentence once.
+
+    Several data sets of one command cause the same note, such as that on the top grade.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -340,20 +407,13 @@ class _NoteHandler(logging.Handler):
             print(sentence, file=sys.stderr)
 
 
-def show_summary(terminal: Terminal, summary: Summary, out: Path) -> None:
-    """Print tables and notes, and write them and the figures into a folder."""
-    show_written_summary(terminal, summary, summary.save(out))
-
-
-def show_written_summary(terminal: Terminal, summary: Summary, written: Sequence[Path]) -> None:
-    """Print tables and notes, and which files were written."""
-    if terminal.json:
-        terminal.show_json({**summary.values, "wrote": [str(path) for path in written]})
-        return
-    for table in summary.tables:
-        terminal.show(table)
-        terminal.say("")
-    for note in summary.notes:
-        terminal.say(note)
-    for path in written:
-        terminal.say(f"wrote {path}")
+@contextmanager
+def resume_note(folder: Path) -> Iterator[None]:
+    """Say what is kept if Ctrl-C ends a run or a sweep."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        log.info(
+            "stopped; %s keeps all finished tasks, and the same command resumes from there", folder
+        )
+        raise

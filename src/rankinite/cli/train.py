@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import signal
 from collections.abc import Mapping, Sequence
@@ -13,57 +12,30 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
 
-from rankinite.cli.inspect import show_importances
-from rankinite.cli.members import short_names
-from rankinite.cli.options import Loading, Parameters, load_ranker
+from rankinite.cli.files import (
+    load_ranker,
+    refuse_missing_folders,
+    refuse_overwriting,
+    short_names,
+)
+from rankinite.cli.inspect import importances_table
+from rankinite.cli.options import Loading, Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.rankers.parameters import RANKER_PARAMETERS
-
-
-class Interruption:
-    """Treats Ctrl-C as a request to stop after the current round; a second one stops at once.
-
-    Before the first round is done there is nothing to keep, so the first one stops at once too.
-    """
-
-    def __init__(self) -> None:
-        self.is_requested = False
-        self.has_rounds = False
-        self.previous_handler: Any = None
-
-    def after_round(self) -> bool:
-        """Return whether to stop; called after every round."""
-        self.has_rounds = True
-        return self.is_requested
-
-    def __enter__(self) -> Self:
-        self.previous_handler = signal.getsignal(signal.SIGINT)
-        if self.previous_handler is not signal.SIG_IGN:  # as under nohup, and behind a shell's &
-            signal.signal(signal.SIGINT, self._on_signal)
-        return self
-
-    def __exit__(self, *_problem: object) -> None:
-        signal.signal(signal.SIGINT, self.previous_handler)
-
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self.is_requested or not self.has_rounds:
-            raise KeyboardInterrupt
-        self.is_requested = True
-
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
     from rankinite.runs.training import Configuration, Training
 
+    RankerName = str
+else:
+    # The choices of --ranker; type checkers do not know a Literal that is computed.
+    RankerName = Literal[tuple(RANKER_PARAMETERS)]
+
 log = logging.getLogger("rankinite")
 
 TOP_FEATURES = 5
-
-if TYPE_CHECKING:
-    RankerName = str
-else:
-    RankerName = Literal[tuple(RANKER_PARAMETERS)]
 
 
 def train(
@@ -72,7 +44,7 @@ def train(
     ] = None,
     valid: Annotated[
         list[Path] | None,
-        typer.Option(help="A validation set; of several, the first decides when to stop."),
+        typer.Option(help="A validation set; may be repeated: the first decides when to stop."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The model file to write, such as model.rk.")
@@ -86,12 +58,12 @@ def train(
     ] = None,
     base: Annotated[
         Path | None,
-        typer.Option(help="A model to start from, for adaptation; the new model contains it."),
+        typer.Option(help="A model to start from (LambdaSMART); the new model contains it."),
     ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="Take options that are not given here from this TOML file: keys are flags."
+            help="TOML file of options, with the names of flags as keys; flags take precedence."
         ),
     ] = None,
     print_config: Annotated[
@@ -102,7 +74,7 @@ def train(
         typer.Option(
             "--diagnose",
             help="Also write MODEL.diagnostics.csv and .png: round by round, which grades "
-            "contribute to the lambdas, which are ranked at the top, how many ranks change, and "
+            "contribute to the lambdas, which grades rank at the top, how many ranks change, and "
             "whether the lambdas of several measures agree.",
         ),
     ] = False,
@@ -122,6 +94,7 @@ def train(
     files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
     from_flags = flags({**_provided({**files, **asdict(loading)}), **parameters.values})
     configuration = configure(*([] if config is None else [read_configuration(config)]), from_flags)
+    # Before anything is checked but the options themselves: the files need not exist yet.
     if print_config:
         terminal.say(configuration.to_toml().rstrip("\n"))
         return
@@ -129,16 +102,19 @@ def train(
 
 
 def _provided(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were provided, with paths as text."""
+    """Return the options that were provided, with paths as text, as a TOML file has them."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return str(value) if isinstance(value, Path) else value
+
     return {
-        key: [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
+        key: plain(value)
         for key, value in values.items()
+        # Not by equality: 0 equals False, and is a value.
         if value is not None and value != [] and value is not False
     }
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
 
 
 def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
@@ -147,6 +123,7 @@ def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) ->
 
     terminal.expect_compiling()
     out = _checked_out(configuration)
+    # Before the data, which may take minutes to load.
     base = None if configuration.base is None else load_ranker(Path(configuration.base))
     data, sets = _load_sets(configuration, terminal)
     progress = terminal.progress()
@@ -173,6 +150,39 @@ def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) ->
     _show(terminal, done)
 
 
+class Interruption:
+    """Treats Ctrl-C as a request to stop after the current round; a second one stops at once.
+
+    Before the first round is done there is nothing to keep, so the first one stops at once too.
+    """
+
+    def __init__(self) -> None:
+        self.is_requested = False
+        self.has_rounds = False
+        self.previous_handler: Any = None
+
+    def after_round(self) -> bool:
+        """Return whether to stop; called after every round."""
+        self.has_rounds = True
+        return self.is_requested
+
+    def __enter__(self) -> Self:
+        self.previous_handler = signal.getsignal(signal.SIGINT)
+        # Under nohup, and behind a shell's &, Ctrl-C is meant for others.
+        if self.previous_handler is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        signal.signal(signal.SIGINT, self.previous_handler)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self.is_requested or not self.has_rounds:
+            raise KeyboardInterrupt
+        # Nothing is raised inside a round: the trainer asks `after_round` when the round is whole.
+        self.is_requested = True
+
+
 def _checked_out(configuration: Configuration) -> Path:
     """Return the model file; refuse now what would fail after hours of training."""
     for key, value in (
@@ -182,13 +192,9 @@ def _checked_out(configuration: Configuration) -> Path:
         if value is None:
             raise UsageError(f"train: name {key}; as in rankinite train train.txt --out model.rk")
     out = Path(str(configuration.out))
-    if not out.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(out.parent))
-    if out.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "this is a directory; expected a file", str(out))
-    for name in (configuration.train, configuration.base, *configuration.valid):
-        if name is not None and out.exists() and Path(name).exists() and out.samefile(name):
-            raise UsageError(f"train: the model would overwrite {name}; choose another --out")
+    names = (configuration.train, configuration.base, *configuration.valid)
+    refuse_missing_folders([out])
+    refuse_overwriting("train", [out], [Path(name) for name in names if name is not None])
     return out
 
 
@@ -196,18 +202,14 @@ def _load_sets(
     configuration: Configuration, terminal: Terminal
 ) -> tuple[RankingData, dict[str, RankingData]]:
     """Load the data sets; the top grade of the first is that of all."""
-    if configuration.valid and "query_file" in configuration.loading:
-        raise UsageError(
-            "train: --query-file belongs to one data set, and here are several; put the group "
-            "sizes of each beside it, as FILE.query"
-        )
     loading = Loading(**configuration.loading)
-    data = loading.load(Path(str(configuration.train)), terminal)
-    paths = [Path(name) for name in configuration.valid]
-    sets = {}
-    names = _set_names(configuration, paths)
-    for name, path in zip(names, paths, strict=True):
-        sets[name] = loading.load_alike(data, Path(str(configuration.train)), path, terminal)
+    loading.refuse_query_file("train", 1 + len(configuration.valid))
+    source, paths = Path(str(configuration.train)), [Path(name) for name in configuration.valid]
+    data = loading.load(source, terminal)
+    sets = {
+        name: loading.load_alike(data, source, path, terminal)
+        for name, path in zip(_set_names(configuration, paths), paths, strict=True)
+    }
     return data, sets
 
 
@@ -215,6 +217,7 @@ def _set_names(configuration: Configuration, paths: Sequence[Path]) -> list[str]
     """Return names of validation sets, other than what a ranker calls the training set."""
     from rankinite.rankers.lambdarank import TRAIN, LambdaRank
 
+    # A net may measure its training set too, under this name, in the same history.
     taken = [Path(TRAIN)] if configuration.ranker == LambdaRank.__name__ else []
     names = short_names([*taken, *paths])[len(taken) :]
     if len(set(names)) < len(names):
@@ -242,9 +245,8 @@ def _show(terminal: Terminal, done: Training) -> None:
     terminal.say(f"{type(ranker).__name__}: {rounds}")
     _show_values(terminal, done.values)
     if top:
-        show_importances(terminal, top)
-    for path in done.written:
-        terminal.say(f"wrote {path}")
+        terminal.show(importances_table(top))
+    terminal.say_written(done.written)
 
 
 def _show_values(terminal: Terminal, values: Mapping[str, Mapping[str, float]]) -> None:
