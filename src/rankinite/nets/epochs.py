@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Floats32, Integers
-from rankinite.nets.kernels.forward import score_documents
-from rankinite.nets.kernels.training import (
+from rankinite.nets.kernels.backprop import (
     BETA_1,
     BETA_2,
     EPSILON,
@@ -25,6 +24,7 @@ from rankinite.nets.kernels.training import (
     adam_step,
     train_queries,
 )
+from rankinite.nets.kernels.forward import score_documents
 from rankinite.nets.net import Net, workspace_at
 from rankinite.objectives.kernels.arrays import (
     NO_NUMBERS,

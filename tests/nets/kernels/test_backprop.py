@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankinite.nets.kernels.backprop import backward
 from rankinite.nets.kernels.forward import Workspace, forward, tanh_in_place
-from rankinite.nets.kernels.training import backward
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import RankNet
 from rankinite.objectives.pointwise import SquaredError
