@@ -1,11 +1,16 @@
 """The tests mirror the sources: whoever knows a module knows where its tests are."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "src" / "rankinite"
 # Tests of the project as a whole.
 WHOLE = {"benchmarks", "layout", "models", "public_names", "readme", "vocabulary"}
+# `rankers/trainer.py` in a document is a file of the package, `tests/x.py` one of the project.
+NAMED_FILE = re.compile(r"`([a-z_]+/[a-z_/]+\.pyi?)`")
 HELPERS = {"__init__.py", "cases.py", "conftest.py", "pages.py"}
 
 
@@ -27,3 +32,17 @@ def test_files_of_tests_are_named_after_modules():
         if not is_of_module and not (folder == Path() and topic in WHOLE):
             strays.append(str(folder / name))
     assert strays == []
+
+
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/custom.md", "docs/design.md"])
+def test_files_that_documents_name_exist(document):
+    project = TESTS.parent
+    named = NAMED_FILE.findall((project / document).read_text(encoding="utf-8"))
+    missing = [
+        file for file in named if not any((root / file).exists() for root in (PACKAGE, project))
+    ]
+    assert missing == []
+
+
+def test_documents_name_files():
+    assert len(NAMED_FILE.findall((TESTS.parent / "docs/design.md").read_text())) > 10
