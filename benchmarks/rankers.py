@@ -1,11 +1,12 @@
-"""The systems of ``quality.py`` and ``winner.py``: each trains and returns how it scores.
+"""The systems of ``defaults.py``, ``quality.py`` and ``winner.py``: each trains, then scores.
 
 All stop by NDCG@10 of the validation set, and keep the number of trees that was best there; without
-a validation set, they keep all trees.
+a validation set, they keep all trees. What a plan leaves open has each system's own default.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,9 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 import rankinite as rk
-from peers import BINS, xgboost_parameters
+from peers import BINS
+from rankinite.models import RANKERS
+from rankinite.rankers.tree_ranker import TreeRanker
 
 Score = Callable[[rk.RankingData], NDArray[np.float64]]
 
@@ -30,21 +33,25 @@ class Plan:
     ----------
     n_trees, patience
         How many trees at most, and how many without a gain end training.
-    n_leaves, depth, learning_rate
-        The size of trees (depth for symmetric ones), and the step.
     threads
         How many threads each system has.
+    n_leaves, depth, learning_rate
+        The size of trees (depth for symmetric ones), and the step.
     ours
         Parameters of LambdaMART other than its defaults.
     """
 
-    n_trees: int
+    n_trees: int | None
     patience: int
     threads: int
-    n_leaves: int = 15
-    depth: int = 5
-    learning_rate: float = 0.05
+    n_leaves: int | None = 15
+    depth: int | None = 5
+    learning_rate: float | None = 0.05
     ours: Mapping[str, Any] = field(default_factory=dict)
+
+
+# What a user of each system gets who sets nothing; only early stopping is the same for all.
+OWN_DEFAULTS = Plan(None, 100, 1, n_leaves=None, depth=None, learning_rate=None)
 
 
 @dataclass(frozen=True)
@@ -67,19 +74,30 @@ class System:
     by_chance: bool
 
 
+def _without_none(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+# Number of trees of LightGBM and XGBoost if nothing is set.
+DEFAULT_TREES = 100
+
+
 def _lightgbm(objective: str) -> System:
     def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
-        parameters = {
-            "objective": objective,
-            "metric": "ndcg",
-            "eval_at": [10],
-            "num_leaves": plan.n_leaves,
-            "learning_rate": plan.learning_rate,
-            "max_bin": BINS,
-            "num_threads": plan.threads,
-            "seed": seed,
-            "verbosity": -1,
-        }
+        parameters = _without_none(
+            {
+                "objective": objective,
+                "metric": "ndcg",
+                "eval_at": [10],
+                "num_leaves": plan.n_leaves,
+                "learning_rate": plan.learning_rate,
+                "max_bin": BINS,
+                "num_threads": plan.threads,
+                "seed": seed,
+                "verbosity": -1,
+            }
+        )
+        n_trees = plan.n_trees or DEFAULT_TREES
         dataset = lgb.Dataset(train.X, train.y, group=train.sizes, params=parameters)
         judged: dict[str, Any] = {}
         if valid is not None:
@@ -89,46 +107,72 @@ def _lightgbm(objective: str) -> System:
                 )
             ]
             judged["callbacks"] = [lgb.early_stopping(plan.patience, verbose=False)]
-        model = lgb.train(parameters, dataset, plan.n_trees, **judged)
-        best = model.best_iteration if valid is not None else plan.n_trees
+        model = lgb.train(parameters, dataset, n_trees, **judged)
+        best = model.best_iteration if valid is not None else n_trees
         return Fitted(lambda data: model.predict(data.X, num_iteration=best), best)
 
     return System(fit, by_chance=objective == "rank_xendcg")
 
 
-def _xgboost(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
-    parameters = {
-        **xgboost_parameters(plan.n_leaves, plan.learning_rate),
-        "max_bin": BINS,
-        "nthread": plan.threads,
-        "seed": seed,
-    }
-    # Quality is measured with its own default; see there why speed is not.
-    del parameters["min_child_weight"]
-    ours, *others = (
-        xgb.DMatrix(part.X, part.y, qid=np.repeat(np.arange(part.n_queries), part.sizes))
-        for part in (train, valid)
-        if part is not None
-    )
-    model = xgb.train(
-        parameters,
-        ours,
-        plan.n_trees,
-        evals=[(other, "valid") for other in others],
-        early_stopping_rounds=plan.patience if others else None,
-        verbose_eval=False,
-    )
-    kept = (0, model.best_iteration + 1 if others else plan.n_trees)
-    return Fitted(
-        lambda data: model.predict(xgb.DMatrix(data.X), iteration_range=kept).astype(np.float64),
-        kept[1],
-    )
+def _xgboost(objective: str) -> System:
+    def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
+        # Leaf by leaf, as LightGBM, if the number of leaves is set.
+        leaf_wise = {"grow_policy": "lossguide", "max_leaves": plan.n_leaves, "max_depth": 0}
+        parameters = _without_none(
+            {
+                "objective": objective,
+                "eval_metric": "ndcg@10",
+                "lambdarank_pair_method": "topk",
+                "learning_rate": plan.learning_rate,
+                "max_bin": BINS,
+                "nthread": plan.threads,
+                "seed": seed,
+                "verbosity": 0,
+                **(leaf_wise if plan.n_leaves is not None else {}),
+            }
+        )
+        ours, *others = (
+            xgb.DMatrix(_features(part), _labels(objective, part), qid=_query_numbers(part))
+            for part in (train, valid)
+            if part is not None
+        )
+        n_trees = plan.n_trees or DEFAULT_TREES
+        model = xgb.train(
+            parameters,
+            ours,
+            n_trees,
+            evals=[(other, "valid") for other in others],
+            early_stopping_rounds=plan.patience if others else None,
+            verbose_eval=False,
+        )
+        kept = (0, model.best_iteration + 1 if others else n_trees)
+
+        def score(data: rk.RankingData) -> NDArray[np.float64]:
+            scores = model.predict(xgb.DMatrix(_features(data)), iteration_range=kept)
+            return np.asarray(scores, np.float64)
+
+        return Fitted(score, kept[1])
+
+    return System(fit, by_chance=False)
+
+
+def _labels(objective: str, data: rk.RankingData) -> NDArray[np.float64]:
+    """Return the labels that an objective takes: MAP is one of relevant documents."""
+    return (data.y > 0).astype(np.float64) if objective == "rank:map" else data.y
+
+
+def _features(data: rk.RankingData) -> NDArray[np.float32]:
+    return np.ascontiguousarray(data.X)
+
+
+def _query_numbers(data: rk.RankingData) -> NDArray[np.int64]:
+    return np.repeat(np.arange(data.n_queries), data.sizes)
 
 
 def _catboost(loss: str) -> System:
     def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
         stopping = {"od_type": "Iter", "od_wait": plan.patience, "use_best_model": True}
-        model = catboost.CatBoost(
+        parameters = _without_none(
             {
                 **(stopping if valid is not None else {}),
                 "loss_function": loss,
@@ -143,8 +187,9 @@ def _catboost(loss: str) -> System:
                 "logging_level": "Silent",
             }
         )
+        model = catboost.CatBoost(parameters)
         ours, *others = (
-            catboost.Pool(part.X, part.y, group_id=np.repeat(np.arange(part.n_queries), part.sizes))
+            catboost.Pool(part.X, part.y, group_id=_query_numbers(part))
             for part in (train, valid)
             if part is not None
         )
@@ -154,47 +199,68 @@ def _catboost(loss: str) -> System:
     return System(fit, by_chance=True)
 
 
-def _common(plan: Plan, seed: int) -> dict[str, Any]:
-    return {
-        "n_trees": plan.n_trees,
-        "n_leaves": plan.n_leaves,
-        "learning_rate": plan.learning_rate,
-        "valid_measure": "NDCG@10",
-        "patience": plan.patience,
-        "random_state": seed,
-    }
-
-
-def _lambdamart(measure: str | None) -> System:
+def _ours(kind: str, **options: Any) -> System:
     def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
-        measures = {} if measure is None else {"measure": measure}
-        model = rk.LambdaMART(**{**_common(plan, seed), **plan.ours, **measures})
-        model.fit(train, valid=valid)
-        return Fitted(model.predict, model.n_trees_)
+        trees = {
+            "n_trees": plan.n_trees,
+            "n_leaves": plan.n_leaves,
+            "learning_rate": plan.learning_rate,
+            "patience": plan.patience,
+        }
+        of_plan = {
+            **(trees if issubclass(RANKERS[kind], TreeRanker) else {}),
+            "valid_measure": STOP_BY,
+            "random_state": seed,
+            **(plan.ours if kind == OURS else {}),
+        }
+        model = RANKERS[kind](**{**_without_none(of_plan), **options}).fit(train, valid=valid)
+        return Fitted(model.predict, model.kept_rounds_)
 
     return System(fit, by_chance=True)
 
 
-def _pointwise(kind: type[Any], **options: Any) -> System:
-    def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
-        model = kind(**_common(plan, seed), **options).fit(train, valid=valid)
-        return Fitted(model.predict, model.n_trees_)
-
-    return System(fit, by_chance=True)
-
-
+STOP_BY = "NDCG@10"
 OURS = "LambdaMART"
 SYSTEMS = {
-    OURS: _lambdamart(None),
-    "LambdaMART-ERR": _lambdamart("ERR"),
-    "LambdaMART-MAP": _lambdamart("MAP"),
-    "MART-squared": _pointwise(rk.MART, loss="squared"),
-    "MART-centred": _pointwise(rk.MART, loss="centred"),
-    "McRank": _pointwise(rk.McRank),
+    OURS: _ours(OURS),
+    "LambdaMART-ERR": _ours(OURS, measure="ERR"),
+    "LambdaMART-MAP": _ours(OURS, measure="MAP"),
+    "MART": _ours("MART"),
+    "MART-centred": _ours("MART", loss="centred"),
+    "McRank": _ours("McRank"),
+    "LambdaRank": _ours("LambdaRank"),
     "LightGBM-lambdarank": _lightgbm("lambdarank"),
     "LightGBM-xendcg": _lightgbm("rank_xendcg"),
     "LightGBM-regression": _lightgbm("regression"),
-    "XGBoost-ndcg": System(_xgboost, by_chance=False),
+    "XGBoost-ndcg": _xgboost("rank:ndcg"),
+    "XGBoost-map": _xgboost("rank:map"),
+    "XGBoost-pairwise": _xgboost("rank:pairwise"),
     "CatBoost-YetiRank": _catboost("YetiRank"),
+    "CatBoost-YetiRankPairwise": _catboost("YetiRankPairwise"),
     "CatBoost-QueryRMSE": _catboost("QueryRMSE"),
 }
+
+
+def system_of(text: str) -> System:
+    """Return a system by its name, or a ranker of ours with parameters, as in ``MART n_leaves=9``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such system.
+    """
+    if text in SYSTEMS:
+        return SYSTEMS[text]
+    kind, *options = text.split()
+    pairs = [option.partition("=") for option in options]
+    if kind not in RANKERS or not all(equals for _, equals, _ in pairs):
+        known = f"{', '.join(SYSTEMS)}, and rankers with parameters, such as MART n_leaves=9"
+        raise ValueError(f"there is no system {text!r}; known are {known}")
+    return _ours(kind, **{name: _value(value) for name, _, value in pairs})
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
