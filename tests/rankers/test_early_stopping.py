@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import rankinite as rk
 from rankinite.measures.tiers import TieredMeasure
+from rankinite.rankers.callbacks import History
 from rankinite.rankers.early_stopping import BestRound, EarlyStopping
-from rankinite.rankers.rounds import History
 from tests.naive.early_stopping import best_rounds as naive
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, every_case_of_trees
 

@@ -8,8 +8,8 @@ import pytest
 import rankinite as rk
 from rankinite.core.progress import ProgressBar
 from rankinite.rankers.boosting import TreeLearner
+from rankinite.rankers.callbacks import Round
 from rankinite.rankers.gradient_descent import NetLearner
-from rankinite.rankers.rounds import Round
 from tests.rankers.cases import (
     CASES,
     SMALL,

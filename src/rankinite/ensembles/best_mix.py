@@ -246,14 +246,16 @@ def mix_scores(
     # The better end is the fair baseline: a gain over the worse one would be no news.
     better = int(best.at_ends[1] > best.at_ends[0])
     end = (a, b)[better] if form == CONVEX else a + limits[better] * b
-    mixed = best.scores(a, b)
+    mixed_scores = best.scores(a, b)
     values = [
         evaluation.per_query[str(measure)]
-        for evaluation in evaluate_all([mixed, end], data, measure, drop_single_label=False)
+        for evaluation in evaluate_all([mixed_scores, end], data, measure, drop_single_label=False)
     ]
     gain, p_value = gain_and_p(*values)
     n_queries = int((~np.isnan(values[0])).sum())
-    return MixComparison((first, second), best, limits, mixed, n_queries, better, gain, p_value)
+    return MixComparison(
+        (first, second), best, limits, mixed_scores, n_queries, better, gain, p_value
+    )
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Epochs of training: the queries of a data set, in batches, through the kernels of a net.
 
 With one query per step an epoch is a chain of steps, which a kernel takes by itself. With more, a
-batch is divided into blocks whose gradients are added up on several threads.
+batch is divided into blocks whose gradients are added up on several threads. The steps themselves,
+Adam's and that of plain gradient descent, are in kernels/backprop.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Lambda gradients of any scores, for models outside of the library; how many pairs have them."""
+"""Lambda gradients of any scores, for models outside of the library; how many pairs have them.
+
+The objective itself is `Lambdas` in pairwise.py, its sums over pairs are in kernels/pairwise.py.
+"""
 
 from __future__ import annotations
 

@@ -157,7 +157,8 @@ class Tiered(WithRankerOptions):
     documents that both lack a label in a tier above are tied in it, and a document with one and a
     document without one are not.
 
-    Truncation and normalisation are those of the ranker. Normalised by deviation, the sum is.
+    Truncation and normalisation are those of the ranker. With ``normalise="deviation"`` it is the
+    sum over tiers that is scaled, not each tier.
 
     Parameters
     ----------

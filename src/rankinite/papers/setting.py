@@ -21,10 +21,10 @@ from rankinite.data.simulate.clicks import clicks
 from rankinite.data.simulate.markets import MARKETS
 from rankinite.data.simulate.polynomials import polynomials
 from rankinite.evaluation.evaluate import Evaluation, evaluate
+from rankinite.rankers.callbacks import Round
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.rounds import Round
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.stats.paired_tests import gain_and_p
 

@@ -20,9 +20,9 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.objectives.objective import EVERY_QUERY
+from rankinite.rankers.callbacks import History, Round, ValidationSet
 from rankinite.rankers.inputs import TrainingInputs
 from rankinite.rankers.line_search import LineSearch
-from rankinite.rankers.rounds import History, Round, ValidationSet
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
@@ -189,7 +189,7 @@ class TreeLearner:
         self.alphas: list[float] = []
         self._new_trees: list[Tree] = []
         # Queries that are not drawn keep the gradients of earlier rounds, which no tree reads.
-        self._lambdas = np.zeros_like(inputs.scores)
+        self._gradients = np.zeros_like(inputs.scores)
         self._hessians = np.zeros_like(inputs.scores)
 
     @property
@@ -261,13 +261,13 @@ class TreeLearner:
 
     def _compute_gradients(self, queries: Mask, number: int) -> None:
         """Compute the gradients of these queries at least."""
-        scores, lambdas, hessians = self.scores, self._lambdas, self._hessians
-        self.gradients.gradients_of(queries, scores, number, lambdas, hessians)
+        scores, gradients, hessians = self.scores, self._gradients, self._hessians
+        self.gradients.gradients_of(queries, scores, number, gradients, hessians)
 
     def _grow(self, number: int, output: int, queries: Mask) -> Tree:
-        lambdas, hessians = self._lambdas[output], self._hessians[output]
+        gradients, hessians = self._gradients[output], self._hessians[output]
         tree = self.grower.grow(
-            lambdas,
+            gradients,
             hessians,
             split_hessians=hessians if self.by_hessian else self.doc_weight,
             chosen=self.sampler.docs(number, output, queries),

@@ -15,8 +15,8 @@ from rankinite.objectives.kernels.arrays import PAIRS, SIGMOID_COST
 from rankinite.objectives.kernels.diagnostics import add_grade_shares, rank_all
 from rankinite.objectives.objective import EVERY_QUERY, Targets, labels_of, read_only
 from rankinite.objectives.pairwise import Lambdas, PairGradients, RankNet
+from rankinite.rankers.callbacks import ValidationSet
 from rankinite.rankers.inputs import TrainingInputs, queries_with_weight
-from rankinite.rankers.rounds import ValidationSet
 
 # The parts of the names of curves.
 AGREEMENT = "agreement of"

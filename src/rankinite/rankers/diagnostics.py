@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.params import Either, OneOf, Real, Whole, check
 from rankinite.core.types import Floats, Integers
+from rankinite.rankers.callbacks import Learner, Round
 from rankinite.rankers.diagnostic_curves import DiagnosticCurves, Snapshot, curves_of
 from rankinite.rankers.inputs import TrainingInputs
-from rankinite.rankers.rounds import Learner, Round
 
 log = logging.getLogger("rankinite")
 

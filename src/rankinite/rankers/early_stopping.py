@@ -18,7 +18,7 @@ import numpy as np
 
 from rankinite.measures.measure import Measure
 from rankinite.measures.tiers import TieredMeasure, tiers_of
-from rankinite.rankers.rounds import History, Round
+from rankinite.rankers.callbacks import History, Round
 
 TierValues = tuple[float, ...]
 

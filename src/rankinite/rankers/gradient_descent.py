@@ -23,9 +23,9 @@ from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.nets.epochs import EpochRunner
 from rankinite.nets.kernels.backprop import AdamState
 from rankinite.nets.net import Net
+from rankinite.rankers.callbacks import History, Round, ValidationSet
 from rankinite.rankers.early_stopping import BestRound, EarlyStopping
 from rankinite.rankers.inputs import TrainingInputs
-from rankinite.rankers.rounds import History, Round, ValidationSet
 
 log = logging.getLogger("rankinite")
 
@@ -117,7 +117,7 @@ class NetLearner:
     ----------
     net
         The net before training.
-    teacher
+    runner
         Computes epochs on the training data.
     schedule
         Sizes of steps, and restarts.
@@ -134,7 +134,7 @@ class NetLearner:
     def __init__(
         self,
         net: Net,
-        teacher: EpochRunner,
+        runner: EpochRunner,
         schedule: LearningSchedule,
         inputs: TrainingInputs,
         sets: Mapping[str, ValidationSet],
@@ -142,7 +142,7 @@ class NetLearner:
         queries: Integers,
     ) -> None:
         self.net = net
-        self.teacher = teacher
+        self.runner = runner
         self.schedule = schedule
         self.seed = inputs.seed
         self.sets = sets
@@ -185,7 +185,7 @@ class NetLearner:
         # A restart belongs to the round: if that is interrupted, neither has happened.
         state = self._after_epoch(self._restarted(self.state) if self._is_flat() else self.state)
         # Scores may overflow while all weights are still finite.
-        while not _are_sound(state.weights) or not np.isfinite(self.teacher.scores).all():
+        while not _are_sound(state.weights) or not np.isfinite(self.runner.scores).all():
             state = self._after_epoch(self._restarted_with_lower_rate(state))
         self._next = state
 
@@ -212,7 +212,7 @@ class NetLearner:
     def train_scores(self) -> Floats:
         """Return the scores of the training documents by the weights after the last epoch.
 
-        The scores that the teacher has are of older weights: it computed those of a query before
+        The scores that the runner has are of older weights: it computed those of a query before
         the steps that came after it.
         """
         net = self.net.with_packed(self.state.weights)
@@ -301,7 +301,7 @@ class NetLearner:
         weights = state.weights.copy()
         # Objectives that change by the round begin anew with new weights.
         since_restart = number - state.restarted_at
-        moments = self.teacher.run(
+        moments = self.runner.run(
             order,
             since_restart,
             weights,

@@ -26,9 +26,9 @@ from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
 from rankinite.rankers.aliases import FIT_ADVICE
 from rankinite.rankers.base import Base, given_scores, is_model, model_scores
+from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
 from rankinite.rankers.ranker import check_features, feature_matrix
-from rankinite.rankers.rounds import Learner, ValidationSet
 
 log = logging.getLogger("rankinite")
 

@@ -22,6 +22,7 @@ from rankinite.nets.epochs import EpochRunner
 from rankinite.nets.net import Net, PerturbedScores, Standardiser
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.parse import parse_objective
+from rankinite.rankers.callbacks import Callback, ValidationSet
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping
 from rankinite.rankers.gradient_descent import LearningSchedule, NetLearner
@@ -35,7 +36,6 @@ from rankinite.rankers.inputs import (
 from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import ALL, LambdaRankParameters
 from rankinite.rankers.ranker import check_features
-from rankinite.rankers.rounds import Callback, ValidationSet
 from rankinite.rankers.trainer import TrainedRanker
 
 TRAIN = "train"
@@ -178,7 +178,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         weighted = data if len(queries) == data.n_queries else data[queries]
         # Queries of weight 0 count for nothing, also not for the means and deviations of features.
         net = self._first_net(weighted, inputs.seed, begin_with)
-        teacher = EpochRunner(
+        runner = EpochRunner(
             net,
             data.matrix,
             data.rows,
@@ -191,7 +191,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
             self.optimiser, self.learning_rate, self.max_rounds, self.patience,
             self.most_restarts, self.weight_decay,
         )  # fmt: skip
-        return NetLearner(net, teacher, schedule, inputs, sets, early_stopping, queries)
+        return NetLearner(net, runner, schedule, inputs, sets, early_stopping, queries)
 
     def _first_net(self, data: RankingData, seed: int, begin_with: LambdaRank | None) -> Net:
         """Return the net before the first epoch."""

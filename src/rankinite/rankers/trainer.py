@@ -28,6 +28,15 @@ from rankinite.measures.measure import Measure
 from rankinite.measures.text import deciding_measure, parse_measures
 from rankinite.objectives.objective import Objective
 from rankinite.rankers.base import Base
+from rankinite.rankers.callbacks import (
+    Callback,
+    History,
+    Learner,
+    Round,
+    ValidationSet,
+    Values,
+    as_callbacks,
+)
 from rankinite.rankers.checkpoint import Checkpoint
 from rankinite.rankers.diagnostics import Diagnostics, DiagnosticsCallback, diagnostics_callback
 from rankinite.rankers.early_stopping import BestRound, EarlyStopping
@@ -51,15 +60,6 @@ from rankinite.rankers.model_file import (
 )
 from rankinite.rankers.parameters import CommonParameters
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.rounds import (
-    Callback,
-    History,
-    Learner,
-    Round,
-    ValidationSet,
-    Values,
-    as_callbacks,
-)
 
 log = logging.getLogger("rankinite")
 

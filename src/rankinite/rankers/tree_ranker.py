@@ -20,6 +20,7 @@ from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Targets, doc_weights
 from rankinite.rankers.boosting import Sampling, TreeLearner
+from rankinite.rankers.callbacks import Callback, ValidationSet
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping
 from rankinite.rankers.inputs import (
@@ -33,7 +34,6 @@ from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.ranker import check_features
-from rankinite.rankers.rounds import Callback, ValidationSet
 from rankinite.rankers.trainer import TrainedRanker
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest

@@ -30,7 +30,7 @@ from rankinite.data.ranking_data import RankingData, rows_of
 from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
 from rankinite.models import RANKERS, TrainedRanker
-from rankinite.rankers.rounds import Callback
+from rankinite.rankers.callbacks import Callback
 from rankinite.runs.recipe import Samples
 from rankinite.runs.store import (
     ADDED,

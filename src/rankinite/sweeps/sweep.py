@@ -167,7 +167,7 @@ def run_sweep(
 
 
 def open_sweep(folder: str | Path) -> Sweep:
-    """Return a finished sweep from its folder; nothing is trained or written.
+    """Return a finished sweep from its folder; nothing is trained, and results stay as they are.
 
     Parameters
     ----------

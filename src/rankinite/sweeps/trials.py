@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core.errors import DataError
-from rankinite.rankers.rounds import Round
+from rankinite.rankers.callbacks import Round
 from rankinite.runs.store import Store, TaskInputs, read_json, write_json
 from rankinite.runs.tasks import Fit, Task, TaskSummary
 

@@ -316,8 +316,8 @@ def set_tied_gradients(
     least, slope = least_distance(r, first, last, by_distance)
     total = 0.0
     begin = 0
-    for g in range(n_groups):
-        end = ends[g]
+    for group in range(n_groups):
+        end = ends[group]
         for i in range(begin, end):
             u = ranks[i]
             if u >= n_top:  # the ranks of a group are in order, and all others are further down
@@ -352,17 +352,16 @@ def ranks_by_group(
     The ranks of group g are ``ranks[ends[g - 1]]`` to ``ranks[ends[g] - 1]``, from the top.
     """
     n_groups = 0
-    for g in range(n):
-        ends[g] = 0
+    ends[:n] = 0
     for k in range(n):
         group = groups[start + order[k]]
         if group >= 0:
             ends[group] += 1
             n_groups = max(n_groups, group + 1)
     total = 0
-    for g in range(n_groups):
-        count = ends[g]
-        ends[g] = total
+    for group in range(n_groups):
+        count = ends[group]
+        ends[group] = total
         total += count
     for k in range(n):
         group = groups[start + order[k]]
@@ -388,7 +387,7 @@ def fill_exponentials(r: Ranked, n: int) -> bool:
 
 @kernel
 def least_distance(r: Ranked, first: int, last: int, by_distance: bool) -> tuple[float, float]:
-    """Return what is added to distances and their factor, as in `pairwise.set_pair_gradients`."""
+    """Return what is added to distances and their factor, as in `set_pair_gradients`."""
     if by_distance and r[SCORE, first] > r[SCORE, last]:
         return LEAST_DISTANCE, 1.0
     return 1.0, 0.0

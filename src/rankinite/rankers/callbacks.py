@@ -127,7 +127,8 @@ class History:
 class Learner(Protocol):
     """A model under training.
 
-    A round takes effect with `commit` only. So an interrupt at any time leaves whole rounds.
+    The ranker keeps committed rounds only. So an interrupt at any time leaves whole rounds, even
+    if `step` has changed scores already: the learner itself is not used any more then.
     """
 
     @property
