@@ -73,7 +73,7 @@ class Ours:
     def __init__(self, data: Any, chosen: argparse.Namespace) -> None:
         from rankinite.core.random import generator
         from rankinite.nets.epochs import EpochRunner
-        from rankinite.nets.kernels.backprop import AdamState
+        from rankinite.nets.kernels.adam import AdamState
         from rankinite.nets.net import Net, Standardiser
         from rankinite.objectives.objective import Targets
         from rankinite.objectives.pairwise import Lambdas

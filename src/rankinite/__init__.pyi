@@ -46,7 +46,7 @@ from .measures.measure import Measure as Measure
 from .measures.measure import P as P
 from .measures.text import parse_measure as parse_measure
 from .models import load_model as load_model
-from .objectives.lambda_gradients import lambda_gradients as lambda_gradients
+from .objectives.functional import lambda_gradients as lambda_gradients
 from .rankers.diagnostics import Diagnostics as Diagnostics
 from .rankers.lambdamart import LambdaMART as LambdaMART
 from .rankers.lambdarank import LambdaRank as LambdaRank

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankinite.nets.epochs import EpochRunner
-from rankinite.nets.kernels.backprop import AdamState
+from rankinite.nets.kernels.adam import AdamState
 from rankinite.objectives.objective import Gradients, Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.pointwise import SquaredError

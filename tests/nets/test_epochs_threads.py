@@ -20,7 +20,7 @@ from tests.nets.cases import scored, some_features, some_net
 
 from rankinite.nets.net import Standardiser
 from rankinite.nets.epochs import EpochRunner
-from rankinite.nets.kernels.backprop import AdamState
+from rankinite.nets.kernels.adam import AdamState
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.objectives.objective import Targets
 

@@ -14,7 +14,7 @@ import pytest
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.measures import ERR, MAP, NDCG, parse_measure
-from rankinite.objectives.lambda_gradients import lambda_gradients
+from rankinite.objectives.functional import lambda_gradients
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.parse import parse_objective
@@ -255,7 +255,7 @@ import sys
 import numba
 import numpy as np
 from rankinite.objectives.parse import parse_objective
-from rankinite.objectives.lambda_gradients import lambda_gradients
+from rankinite.objectives.functional import lambda_gradients
 
 rng = np.random.default_rng(8)
 sizes = rng.integers(1, 200, size=300)

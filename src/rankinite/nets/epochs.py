@@ -1,8 +1,7 @@
 """Epochs of training: the queries of a data set, in batches, through the kernels of a net.
 
 With one query per step an epoch is a chain of steps, which a kernel takes by itself. With more, a
-batch is divided into blocks whose gradients are added up on several threads. The steps themselves,
-Adam's and that of plain gradient descent, are in kernels/backprop.py.
+batch is divided into blocks whose gradients are added up on several threads.
 """
 
 from __future__ import annotations
@@ -14,17 +13,8 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Floats32, Integers
-from rankinite.nets.kernels.backprop import (
-    BETA_1,
-    BETA_2,
-    EPSILON,
-    PRECOMPUTED,
-    AdamState,
-    Documents,
-    Optimiser,
-    adam_step,
-    train_queries,
-)
+from rankinite.nets.kernels.adam import BETA_1, BETA_2, EPSILON, AdamState, Optimiser, adam_step
+from rankinite.nets.kernels.backprop import PRECOMPUTED, Documents, train_queries
 from rankinite.nets.kernels.forward import score_documents
 from rankinite.nets.net import Net, workspace_at
 from rankinite.objectives.kernels.arrays import (

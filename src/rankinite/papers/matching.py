@@ -18,7 +18,7 @@ from rankinite.core.progress import ProgressBar
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.evaluation.tables import Summary, Table
-from rankinite.objectives.lambda_gradients import effective_pairs
+from rankinite.objectives.functional import effective_pairs
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas
 from rankinite.papers.setting import (

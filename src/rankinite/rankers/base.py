@@ -64,7 +64,7 @@ def given_scores(owner: str, name: str, scores: ArrayLike, n_docs: int) -> Float
 
 @dataclass(frozen=True)
 class Base:
-    """The ``base`` parameter of a ranker, and the scores that its training starts from.
+    """The ``base`` parameter of a ranker: its scores are what training starts from (inputs.py).
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.nets.epochs import EpochRunner
-from rankinite.nets.kernels.backprop import AdamState
+from rankinite.nets.kernels.adam import AdamState
 from rankinite.nets.net import Net
 from rankinite.rankers.callbacks import History, Round, ValidationSet
 from rankinite.rankers.early_stopping import BestRound, EarlyStopping

@@ -1,4 +1,4 @@
-"""Grow trees on binned data: from gradients of documents to a tree."""
+"""Grow trees on binned data: from gradients of documents to a tree and the values of its leaves."""
 
 from __future__ import annotations
 

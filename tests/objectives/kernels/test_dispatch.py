@@ -17,8 +17,8 @@ from rankinite.objectives.constructions import (
     LocalGradient,
     SpringSmooth,
 )
+from rankinite.objectives.functional import effective_pairs
 from rankinite.objectives.kernels.dispatch import new_scratch, query_gradients
-from rankinite.objectives.lambda_gradients import effective_pairs
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, MultiClass, SquaredError

@@ -1,4 +1,4 @@
-"""Lambda gradients of any scores, for models outside of the library; how many pairs have them.
+"""Lambda gradients as a function, for models outside of the library; how many pairs have them.
 
 The objective itself is `Lambdas` in pairwise.py, its sums over pairs are in kernels/pairwise.py.
 """
