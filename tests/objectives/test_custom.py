@@ -10,6 +10,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.sources import PACKAGE, all_sources, with_imports
 from rankinite.objectives.custom import CUSTOM, FunctionObjective
 from rankinite.objectives.objective import Targets
 from rankinite.objectives.pairwise import Lambdas
@@ -200,6 +201,14 @@ def test_texts_cover_all_objectives():
         assert type(objective).__name__ == name
         if name not in ("Lambdas", "RankNet"):  # whose options are those of the ranker
             assert str(objective) == text
+
+
+def test_reading_a_text_imports_every_module_that_registers_objectives():
+    """A class is known by its text in a fresh process, too; and task keys follow its module."""
+    sources = all_sources()
+    registering = {path for path, text in sources.items() if "\n@named\n" in text}
+    assert registering
+    assert registering <= with_imports([PACKAGE / "objectives" / "parse.py"])
 
 
 def test_the_page_on_custom_objectives_runs():

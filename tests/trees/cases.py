@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +14,10 @@ from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
 
 
 def growth(
-    n_leaves: int = 8,
-    max_depth: int | None = None,
-    min_docs: int = 1,
-    min_gain: float = 0.0,
-    criterion: str = "mse",
-    step: str = "newton",
-    symmetric: bool = False,
+    n_leaves: int = 8, max_depth: int | None = None, min_docs: int = 1, **others: Any
 ) -> GrowthOptions:
-    return GrowthOptions(n_leaves, max_depth, min_docs, min_gain, criterion, step, symmetric)
+    usual = {"min_gain": 0.0, "criterion": "mse", "step": "newton"}
+    return GrowthOptions(n_leaves, max_depth, min_docs, **{**usual, **others})
 
 
 def names(n_features: int) -> list[str]:

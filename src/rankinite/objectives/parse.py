@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from rankinite.core.errors import UsageError
@@ -54,8 +53,10 @@ def parse_objective(
 
 def objective_classes() -> dict[str, type[NamedObjective]]:
     """Return the classes of objectives with a text, by name."""
-    # A Transition contains texts of objectives: its module imports this one, and not vice versa.
-    import_module("rankinite.objectives.transition")
+    # Importing a module registers its classes; this one not at the top, because a Transition
+    # contains texts of objectives and its module imports `parse_objective`.
+    from rankinite.objectives import transition  # noqa: F401
+
     return OBJECTIVES
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rankinite.rankers.parameters import names_by_alias
+from rankinite.rankers.parameters import RANKER_PARAMETERS, names_by_alias
 
 _NAMES = names_by_alias()
 
@@ -16,6 +16,8 @@ _NAMES = names_by_alias()
 # trees, hidden tells nets.
 _TREES, _NETS = "n_trees", "hidden"
 _ANY = ""
+*_FIRST, _LAST = RANKER_PARAMETERS
+_RANKERS = f"{', '.join(_FIRST)} and {_LAST}"
 _THREADS = {_ANY: "set NUMBA_NUM_THREADS, or call numba.set_num_threads"}
 _PROGRESS = {_ANY: "give fit a progress, or use the command line"}
 _ANEW = {
@@ -63,7 +65,7 @@ _ADVICE = {
     "nthread": _THREADS,
     "verbose": _PROGRESS,
     "verbosity": _PROGRESS,
-    "boosting_type": {_ANY: "LambdaMART, MART, McRank and LambdaRank are classes of their own"},
+    "boosting_type": {_ANY: f"{_RANKERS} are classes of their own"},
     "tree_method": {_TREES: "there is one way to grow trees, by histograms"},
     "group": {_ANY: "give fit a qid, or a RankingData with group_sizes"},
     "label_gain": {_ANY: "the measure has it: NDCG(gain=linear), or gain 2^y - 1"},

@@ -56,29 +56,12 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         """Return the objective that training follows."""
         return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
-    def check_objective(self) -> Objective:
-        """Return the objective; refuse one without a Newton step where that is wanted."""
-        objective = super().check_objective()
-        self._refuse_newton(objective.no_newton)
-        return objective
-
-    def _refuse_newton(self, reason: str) -> None:
-        """Refuse Newton steps if there is a reason why the objective has none."""
-        for name, other in (("step", "gradient"), ("criterion", "mse")):
-            if reason and getattr(self, name) == "newton":
-                raise UsageError(
-                    f"{self._name}: {name} is 'newton', and {reason}; use {name}={other!r} "
-                    f"(--{name} {other})"
-                )
-
     def _growth(self) -> GrowthOptions:
         growth = super()._growth()
         # The line search multiplies mean gradients (LambdaSMART, Sec. 5.6).
         return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
 
     def _line_search(self, inputs: TrainingInputs) -> LineSearch | None:
-        # Whether a function has hessians is known only once it was called.
-        self._refuse_newton(inputs.gradients.no_newton)
         if self.step != LINE_SEARCH:
             return None
         if self.line_search_on == "train":

@@ -18,7 +18,7 @@ from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.objectives.objective import Targets, doc_weights
+from rankinite.objectives.objective import Objective, Targets, doc_weights
 from rankinite.rankers.boosting import Sampling, TreeLearner
 from rankinite.rankers.callbacks import Callback, ValidationSet
 from rankinite.rankers.diagnostics import Diagnostics
@@ -134,6 +134,8 @@ class TreeRanker(TreeParameters, TrainedRanker):
         binned: BinnedData | None = None,
         **_options: Any,
     ) -> TreeLearner:
+        # Whether a function has hessians is known only once it was called.
+        self._refuse_newton(inputs.gradients.no_newton)
         weights = _all_weights(inputs.targets)
         bins, rows = _binned(self._name, inputs, weights, binned, self.most_bins)
         return TreeLearner(
@@ -147,6 +149,21 @@ class TreeRanker(TreeParameters, TrainedRanker):
             doc_weight=weights,
             line_search=self._line_search(inputs),
         )
+
+    def check_objective(self) -> Objective:
+        """Return the objective; refuse one without a Newton step where that is wanted."""
+        objective = super().check_objective()
+        self._refuse_newton(objective.no_newton)
+        return objective
+
+    def _refuse_newton(self, reason: str) -> None:
+        """Refuse Newton steps if there is a reason why the objective has none."""
+        for name, other in (("step", "gradient"), ("criterion", "mse")):
+            if reason and getattr(self, name) == "newton":
+                raise UsageError(
+                    f"{self._name}: {name} is 'newton', and {reason}; use {name}={other!r} "
+                    f"(--{name} {other})"
+                )
 
     def _line_search(self, _inputs: TrainingInputs) -> LineSearch | None:
         """Return the search for the weights of trees; None if all have 1."""

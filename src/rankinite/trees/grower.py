@@ -18,7 +18,6 @@ from rankinite.trees.kernels.grow import (
     SPLIT_CUT,
     SPLIT_FIELDS,
     GrownTree,
-    Limits,
     grow,
 )
 from rankinite.trees.kernels.histogram import (
@@ -42,6 +41,7 @@ from rankinite.trees.kernels.predict import (
     leaf_type,
     sum_leaves,
 )
+from rankinite.trees.kernels.split import Limits
 
 EVERY_DOC = np.zeros(0, np.bool_)
 NO_INDEX = frozen(np.zeros(0, np.int32))  # document i is row i

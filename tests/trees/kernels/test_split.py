@@ -7,11 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rankinite.trees.kernels.split import MAX_CUTS, SCRATCH_ROWS, gains_by_side, leaf_totals
+from rankinite.trees.kernels.split import MAX_CUTS, SCRATCH_ROWS, Limits, gains_by_side, leaf_totals
 
 pytestmark = pytest.mark.kernel
 
 COUNT_BITS = 10
+LIMITS = Limits(n_leaves=2, max_depth=9, min_docs=2, min_gain=0.0, symmetric=False)
 
 
 def naive_gain(left: tuple[int, ...], total: tuple[int, ...], min_docs: int) -> float:
@@ -47,7 +48,15 @@ def test_gains_are_those_of_exact_fractions(uses_hessians, has_missing, n_bins):
 
     scratch = np.full((SCRATCH_ROWS, MAX_CUTS), np.nan)
     n_cuts = gains_by_side(
-        packed, hessians, uses_hessians, COUNT_BITS, totals, 2, scratch[:3], scratch[3], scratch[4]
+        packed,
+        hessians,
+        uses_hessians,
+        COUNT_BITS,
+        totals,
+        LIMITS,
+        scratch[:3],
+        scratch[3],
+        scratch[4],
     )
     assert n_cuts == (n_bins if has_missing else n_bins - 1)
     sides = [(scratch[3], n_cuts, 0), (scratch[4], n_bins - 1 if has_missing else 0, 1)]
@@ -58,6 +67,6 @@ def test_gains_are_those_of_exact_fractions(uses_hessians, has_missing, n_bins):
                 int(numbers[: cut + 1].sum() + missing_left * numbers[n_bins])
                 for numbers in (docs, gradients, hessians)
             ]
-            expected.append(naive_gain(tuple(left), total, min_docs=2))
+            expected.append(naive_gain(tuple(left), total, min_docs=LIMITS.min_docs))
         np.testing.assert_allclose(gains[:n], expected, rtol=1e-9, atol=1e-9)
         assert np.isnan(gains[n:]).all()

@@ -17,6 +17,7 @@ from rankinite.measures.kernels.line_values import (
     LineScratch,
     MeasureArrays,
     carried,
+    fill_line_survival,
     gain_of_ties,
     line_value,
     swap_lines,
@@ -25,7 +26,6 @@ from rankinite.measures.kernels.values_with_ties import (
     AVERAGE_PRECISION,
     CASCADE,
     N_BLOCKS,
-    fill_survival,
     find_ties,
     order_documents,
     padded_length,
@@ -158,9 +158,7 @@ def start_query(
     carry = 1.0
     for at in range(n_lines):
         if measure.form == CASCADE and scratch.size[at] > 1:
-            begin, size = scratch.begin[at], scratch.size[at]
-            values = scratch.values[begin : begin + size]
-            fill_survival(scratch.survival[2 * begin :], values, size)
+            fill_line_survival(scratch, scratch.begin[at], scratch.size[at])
         scratch.rank[at] = rank
         scratch.carry[at] = carry
         total += line_value(scratch, measure, at, rank, carry)

@@ -45,6 +45,7 @@ from rankinite.trees.kernels.split import (
     MAX_CUTS,
     MISSING,
     SCRATCH_ROWS,
+    Limits,
     best_leaf_split,
     best_level_split,
     missing_shift,
@@ -58,29 +59,6 @@ SPLIT_COLUMN, SPLIT_CUT, SPLIT_MISSING, LEFT_CHILD, RIGHT_CHILD = range(5)
 SPLIT_FIELDS = 5
 # Less work than this, in additions, is done by one thread before the others would have woken up.
 PARALLEL_WORK = 60_000
-
-
-class Limits(NamedTuple):
-    """Where growth stops, and which leaf is split next.
-
-    Attributes
-    ----------
-    n_leaves, max_depth
-        Number of leaves and depth at most.
-    min_docs
-        Number of documents of a leaf at least.
-    min_gain
-        A split must gain more than this, in units of the packed gradients.
-    symmetric
-        Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
-        is split next.
-    """
-
-    n_leaves: int
-    max_depth: int
-    min_docs: int
-    min_gain: float
-    symmetric: bool
 
 
 class Frontier(NamedTuple):
@@ -155,7 +133,7 @@ def search_columns(
     candidates = frontier.candidates[share]
     if limits.symmetric:
         best_level_split(
-            data, workspace, limits.min_docs, leaves[:n_leaves], first, last, scratch,
+            data, workspace, limits, leaves[:n_leaves], first, last, scratch,
             candidates[0],
         )  # fmt: skip
         return
@@ -163,7 +141,7 @@ def search_columns(
         leaf = siblings[0, k]
         if leaf >= 0:
             best_leaf_split(
-                data, workspace, limits.min_docs, leaves[leaf], first, last, scratch,
+                data, workspace, limits, leaves[leaf], first, last, scratch,
                 candidates[k],
             )  # fmt: skip
 
@@ -380,7 +358,7 @@ def split_level(
     n_new = 0
     # Leaves that are made here are numbered behind these, and wait for the next level.
     for leaf in range(n_splits + 1):
-        gain = split_gain(data, workspace, limits.min_docs, frontier.leaves[leaf], split, scratch)
+        gain = split_gain(data, workspace, limits, frontier.leaves[leaf], split, scratch)
         if gain > 0.0:
             split_leaf(
                 data, limits, workspace, frontier, tree, leaf, split, gain, n_splits + n_new, n_new

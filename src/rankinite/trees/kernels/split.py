@@ -51,6 +51,29 @@ SCRATCH_ROWS = 7
 PARALLEL_ROWS = 8192
 
 
+class Limits(NamedTuple):
+    """Where growth stops, and which leaf is split next.
+
+    Attributes
+    ----------
+    n_leaves, max_depth
+        Number of leaves and depth at most.
+    min_docs
+        Number of documents of a leaf at least.
+    min_gain
+        A split must gain more than this, in units of the packed gradients.
+    symmetric
+        Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
+        is split next.
+    """
+
+    n_leaves: int
+    max_depth: int
+    min_docs: int
+    min_gain: float
+    symmetric: bool
+
+
 class Totals(NamedTuple):
     """Sums over the documents of a leaf, as floats.
 
@@ -84,7 +107,7 @@ def column_gains(
     missing_left: bool,
     count_bits: int,
     totals: Totals,
-    min_docs: int,
+    limits: Limits,
     sums: NDArray[np.float64],
     gains: NDArray[np.float64],
 ) -> None:
@@ -108,7 +131,7 @@ def column_gains(
             total += hessians[b]
             bits[2, b] = total + MAGIC_BITS
     left_hessians = sums[2] if uses_hessians else sums[1]
-    n_docs, hessian = totals.n_docs, totals.hessian
+    n_docs, hessian, min_docs = totals.n_docs, totals.hessian, limits.min_docs
     mean = totals.gradient / hessian
     for b in range(n_cuts):
         left_docs = sums[1, b] - MAGIC
@@ -129,7 +152,7 @@ def gains_by_side(
     uses_hessians: bool,
     count_bits: int,
     totals: Totals,
-    min_docs: int,
+    limits: Limits,
     sums: NDArray[np.float64],
     right_gains: NDArray[np.float64],
     left_gains: NDArray[np.float64],
@@ -143,12 +166,12 @@ def gains_by_side(
     has_missing = docs_in(histogram[n], count_bits) > 0
     n_cuts = n if has_missing else n - 1
     column_gains(
-        histogram, hessians, uses_hessians, n_cuts, False, count_bits, totals, min_docs, sums,
+        histogram, hessians, uses_hessians, n_cuts, False, count_bits, totals, limits, sums,
         right_gains,
     )  # fmt: skip
     if has_missing:
         column_gains(
-            histogram, hessians, uses_hessians, n - 1, True, count_bits, totals, min_docs, sums,
+            histogram, hessians, uses_hessians, n - 1, True, count_bits, totals, limits, sums,
             left_gains,
         )  # fmt: skip
     return n_cuts
@@ -181,7 +204,7 @@ def set_candidate(
 def best_leaf_split(
     data: TreeData,
     workspace: Workspace,
-    min_docs: int,
+    limits: Limits,
     leaf: NDArray[np.int64],
     first: int,
     last: int,
@@ -211,7 +234,7 @@ def best_leaf_split(
         histogram = leaf_histogram[start : start + n + 1]
         hessians = leaf_hessians[start : start + n + 1] if uses_hessians else leaf_hessians
         n_cuts = gains_by_side(
-            histogram, hessians, uses_hessians, count_bits, totals, min_docs, sums, right_gains,
+            histogram, hessians, uses_hessians, count_bits, totals, limits, sums, right_gains,
             left_gains,
         )  # fmt: skip
         cut, gain = argmax_gain(right_gains, n_cuts)
@@ -239,7 +262,7 @@ def add_gains(
 def best_level_split(
     data: TreeData,
     workspace: Workspace,
-    min_docs: int,
+    limits: Limits,
     leaves: NDArray[np.int64],
     first: int,
     last: int,
@@ -282,7 +305,7 @@ def best_level_split(
             if uses_hessians:
                 hessians = hessian_histograms[row, start : missing_bin + 1]
             n_cuts = gains_by_side(
-                histogram, hessians, uses_hessians, count_bits, totals, min_docs, sums,
+                histogram, hessians, uses_hessians, count_bits, totals, limits, sums,
                 right_gains, left_gains,
             )  # fmt: skip
             add_gains(right_gains, n_cuts, totals.hessian, to_right)
@@ -303,7 +326,7 @@ def best_level_split(
 def split_gain(
     data: TreeData,
     workspace: Workspace,
-    min_docs: int,
+    limits: Limits,
     leaf: NDArray[np.int64],
     split: NDArray[np.float64],
     scratch: NDArray[np.float64],
@@ -323,7 +346,7 @@ def split_gain(
     # The same sums as in the search, to the last bit; those of the cuts before come along.
     column_gains(
         workspace.histograms[row, start:end], hessians, uses_hessians, cut + 1,
-        int(split[MISSING]) == LEFT, count_bits, totals, min_docs, sums, gains,
+        int(split[MISSING]) == LEFT, count_bits, totals, limits, sums, gains,
     )  # fmt: skip
     gain: float = max(gains[cut], 0.0)
     return gain * totals.hessian
