@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.ranker import Ranker
+
+Arrange = Callable[[Floats], Floats]
 
 
 def is_model(base: Any) -> bool:
@@ -64,7 +67,7 @@ def given_scores(owner: str, name: str, scores: ArrayLike, n_docs: int) -> Float
 
 @dataclass(frozen=True)
 class Base:
-    """The ``base`` parameter of a ranker: its scores are what training starts from (inputs.py).
+    """The ``base`` parameter of a ranker, and the scores that training and predict start from.
 
     Attributes
     ----------
@@ -81,6 +84,56 @@ class Base:
     def is_scores(self) -> bool:
         """Whether the base is scores, which a model file cannot ask for others."""
         return self.value is not None and not is_model(self.value)
+
+    def start_scores(self, start: Floats, data: RankingData, arrange: Arrange) -> Floats:
+        """Return the scores of documents before the first round, one row per output.
+
+        Parameters
+        ----------
+        start
+            The constant score of each output.
+        data
+            The documents.
+        arrange
+            From the order of the caller's arrays to that of the data set.
+        """
+        return self._added(self.value, "base", start, data, arrange)
+
+    def validation_scores(
+        self, name: str, start: Floats, data: RankingData, arrange: Arrange, valid_base: Any
+    ) -> Floats:
+        """Return the scores of a validation set before the first round, one row per output.
+
+        Parameters
+        ----------
+        name
+            The name of the set.
+        start, data, arrange
+            As in `start_scores`.
+        valid_base
+            If the base is scores: those of the set, or of several sets by name.
+        """
+        if not self.is_scores:
+            return self.start_scores(start, data, arrange)
+        scores = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
+        if scores is None:
+            raise UsageError(
+                f"{self.owner}: the base is given as scores; give those of the validation set "
+                f"{name!r} as valid_base"
+            )
+        return self._added(scores, f"valid_base of {name!r}", start, data, arrange)
+
+    def _added(
+        self, value: Any, called: str, start: Floats, data: RankingData, arrange: Arrange
+    ) -> Floats:
+        """Return the start of each output, plus the scores of a model, or these scores."""
+        begin = np.repeat(start[:, None], data.n_docs, axis=1)
+        if value is None:
+            return begin
+        if is_model(value):
+            return begin + model_scores(self.owner, value, data, None, data.n_docs)
+        # Scores come in the order of the caller's arrays, a model's in that of the set.
+        return begin + arrange(given_scores(self.owner, called, value, data.n_docs))
 
     def prediction_scores(
         self,

@@ -25,7 +25,7 @@ from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
 from rankinite.rankers.aliases import FIT_ADVICE
-from rankinite.rankers.base import Base, given_scores, is_model, model_scores
+from rankinite.rankers.base import Base
 from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
 from rankinite.rankers.ranker import check_features, feature_matrix
@@ -176,7 +176,9 @@ def prepare(
     measures = parse_measures(validation_measure(objective, valid_measure))
 
     def measured(name: str, valid_set: InputData) -> ValidationSet:
-        scores = _validation_scores(base, start, name, valid_set, arguments.valid_base)
+        scores = base.validation_scores(
+            name, start, valid_set.data, valid_set.arrange, arguments.valid_base
+        )
         return _measured(owner, f"the validation set {name!r}", valid_set.data, measures, scores)
 
     return TrainingInputs(
@@ -187,7 +189,7 @@ def prepare(
         measures,
         start,
         valid={name: measured(name, valid_set) for name, valid_set in sets.items()},
-        scores=_start_scores(base, start, train, base.value, "base"),
+        scores=base.start_scores(start, data, train.arrange),
         seed=seed,
     )
 
@@ -323,35 +325,6 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
     return valid
-
-
-def _start_scores(
-    base: Base, start: Floats, documents: InputData, scores: Any, called: str
-) -> Floats:
-    """Return scores before the first round, one row per output: the start and those of the base."""
-    n_docs = documents.data.n_docs
-    begin = np.repeat(start[:, None], n_docs, axis=1)
-    if scores is None:
-        return begin
-    if is_model(scores):
-        return begin + model_scores(base.owner, scores, documents.data, None, n_docs)
-    # Scores come in the order of the caller's arrays, a model's in that of the set.
-    return begin + documents.arrange(given_scores(base.owner, called, scores, n_docs))
-
-
-def _validation_scores(
-    base: Base, start: Floats, name: str, valid: InputData, valid_base: Any
-) -> Floats:
-    """Return the scores of a validation set before the first round, one row per output."""
-    if not base.is_scores:
-        return _start_scores(base, start, valid, base.value, "base")
-    scores = valid_base.get(name) if isinstance(valid_base, Mapping) else valid_base
-    if scores is None:
-        raise UsageError(
-            f"{base.owner}: the base is given as scores; give those of the validation set "
-            f"{name!r} as valid_base"
-        )
-    return _start_scores(base, start, valid, scores, f"valid_base of {name!r}")
 
 
 def checked_doc_weights(

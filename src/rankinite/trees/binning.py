@@ -1,6 +1,7 @@
 """BinnedData: features as bytes, made once and shared by any number of fits.
 
-A feature has at most 255 bins and one for missing values, so that a bin is a byte.
+A feature has at most 255 bins and one for missing values, so that a bin is a byte. How cut points
+are chosen is in kernels/binning.py.
 """
 
 from __future__ import annotations
