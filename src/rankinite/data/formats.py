@@ -1,5 +1,6 @@
 """File formats of data sets: the registry, and `load` and `save`, which choose from it.
 
+SVMlight text is read and written in svmlight/, Parquet in frames.py, as frames in memory are.
 To add a format, write its reader and writer in a module of its own, and its `FileFormat` here;
 loading, saving and the commands' ``--format`` follow. Readers and writers are imported when they
 are used, because ``--help`` lists the formats.
