@@ -51,8 +51,6 @@ SYSTEMS = (
     "CatBoost-YetiRank",
     "CatBoost-YetiRankPairwise",
 )
-# What all have in common with --equal: trees, patience, threads, leaves, depth, learning rate.
-EQUAL = (500, 100, 1, 31, 6, 0.1)
 N_FOLDS = 5
 # A fold of a larger set has queries enough, and takes long: each seed measures one of the five.
 MOST_QUERIES_FOR_ALL_FOLDS = 2_000
@@ -137,26 +135,26 @@ def _train_on(set_name: str, chosen: argparse.Namespace) -> None:
 
     n_queries = load_set(set_name, chosen.data).n_queries
     whole = n_queries <= MOST_QUERIES_FOR_ALL_FOLDS
-    cells = {
-        cell: _path(cell, chosen)
+    cells = [
+        Cell(set_name, system, seed, fold)
         for seed in range(chosen.seeds)
         for fold in (range(N_FOLDS) if whole else [seed % N_FOLDS])
         for system in chosen.systems
-        for cell in [Cell(set_name, system, seed, fold)]
-    }
+    ]
+    paths = {cell: _path(cell, chosen) for cell in cells}
+    missing = {cell: path for cell, path in paths.items() if not path.exists()}
     jobs = joblib.Parallel(chosen.jobs, return_as="generator_unordered")
     run = joblib.delayed(_run)
-    missing = {cell: path for cell, path in cells.items() if not path.exists()}
     for line in jobs(run(cell, chosen.data, chosen.equal, path) for cell, path in missing.items()):
         print(line, flush=True)
 
 
 def _path(cell: Cell, chosen: argparse.Namespace) -> Path:
     """Return the file of a result; that of a ranker of ours has the hash of its code."""
+    from rankers import system_of
     from rankinite.core.sources import module_hash
-    from rankinite.models import RANKERS
 
-    is_ours = cell.system.replace("-", " ").split()[0] in RANKERS
+    is_ours = system_of(cell.system).is_ours
     version = f"-{module_hash('rankinite.models')}" if is_ours else ""
     name = f"{cell.seed}-{cell.fold}{version}.npz"
     return cell.folder(chosen.out, chosen.equal) / name
@@ -165,13 +163,13 @@ def _path(cell: Cell, chosen: argparse.Namespace) -> Path:
 def _run(cell: Cell, folder: Path, equal: bool, path: Path) -> str:
     """Train and measure one cell; write its result, and return a line about it."""
     import rankinite as rk
-    from rankers import OWN_DEFAULTS, STOP_BY, Plan, system_of
+    from rankers import EQUAL_SIZES, OWN_DEFAULTS, STOP_BY, system_of
     from sets import load_set
 
     data = load_set(cell.set_name, folder)
     deal = cell.deal(data.n_queries)
     train, valid, test = (data[queries] for queries in deal)
-    plan = Plan(*EQUAL) if equal else OWN_DEFAULTS
+    plan = EQUAL_SIZES if equal else OWN_DEFAULTS
     start = time.perf_counter()
     model = system_of(cell.system).fit(plan, train, valid, cell.seed)
     seconds = time.perf_counter() - start
@@ -233,7 +231,7 @@ def _quality(results: Results, systems: Sequence[str]) -> str:
         ]
         for k in np.argsort(ranks, kind="stable")
     ]
-    return _markdown(["NDCG@10", "mean rank", "mean", *results], rows)
+    return _table("NDCG@10", ["System", "mean rank", "mean", *results], rows)
 
 
 def _tests(results: Results, systems: Sequence[str], reference: str) -> str:
@@ -246,7 +244,8 @@ def _tests(results: Results, systems: Sequence[str], reference: str) -> str:
         # Sets are independent of each other, so the squares of their errors add up.
         total = (float(differences.mean()), float(np.sqrt((errors**2).sum())) / len(errors))
         rows.append([system, *(f"{d:+.4f} ({_p_value(d, e)})" for d, e in (total, *by_set))])
-    return _markdown([f"{reference} minus it (p)", "all sets", *results], rows)
+    title = f"{reference} minus another system (p)"
+    return _table(title, ["System", "all sets", *results], rows)
 
 
 def _cost(results: Results, systems: Sequence[str]) -> str:
@@ -260,7 +259,7 @@ def _cost(results: Results, systems: Sequence[str]) -> str:
         ]
         for system in systems
     ]
-    return _markdown(["seconds of a fit / rounds kept", *results], rows)
+    return _table("Seconds of a fit / rounds kept", ["System", *results], rows)
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
@@ -273,10 +272,10 @@ def _p_value(difference: float, error: float) -> str:
     return f"{2.0 * norm.sf(abs(difference) / error):.2g}" if error > 0.0 else "1"
 
 
-def _markdown(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    columns = list(head)
-    lines: list[Sequence[str]] = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def _table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    from rankinite.evaluation.tables import Table
+
+    return Table(title, tuple(columns), tuple(map(tuple, rows))).to_markdown()
 
 
 # Arguments

@@ -52,6 +52,8 @@ class Plan:
 
 # What a user of each system gets who sets nothing; only early stopping is the same for all.
 OWN_DEFAULTS = Plan(None, 100, 1, n_leaves=None, depth=None, learning_rate=None)
+# The same for all; symmetric trees have the depth that is CatBoost's default.
+EQUAL_SIZES = Plan(500, 100, 1, n_leaves=31, depth=6, learning_rate=0.1)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class System:
 
     fit: Fit
     by_chance: bool
+    is_ours: bool = False
 
 
 def _without_none(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +219,7 @@ def _ours(kind: str, **options: Any) -> System:
         model = RANKERS[kind](**{**_without_none(of_plan), **options}).fit(train, valid=valid)
         return Fitted(model.predict, model.kept_rounds_)
 
-    return System(fit, by_chance=True)
+    return System(fit, by_chance=True, is_ours=True)
 
 
 STOP_BY = "NDCG@10"

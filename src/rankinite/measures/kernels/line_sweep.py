@@ -17,7 +17,6 @@ from rankinite.measures.kernels.line_values import (
     LineScratch,
     MeasureArrays,
     carried,
-    fill_line_survival,
     gain_of_ties,
     line_value,
     swap_lines,
@@ -26,6 +25,7 @@ from rankinite.measures.kernels.values_with_ties import (
     AVERAGE_PRECISION,
     CASCADE,
     N_BLOCKS,
+    fill_survival,
     find_ties,
     order_documents,
     padded_length,
@@ -158,7 +158,9 @@ def start_query(
     carry = 1.0
     for at in range(n_lines):
         if measure.form == CASCADE and scratch.size[at] > 1:
-            fill_line_survival(scratch, scratch.begin[at], scratch.size[at])
+            begin, size = scratch.begin[at], scratch.size[at]
+            values = scratch.values[begin : begin + size]
+            fill_survival(scratch.survival[2 * begin :], values, size)
         scratch.rank[at] = rank
         scratch.carry[at] = carry
         total += line_value(scratch, measure, at, rank, carry)

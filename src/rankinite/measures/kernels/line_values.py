@@ -18,7 +18,6 @@ from rankinite.measures.kernels.values_with_ties import (
     CASCADE,
     CUMULATED,
     cascade,
-    fill_survival,
 )
 
 # Crossings closer than this, relative to t, are a single point: rounding moves apart lines that
@@ -161,17 +160,6 @@ class LineScratch(NamedTuple):
     keys: Integers
     spare: Integers
     scores: Floats
-
-
-@kernel
-def fill_line_survival(scratch: LineScratch, begin: int, size: int) -> None:
-    """Write the chances to continue past 0, 1, ... documents of a line of several.
-
-    A kernel of its own: slices of arrays in the sweep would cost it a reference count each, also
-    for measures that have no such chances.
-    """
-    values = scratch.values[begin : begin + size]
-    fill_survival(scratch.survival[2 * begin :], values, size)
 
 
 @inlined_kernel
