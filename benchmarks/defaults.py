@@ -305,14 +305,20 @@ def _arguments() -> argparse.Namespace:
 
 def _checked(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> Any:
     from rankers import system_of
-    from sets import REAL, SETS
+    from sets import REAL, SETS, folder_of
 
     chosen.sets = chosen.sets or list(SETS)
     for name in chosen.sets:
         if name not in SETS:
             parser.error(f"there is no set {name!r}; known are {', '.join(SETS)}")
-        if name in REAL and not (chosen.data / name).is_dir() and not chosen.tables:
-            parser.error(f"{chosen.data} has no folder {name}; choose other sets with --sets")
+        if (
+            folder_of(name) in REAL
+            and not (chosen.data / folder_of(name)).is_dir()
+            and not chosen.tables
+        ):
+            parser.error(
+                f"{chosen.data} has no folder {folder_of(name)}; choose other sets with --sets"
+            )
     for system in chosen.systems:
         try:
             system_of(system)

@@ -140,17 +140,26 @@ class Problem:
         return lefts, rights
 
     def gain(self, lefts: Sequence[int], rights: Sequence[int]) -> Fraction:
-        """Return G_l^2 / H_l + G_r^2 / H_r - G^2 / H, or 0 for a split that is not allowed."""
+        """Return G_l^2 / H_l + G_r^2 / H_r - G^2 / H, or 0 for a split that is not allowed.
+
+        With an L2 term r, every H is H + r; and nobody splits to lose.
+        """
         if min(len(lefts), len(rights)) < max(1, self.options.min_docs_in_leaf):
             return Fraction(0)
         (left, left_hessian), (right, right_hessian) = self.sums(lefts), self.sums(rights)
-        if not left_hessian or not right_hessian:
+        r = self.l2(self.sums(self.docs)[1])
+        if not left_hessian + r or not right_hessian + r:
             return Fraction(0)
-        return (
-            left**2 / left_hessian
-            + right**2 / right_hessian
-            - (left + right) ** 2 / (left_hessian + right_hessian)
+        gain = (
+            left**2 / (left_hessian + r)
+            + right**2 / (right_hessian + r)
+            - (left + right) ** 2 / (left_hessian + right_hessian + r)
         )
+        return max(gain, Fraction(0))
+
+    def l2(self, hessian: Fraction) -> Fraction:
+        """Return what is added to hessians, from the sum of those of all documents."""
+        return Fraction(self.options.l2_regularization) * hessian / len(self.docs)
 
     def every_split(self) -> Iterator[tuple[int, float, bool]]:
         """Yield feature, threshold and side of missing values; infinity is missing or not."""
@@ -173,7 +182,17 @@ class Problem:
         divisor = Fraction(len(docs))
         if self.options.step == "newton":
             divisor = sum((Fraction(self.hessians[i]) for i in docs), Fraction(0))
+            all_of_them = sum((Fraction(self.hessians[i]) for i in self.docs), Fraction(0))
+            divisor += self.l2(all_of_them)
+        else:
+            divisor += self.l2(Fraction(len(self.docs)))
         return float(gradient / divisor) if divisor else 0.0
+
+    def has_value(self, value: float, docs: Sequence[int]) -> bool:
+        """Tell whether this is the value of a leaf: to the last bit, but for the L2 term."""
+        expected = self.leaf_value(docs)
+        tolerance = 1e-12 if self.options.l2_regularization else 0.0
+        return abs(value - expected) <= tolerance * abs(expected)
 
     @property
     def noise(self) -> Fraction:
@@ -212,7 +231,7 @@ def assert_grown_best_first(tree: Tree, problem: Problem) -> None:
     assert not any(node.children for node, _, _ in frontier)
     for leaf, docs, _ in frontier:
         assert tree.leaf_docs[leaf.number] == len(docs)
-        assert tree.value[leaf.number] == problem.leaf_value(docs)
+        assert problem.has_value(float(tree.value[leaf.number]), docs)
 
 
 def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
@@ -246,7 +265,7 @@ def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
     assert not any(node.children for node, _ in frontier)
     for leaf, docs in frontier:
         assert tree.leaf_docs[leaf.number] == len(docs)
-        assert tree.value[leaf.number] == problem.leaf_value(docs)
+        assert problem.has_value(float(tree.value[leaf.number]), docs)
 
 
 def _after(

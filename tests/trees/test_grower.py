@@ -85,6 +85,7 @@ def problems(draw):
         criterion=draw(st.sampled_from(["mse", "newton"])),
         step=draw(st.sampled_from(["newton", "gradient"])),
         symmetric=draw(st.booleans()),
+        l2_regularization=draw(st.sampled_from([0.0, 0.0, 0.5, 3.0])),
     )
     return np.array(columns).T, gradients, hessians, np.array(chosen, np.bool_), how
 
@@ -118,6 +119,7 @@ def test_trees_of_more_documents_are_the_best(criterion, step, most_bins, symmet
                 step=step,
                 min_docs=int(rng.integers(1, 4)),
                 symmetric=symmetric,
+                l2_regularization=float(rng.integers(0, 3)),
             ),
             hessians,
             hessians if criterion == "newton" else None,

@@ -25,7 +25,7 @@ from rankinite.rankers.inputs import TrainingInputs
 from rankinite.rankers.line_search import LineSearch
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, Tree
-from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
+from rankinite.trees.grower import EVERY_DOC, NO_NOISE, Grower, GrowthOptions
 
 log = logging.getLogger("rankinite")
 
@@ -35,6 +35,8 @@ IDLE_ROUNDS = 10
 # Scores that reach this have diverged; the squares of larger ones would overflow.
 LARGEST_VALUE = 1e100
 ALPHAS = "alphas"
+# Depths with noise of their own; deeper nodes have that of the first ones again.
+NOISE_DEPTHS = 8
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,11 @@ class Sampler:
         wanted = max(1, round(share * self.n_features))
         return np.sort(rng.choice(self.n_features, wanted, replace=False))
 
+    def noise(self, number: int, output: int) -> Floats:
+        """Return standard normal numbers, one per feature in a row for each depth of the tree."""
+        rng = generator(self.seed, "noise", number, output)
+        return rng.standard_normal((NOISE_DEPTHS, self.n_features))
+
 
 class BinnedValidationSet:
     """A validation set, binned like the training set, with the scores of the trees so far."""
@@ -183,6 +190,7 @@ class TreeLearner:
             sampling, data.offsets, data.origins, n_features, taking_part, inputs.seed
         )
         self.by_hessian = growth.criterion == "newton"
+        self.by_chance = growth.random_strength > 0.0
         self.has_diverged = False
         self.line_search = line_search
         self.trees: list[Tree] = []
@@ -272,6 +280,7 @@ class TreeLearner:
             split_hessians=hessians if self.by_hessian else self.doc_weight,
             chosen=self.sampler.docs(number, output, queries),
             features=self.sampler.features(number, output),
+            noise=self.sampler.noise(number, output) if self.by_chance else NO_NOISE,
         )
         if self.line_search is not None:
             # One weight per round, also after an interrupt in the midst of one.

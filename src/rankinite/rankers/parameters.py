@@ -192,6 +192,25 @@ class TreeParameters(CommonParameters):
         help="Gain that a split must exceed.",
         aliases="min_split_gain min_gain_to_split gamma min_split_loss",
     )
+    l2_regularization: float = parameter(
+        default=0.0,
+        constraint=Real(0),
+        help="L2 regularisation of the values of leaves.",
+        details="This many documents of mean hessian, whose gradients are 0, are added to every "
+        "leaf. So it means the same for every objective, and more in small leaves than in large "
+        "ones.",
+        aliases="reg_lambda lambda_l2 lambda l2_leaf_reg l2 l2_reg",
+    )
+    random_strength: float = parameter(
+        default=0.0,
+        constraint=Real(0),
+        help="How much chance there is in the choice of the feature of a split.",
+        details="It is the standard deviation of a normal number that is added to the root of a "
+        "feature's gain, in units of the root of what a split of pure noise gains. So features "
+        "whose gains the data cannot tell apart win in turn: with little data that makes better "
+        "models, with much data nearly the same ones.",
+        aliases="extra_trees",
+    )
     docs_per_tree: float = parameter(
         default=1.0,
         constraint=FRACTION,

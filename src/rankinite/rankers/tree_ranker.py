@@ -178,6 +178,8 @@ class TreeRanker(TreeParameters, TrainedRanker):
             criterion=self.criterion,
             step=self.step,
             symmetric=self.symmetric,
+            l2_regularization=self.l2_regularization,
+            random_strength=self.random_strength,
         )
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from rankinite.trees.kernels.histogram import (
     pack_docs,
     pack_rows,
     rows_with_docs,
+    square_sum,
 )
 from rankinite.trees.kernels.predict import (
     BinnedSplits,
@@ -44,6 +46,7 @@ from rankinite.trees.kernels.predict import (
 from rankinite.trees.kernels.split import Limits
 
 EVERY_DOC = np.zeros(0, np.bool_)
+NO_NOISE = np.zeros((1, 0))
 NO_INDEX = frozen(np.zeros(0, np.int32))  # document i is row i
 # Sums stay below 2^51, where integers are floats too; one bit is left for rounding.
 SUM_BITS = 50
@@ -77,6 +80,11 @@ class GrowthOptions:
     symmetric
         Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
         is split next.
+    l2_regularization
+        This many documents of mean hessian, whose gradients are 0, are added to every leaf.
+    random_strength
+        How much chance there is in the choice of features: the standard deviation of what is added
+        to the root of a gain, in units of that of a split of pure noise.
     """
 
     n_leaves: int
@@ -86,6 +94,8 @@ class GrowthOptions:
     criterion: str
     step: str
     symmetric: bool = False
+    l2_regularization: float = 0.0
+    random_strength: float = 0.0
 
 
 class Grower:
@@ -152,6 +162,7 @@ class Grower:
         split_hessians: Floats | None = None,
         chosen: Mask = EVERY_DOC,
         features: Integers | None = None,
+        noise: Floats = NO_NOISE,
     ) -> Tree:
         """Return a tree that follows the gradients; `leaves` then has the leaf of each row.
 
@@ -166,16 +177,20 @@ class Grower:
             Whether each document takes part; all do if empty.
         features
             Features that may be split; all if None.
+        noise
+            Standard normal numbers for ``random_strength``: one per feature in every row, and a row
+            for each depth of the tree, over and over.
         """
         # The more documents there are to count, the fewer bits are left to their gradients.
         bits = min(SUM_BITS, PACKED_BITS - self._count_bits)
         scale = self._pack(gradients, bits, self._count_bits, chosen, self._gradients)
+        n_chosen = int(np.count_nonzero(chosen)) if len(chosen) else self.n_docs
         hessian_scale, hessian_per_doc = 1.0, 1.0
         if split_hessians is not None:
             self._make_room_for_hessians()
             hessian_scale = self._pack(split_hessians, SUM_BITS, 0, chosen, self._hessians)
             # What a document has at the mean, if the scaled hessians add up to that many bits.
-            hessian_per_doc = 2.0 ** (SUM_BITS - 1) / self.n_docs
+            hessian_per_doc = 2.0 ** (SUM_BITS - 1) / max(n_chosen, 1)
         # Gains are squares of gradients over hessians.
         gain_unit = hessian_scale / scale**2
         limits = Limits(
@@ -183,6 +198,7 @@ class Grower:
             max_depth=int(self.options.max_depth or UNLIMITED_DEPTH),
             min_docs=self.options.min_docs_in_leaf,
             min_gain=max(self.options.min_gain / gain_unit, ROUNDING_GAIN / hessian_per_doc),
+            l2=self.options.l2_regularization * hessian_per_doc,
             symmetric=self.options.symmetric,
         )
         tree = GrownTree(
@@ -192,6 +208,10 @@ class Grower:
             leaf_docs=np.empty(self._n_leaves, np.int64),
         )
         data = self._tree_data(features, uses_hessians=split_hessians is not None)
+        if noise.size:
+            # A split of pure noise gains the mean square of gradients over the mean hessian.
+            square = square_sum(self._gradients, self._count_bits) / max(n_chosen, 1)
+            data = data._replace(noise=self._noise(noise, math.sqrt(square / hessian_per_doc)))
         n_splits = grow(data, limits, self._rows_with_docs(), tree)
         grown = GrownTree(
             splits=tree.splits[:n_splits],
@@ -211,6 +231,12 @@ class Grower:
         else:
             pack_docs(values, scale, count_bits, chosen, out)
         return scale
+
+    def _noise(self, noise: Floats, gain_root: float) -> Floats:
+        """Return what is added to the score of each column, from a number per feature."""
+        columns = np.zeros((len(noise), len(self._n_bins)))
+        columns[:, self._column_of] = noise * (self.options.random_strength * gain_root)
+        return columns
 
     def _make_room_for_hessians(self) -> None:
         if not self._hessians.size:
@@ -248,6 +274,7 @@ class Grower:
             hessians=self._hessians,
             uses_hessians=uses_hessians,
             count_bits=self._count_bits,
+            noise=NO_NOISE,
         )
 
     def _finish(self, grown: GrownTree, gradients: Floats, hessians: Floats, chosen: Mask) -> Tree:
@@ -280,6 +307,9 @@ class Grower:
         self._find_leaves(tree, column, cut, self._columns, self.leaves)
         sums = sum_leaves(self.leaves, self.rows, gradients, hessians, chosen, n + 1)
         divisors = sums[1] if self.options.step == "newton" else leaf_docs.astype(np.float64)
+        if self.options.l2_regularization > 0.0:
+            per_doc = divisors.sum() / max(leaf_docs.sum(), 1)
+            divisors = divisors + self.options.l2_regularization * per_doc
         return replace(tree, value=_leaf_values(sums[0], divisors))
 
     def add(self, tree: Tree, scores: Floats) -> None:

@@ -12,7 +12,7 @@ from rankinite.trees.kernels.split import MAX_CUTS, SCRATCH_ROWS, Limits, gains_
 pytestmark = pytest.mark.kernel
 
 COUNT_BITS = 10
-LIMITS = Limits(n_leaves=2, max_depth=9, min_docs=2, min_gain=0.0, symmetric=False)
+LIMITS = Limits(n_leaves=2, max_depth=9, min_docs=2, min_gain=0.0, l2=0.0, symmetric=False)
 
 
 def naive_gain(left: tuple[int, ...], total: tuple[int, ...], min_docs: int) -> float:
@@ -43,7 +43,7 @@ def test_gains_are_those_of_exact_fractions(uses_hessians, has_missing, n_bins):
     hessians = rng.integers(1, 2**30, n_bins + 1) * (docs > 0) if uses_hessians else docs
     packed = (gradients << COUNT_BITS) + docs
     total = (int(docs.sum()), int(gradients.sum()), int(hessians.sum()))
-    totals = leaf_totals(int(packed.sum()), total[2], uses_hessians, COUNT_BITS)
+    totals = leaf_totals(int(packed.sum()), total[2], uses_hessians, COUNT_BITS, l2=0.0)
     assert tuple(totals) == total
 
     scratch = np.full((SCRATCH_ROWS, MAX_CUTS), np.nan)

@@ -44,6 +44,7 @@ from rankinite.trees.kernels.split import (
     LEFT,
     MAX_CUTS,
     MISSING,
+    SCORE,
     SCRATCH_ROWS,
     Limits,
     best_leaf_split,
@@ -195,10 +196,10 @@ def search(
 
 @kernel
 def best_share(candidates: NDArray[np.float64], n_shares: int, k: int) -> int:
-    """Return which share has the largest gain; of equal ones the first, whose columns are first."""
+    """Return which share has the best split; of equal ones the first, whose columns are first."""
     best = 0
     for share in range(1, n_shares):
-        if candidates[share, k, GAIN] > candidates[best, k, GAIN]:
+        if candidates[share, k, SCORE] > candidates[best, k, SCORE]:
             best = share
     return best
 

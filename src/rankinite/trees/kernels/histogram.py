@@ -78,6 +78,9 @@ class TreeData(NamedTuple):
         Whether gains are measured by hessians. Otherwise each document counts 1.
     count_bits
         Number of low bits of a packed gradient that hold the number of documents.
+    noise
+        Random numbers that are added to the scores of splits, a row per depth, over and over, and
+        one number per column; no columns if there is no noise.
     """
 
     bins: NDArray[np.uint8]
@@ -91,6 +94,7 @@ class TreeData(NamedTuple):
     hessians: NDArray[np.int64]
     uses_hessians: bool
     count_bits: int
+    noise: NDArray[np.float64]
 
 
 class Workspace(NamedTuple):
@@ -151,6 +155,16 @@ def absolute_sum(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> floa
     total = 0.0
     for block in range(SUM_BLOCKS):
         total += sums[block]
+    return total
+
+
+@kernel
+def square_sum(packed: NDArray[np.int64], count_bits: int) -> float:
+    """Return the sum of the squares of packed gradients, on their scale."""
+    total = 0.0
+    for row in range(len(packed)):
+        gradient = float(packed[row] >> count_bits)
+        total += gradient * gradient
     return total
 
 

@@ -8,12 +8,21 @@ document's hessian is 1 unless hessians are used), a split into l and r gains
 The right side needs a single division per cut and loses no digits to the difference of large
 squares. Its factor H, the same for all cuts, is left out until the best cut is known.
 
+L2 regularisation adds a constant r to the hessian of every leaf. With r in H_l and in H_r the same
+formula holds for H + 2 r; what the leaf itself has is G^2 / (H + r), and the difference, which is
+the same for all cuts, is added to the gain of the best one: see `parent_correction`.
+
+With noise, the column is not chosen by its gain, but by sqrt(gain) plus a random number that is as
+large as the root of the gain of a split of pure noise. So splits that data cannot tell apart win
+in turn, and what one tree fits by accident the next one does not.
+
 The split that is taken partitions the rows of its leaf: those that go left come first, so that the
 rows of every leaf are one range.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +30,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
 from rankinite.trees.kernels.histogram import (
+    DEPTH,
     GRADIENT,
     HESSIAN,
     HISTOGRAM,
@@ -30,9 +40,10 @@ from rankinite.trees.kernels.histogram import (
     docs_in,
 )
 
-# Columns of a split candidate. Integers below 2^53 are floats too, so one array holds all four.
-GAIN, COLUMN, CUT, MISSING = range(4)
-CANDIDATE_FIELDS = 4
+# Columns of a split candidate. Integers below 2^53 are floats too, so one array holds all five.
+# The column with the largest score is taken; without noise that is the one with the largest gain.
+GAIN, COLUMN, CUT, MISSING, SCORE = range(5)
+CANDIDATE_FIELDS = 5
 # Where a split sends missing values; UNSEEN if the node has none.
 RIGHT = 0
 LEFT = 1
@@ -62,6 +73,8 @@ class Limits(NamedTuple):
         Number of documents of a leaf at least.
     min_gain
         A split must gain more than this, in units of the packed gradients.
+    l2
+        What is added to the hessian of every leaf, in units of the packed hessians.
     symmetric
         Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
         is split next.
@@ -71,6 +84,7 @@ class Limits(NamedTuple):
     max_depth: int
     min_docs: int
     min_gain: float
+    l2: float
     symmetric: bool
 
 
@@ -82,7 +96,8 @@ class Totals(NamedTuple):
     n_docs, gradient
         Number of documents and sum of their gradients.
     hessian
-        Sum of their hessians; the number of documents if gains are measured without.
+        Sum of their hessians, or the number of documents if gains are measured without; plus twice
+        the L2 term, one for each of the two leaves that a split would make.
     """
 
     n_docs: float
@@ -91,11 +106,23 @@ class Totals(NamedTuple):
 
 
 @kernel
-def leaf_totals(packed: int, hessian: int, uses_hessians: bool, count_bits: int) -> Totals:
+def leaf_totals(
+    packed: int, hessian: int, uses_hessians: bool, count_bits: int, l2: float
+) -> Totals:
     """Return the sums of a leaf from its packed gradient and its hessian."""
     n_docs = float(docs_in(packed, count_bits))
     gradient = float(packed >> count_bits)
-    return Totals(n_docs, gradient, float(hessian) if uses_hessians else n_docs)
+    return Totals(n_docs, gradient, (float(hessian) if uses_hessians else n_docs) + 2.0 * l2)
+
+
+@kernel
+def parent_correction(totals: Totals, l2: float) -> float:
+    """Return what to add to the gain of a split because the leaf itself has its L2 term only once.
+
+    Never above 0: a split must be worth a second term.
+    """
+    square = totals.gradient * totals.gradient
+    return square / totals.hessian - square / (totals.hessian - l2) if l2 > 0.0 else 0.0
 
 
 @kernel
@@ -131,11 +158,12 @@ def column_gains(
             total += hessians[b]
             bits[2, b] = total + MAGIC_BITS
     left_hessians = sums[2] if uses_hessians else sums[1]
-    n_docs, hessian, min_docs = totals.n_docs, totals.hessian, limits.min_docs
+    n_docs, hessian = totals.n_docs, totals.hessian
+    min_docs, l2 = limits.min_docs, limits.l2
     mean = totals.gradient / hessian
     for b in range(n_cuts):
         left_docs = sums[1, b] - MAGIC
-        left_hessian = left_hessians[b] - MAGIC
+        left_hessian = left_hessians[b] - MAGIC + l2
         surplus = (sums[0, b] - MAGIC) - left_hessian * mean
         # `&` instead of `and`, which would branch, and the loop would not be vectorised.
         enough = (left_docs >= min_docs) & (n_docs - left_docs >= min_docs)
@@ -190,14 +218,37 @@ def argmax_gain(gains: NDArray[np.float64], n: int) -> tuple[int, float]:
 
 
 @kernel
-def set_candidate(
-    candidate: NDArray[np.float64], gain: float, column: int, cut: int, missing: int
+def offer(
+    candidate: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    base: float,
+    gain: float,
+    column: int,
+    cut: int,
+    missing: int,
 ) -> None:
-    """Write a split candidate."""
+    """Take a column's best split as candidate if it gains something and its score is the largest.
+
+    ``noise`` has a random number per column, or is empty; ``base`` is what the leaves have without
+    the split.
+    """
+    if gain <= 0.0:
+        return
+    score = math.sqrt(base + gain) + noise[column] if len(noise) > 0 else gain
+    if score <= candidate[SCORE]:
+        return
+    candidate[SCORE] = score
     candidate[GAIN] = gain
     candidate[COLUMN] = column
     candidate[CUT] = cut
     candidate[MISSING] = missing
+
+
+@kernel
+def clear_candidate(candidate: NDArray[np.float64]) -> None:
+    """Write that there is no split, which any other one beats."""
+    candidate[GAIN], candidate[SCORE] = 0.0, -np.inf
+    candidate[COLUMN], candidate[CUT], candidate[MISSING] = -1, 0, UNSEEN
 
 
 @kernel
@@ -213,19 +264,20 @@ def best_leaf_split(
 ) -> None:
     """Write the best split of a leaf among the columns first to last; gain 0 if there is none.
 
-    Of equal gains the first column, the first bin, and missing values to the right win. Columns
-    are compared by the gain that is written, to the last bit, as those of other threads will be.
+    Of equal scores the first column, the first bin, and missing values to the right win. Columns
+    are compared by the score that is written, to the last bit, as those of other threads will be.
     """
-    set_candidate(candidate, 0.0, -1, 0, UNSEEN)
+    clear_candidate(candidate)
     count_bits, uses_hessians = data.count_bits, data.uses_hessians
-    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits)
+    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits, limits.l2)
     if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return
     split_bins, bin_offsets = data.split_bins, data.bin_offsets
     leaf_histogram = workspace.histograms[leaf[HISTOGRAM]]
     leaf_hessians = workspace.hessian_histograms[leaf[HISTOGRAM] if uses_hessians else 0]
     sums, right_gains, left_gains = scratch[:3], scratch[3], scratch[4]
-    best_gain = 0.0
+    noise = data.noise[leaf[DEPTH] % len(data.noise)]
+    correction = parent_correction(totals, limits.l2)
     for column in range(first, last):
         n = split_bins[column]
         if n == 0:
@@ -237,25 +289,27 @@ def best_leaf_split(
             histogram, hessians, uses_hessians, count_bits, totals, limits, sums, right_gains,
             left_gains,
         )  # fmt: skip
+        # A leaf's own share of the gain is the same for all columns, and left out of their scores.
         cut, gain = argmax_gain(right_gains, n_cuts)
-        if gain * totals.hessian > best_gain:
-            best_gain = gain * totals.hessian
-            set_candidate(candidate, best_gain, column, cut, RIGHT if n_cuts == n else UNSEEN)
+        gain = gain * totals.hessian + correction
+        offer(candidate, noise, 0.0, gain, column, cut, RIGHT if n_cuts == n else UNSEEN)
         if n_cuts == n:
             cut, gain = argmax_gain(left_gains, n - 1)
-            if gain * totals.hessian > best_gain:
-                best_gain = gain * totals.hessian
-                set_candidate(candidate, best_gain, column, cut, LEFT)
+            gain = gain * totals.hessian + correction
+            offer(candidate, noise, 0.0, gain, column, cut, LEFT)
 
 
 @kernel
 def add_gains(
-    gains: NDArray[np.float64], n: int, hessian: float, total: NDArray[np.float64]
+    gains: NDArray[np.float64],
+    n: int,
+    hessian: float,
+    correction: float,
+    total: NDArray[np.float64],
 ) -> None:
-    """Add what a leaf gains at each cut; a cut that it cannot take gains nothing."""
+    """Add what a leaf gains at each cut; nothing where it cannot take the cut or would lose."""
     for b in range(n):
-        if gains[b] > 0.0:
-            total[b] += gains[b] * hessian
+        total[b] += max(gains[b] * hessian + correction, 0.0)
 
 
 @kernel
@@ -272,14 +326,24 @@ def best_level_split(
     """Write the split of the columns first to last that all leaves together gain most by.
 
     Gains are added in the order of the leaves, so that their sum does not depend on the threads.
-    Of equal gains the first column, the first bin, and missing values to the right win.
+    Of equal scores the first column, the first bin, and missing values to the right win.
     """
-    set_candidate(candidate, 0.0, -1, 0, UNSEEN)
+    clear_candidate(candidate)
     count_bits, uses_hessians = data.count_bits, data.uses_hessians
     split_bins, bin_offsets = data.split_bins, data.bin_offsets
     histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
     sums, right_gains, left_gains = scratch[:3], scratch[3], scratch[4]
     to_right, to_left = scratch[5], scratch[6]
+    level = 0
+    base = 0.0
+    for leaf in range(len(leaves)):
+        level = max(level, leaves[leaf, DEPTH])
+        totals = leaf_totals(
+            leaves[leaf, GRADIENT], leaves[leaf, HESSIAN], uses_hessians, count_bits, limits.l2
+        )
+        if totals.hessian > 0.0:
+            base += totals.gradient * totals.gradient / (totals.hessian - limits.l2)
+    noise = data.noise[level % len(data.noise)]
     for column in range(first, last):
         n = split_bins[column]
         if n == 0:
@@ -295,7 +359,7 @@ def best_level_split(
         to_left[:n] = 0.0
         for leaf in range(len(leaves)):
             totals = leaf_totals(
-                leaves[leaf, GRADIENT], leaves[leaf, HESSIAN], uses_hessians, count_bits
+                leaves[leaf, GRADIENT], leaves[leaf, HESSIAN], uses_hessians, count_bits, limits.l2
             )
             if leaves[leaf, SPLITTABLE] == 0 or totals.hessian <= 0.0:
                 continue
@@ -308,18 +372,17 @@ def best_level_split(
                 histogram, hessians, uses_hessians, count_bits, totals, limits, sums,
                 right_gains, left_gains,
             )  # fmt: skip
-            add_gains(right_gains, n_cuts, totals.hessian, to_right)
+            correction = parent_correction(totals, limits.l2)
+            add_gains(right_gains, n_cuts, totals.hessian, correction, to_right)
             # A leaf without missing values gains the same on either side, but counts on both.
             if has_missing:
                 gains = left_gains if n_cuts == n else right_gains
-                add_gains(gains, n - 1, totals.hessian, to_left)
+                add_gains(gains, n - 1, totals.hessian, correction, to_left)
         cut, gain = argmax_gain(to_right, n)
-        if gain > candidate[GAIN]:
-            set_candidate(candidate, gain, column, cut, RIGHT if has_missing else UNSEEN)
+        offer(candidate, noise, base, gain, column, cut, RIGHT if has_missing else UNSEEN)
         if has_missing:
             cut, gain = argmax_gain(to_left, n)
-            if gain > candidate[GAIN]:
-                set_candidate(candidate, gain, column, cut, LEFT)
+            offer(candidate, noise, base, gain, column, cut, LEFT)
 
 
 @kernel
@@ -333,7 +396,7 @@ def split_gain(
 ) -> float:
     """Return what a leaf gains by a given split; 0 if a side would have too few documents."""
     count_bits, uses_hessians = data.count_bits, data.uses_hessians
-    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits)
+    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits, limits.l2)
     if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return 0.0
     column, cut = int(split[COLUMN]), int(split[CUT])
@@ -348,8 +411,9 @@ def split_gain(
         workspace.histograms[row, start:end], hessians, uses_hessians, cut + 1,
         int(split[MISSING]) == LEFT, count_bits, totals, limits, sums, gains,
     )  # fmt: skip
-    gain: float = max(gains[cut], 0.0)
-    return gain * totals.hessian
+    correction = parent_correction(totals, limits.l2)
+    gain: float = max(gains[cut] * totals.hessian + correction, 0.0)
+    return gain
 
 
 @kernel
