@@ -148,7 +148,7 @@ def fitted_values(model: Any, data: Any = None, **options: Any) -> dict[str, Any
     staged = getattr(model, "staged_predict", lambda *_, **__: ())
     return {
         "scores": [model.predict(data, **options), *staged(data, every=5, **options)],
-        "history": [model.history_, model.n_rounds_, model.kept_rounds_, alphas],
+        "history": [model.history_, model.n_rounds_, model.best_round_, alphas],
         "importances": [model.feature_importances_, model.importances()],
     }
 

@@ -217,7 +217,7 @@ def _ours(kind: str, **options: Any) -> System:
             **(plan.ours if kind == OURS else {}),
         }
         model = RANKERS[kind](**{**_without_none(of_plan), **options}).fit(train, valid=valid)
-        return Fitted(model.predict, model.kept_rounds_)
+        return Fitted(model.predict, model.best_round_)
 
     return System(fit, by_chance=True, is_ours=True)
 

@@ -54,7 +54,7 @@ def test_saved_and_loaded(case):
     assert again.is_fitted
     np.testing.assert_array_equal(case.predict(again), case.predict(model))
     assert bytes_of(again) == MODEL.read_bytes()
-    for name in ("history_", "kept_rounds_", "n_rounds_", "feature_names_", "top_grade_", "seed_"):
+    for name in ("history_", "best_round_", "n_rounds_", "feature_names_", "top_grade_", "seed_"):
         assert getattr(again, name) == getattr(model, name)
     assert again.importances() == model.importances()
     if not case.is_net:

@@ -52,7 +52,7 @@ def test_the_kept_round_is_that_of_a_loop_over_the_history(name):
     assert list(model.history_["valid"]) == ["NDCG@3", "CNDCG@3[clicks]", "ERR"]
     rows = rows_of(model)
     bests, improvements = naive(rows, [TOLERANCE])
-    assert model.kept_rounds_ == bests[-1]
+    assert model.best_round_ == bests[-1]
     kept = rk.evaluate(model.predict(VALID), VALID, TIERS[:2]).mean
     assert tuple(kept.values()) == rows[bests[-1] - 1]
     if name != "sgd":
@@ -68,9 +68,9 @@ def test_tiers_choose_another_round_than_the_first_alone(name):
     alone = new(name, patience=None, valid_measure="NDCG@3").fit(TRAIN, valid=VALID)
     curve = alone.history_["valid"]["NDCG@3"]
     assert model.history_["valid"]["NDCG@3"] == curve
-    assert model.kept_rounds_ != alone.kept_rounds_ == int(np.argmax(curve)) + 1
+    assert model.best_round_ != alone.best_round_ == int(np.argmax(curve)) + 1
     (first, second), (top, other) = (
-        rows_of(model)[ranker.kept_rounds_ - 1] for ranker in (model, alone)
+        rows_of(model)[ranker.best_round_ - 1] for ranker in (model, alone)
     )
     assert second > other
     assert first >= top - TOLERANCE
@@ -149,7 +149,7 @@ def test_the_tiers_of_training_decide_by_default(name):
     assert list(model.history_["valid"]) == ["NDCG@3", "CNDCG@3[clicks]"]
     explicit = new(name, measure=Tiered()).fit(TRAIN, valid=VALID)
     assert rows_of(model) == rows_of(explicit)
-    assert model.kept_rounds_ == explicit.kept_rounds_ == naive(rows_of(model), [TOLERANCE])[0][-1]
+    assert model.best_round_ == explicit.best_round_ == naive(rows_of(model), [TOLERANCE])[0][-1]
 
 
 @pytest.mark.parametrize("name", ["LambdaMART", "McRank", "adam"])

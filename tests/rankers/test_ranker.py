@@ -89,7 +89,7 @@ def test_fit_returns_the_ranker_and_leaves_parameters_alone(case):
     assert model.feature_names_ == ("1", "2", "3", "4")
     assert model.top_grade_ == 4.0
     assert model.n_rounds_ == (model.n_epochs if case.is_net else model.n_trees)
-    assert case.is_net or model.kept_rounds_ == model.n_trees_ == model.n_rounds_
+    assert case.is_net or model.best_round_ == model.n_trees_ == model.n_rounds_
 
 
 @every_case

@@ -50,7 +50,7 @@ def test_values_of_nets_are_those_of_evaluate(case):
         assert model.history_.keys() == {"valid", "train"} - ({"train"} - model.history_.keys())
         (decides, *_) = model.history_["valid"].values()
         assert model.n_rounds_ == len(decides) == k
-        assert model.best_epoch_ == model.kept_rounds_ == int(np.argmax(decides)) + 1
+        assert model.best_epoch_ == model.best_round_ == int(np.argmax(decides)) + 1
         for name, data in {"valid": VALID, "train": TRAIN}.items():
             values = {m: c[model.best_epoch_ - 1] for m, c in model.history_.get(name, {}).items()}
             expected = rk.evaluate(case.predict(model, data), data, measures).mean
@@ -101,7 +101,7 @@ def test_a_callback_that_returns_true_stops(case):
     calls = []
     model = case.fit(callbacks=[lambda done: done.number == 2, calls.append])
     assert model.n_rounds_ == 2
-    assert model.kept_rounds_ == 2 or case.is_net
+    assert model.best_round_ == 2 or case.is_net
     assert len(calls) == 2  # the others are called for the last round too
     if not case.is_net:  # how far a net moves in an epoch depends on how many there are
         fewer = case.fit(changes={"n_trees": 2})

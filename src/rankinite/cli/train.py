@@ -56,6 +56,13 @@ def train(
             help=f"The ranker, one of {', '.join(RANKER_PARAMETERS)}. (Default: LambdaMART.)",
         ),
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<name>",
+            help="Other defaults: paper has those of the papers' experiments.",
+        ),
+    ] = None,
     base: Annotated[
         Path | None,
         typer.Option(help="A model to start from (LambdaSMART); the new model contains it."),
@@ -91,7 +98,8 @@ def train(
     """
     from rankinite.runs.training import configure, flags, read_configuration
 
-    files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "base": base}
+    files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "preset": preset}
+    files["base"] = base
     from_flags = flags({**_provided({**files, **asdict(loading)}), **parameters.values})
     configuration = configure(*([] if config is None else [read_configuration(config)]), from_flags)
     # Before anything is checked but the options themselves: the files need not exist yet.
@@ -241,7 +249,7 @@ def _show(terminal: Terminal, done: Training) -> None:
             }
         )
         return
-    rounds = f"kept {ranker.kept_rounds_:,} of {ranker.n_rounds_:,} {ranker.rounds}"
+    rounds = f"kept {ranker.best_round_:,} of {ranker.n_rounds_:,} {ranker.rounds}"
     terminal.say(f"{type(ranker).__name__}: {rounds}")
     _show_values(terminal, done.values)
     if top:

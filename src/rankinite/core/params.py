@@ -278,9 +278,15 @@ def parameter_group(group: Group) -> Group:
     Positional parameters come first; then the order is that of the classes in the method
     resolution order, where an overridden parameter keeps its place. ``__init__`` only stores
     values, as scikit-learn requires.
+
+    A group may have ``presets``, which are other defaults by name; ``__init__`` then also takes the
+    name of one as ``preset``.
     """
     body = {}
     for name, annotation in inspect.get_annotations(group).items():
+        # What only type checkers see: see `_initialiser`.
+        if str(annotation).startswith("InitVar"):
+            continue
         value = vars(group)[name]
         declared = value if isinstance(value, Parameter) else Parameter(default=value)
         body[name] = replace(declared, name=name, annotation=str(annotation))
@@ -301,6 +307,15 @@ def parameter_group(group: Group) -> Group:
 def parameters_of(estimator: type[Any]) -> dict[str, Parameter]:
     """Return the declared parameters of an estimator by name; none if it declares none."""
     return dict(getattr(estimator, _ALL, {}))
+
+
+def preset_of(estimator: type[Any], name: str | None) -> Mapping[str, Any]:
+    """Return what a preset of an estimator sets, by the name of the preset; nothing if None."""
+    if name is None:
+        return {}
+    presets: Mapping[str, Mapping[str, Any]] = getattr(estimator, "presets", {})
+    check(estimator.__name__.removesuffix("Parameters"), "preset", name, OneOf(list(presets)))
+    return presets[name]
 
 
 def file_parameters_of(estimator: type[Any]) -> dict[str, Parameter]:
@@ -333,7 +348,10 @@ def _initialiser(group: type[Any], parameters: Sequence[Parameter]) -> Callable[
     signature = inspect.Signature([own_object, *map(_argument, parameters)])
 
     def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
+        # No parameter of its own: a clone gets the values that came from it, and so does a file.
+        preset = preset_of(group, named.pop("preset", None))
         bound = signature.bind(self, *values, **named)
+        bound.arguments = {**preset, **bound.arguments}
         bound.apply_defaults()
         # As they are: scikit-learn's clone compares them by identity, so fit does the checking.
         for name, value in list(bound.arguments.items())[1:]:

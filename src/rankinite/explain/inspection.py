@@ -201,7 +201,7 @@ class Inspection:
 
 def rounds_as_json(ranker: TrainedRanker) -> dict[str, int]:
     """Return the numbers of trees kept and grown; or the best epoch, and the number of epochs."""
-    return _rounds(ranker.rounds, ranker.kept_rounds_, ranker.n_rounds_)
+    return _rounds(ranker.rounds, ranker.best_round_, ranker.n_rounds_)
 
 
 def _rounds(name: str, best_round: int, n_rounds: int) -> dict[str, int]:
@@ -227,7 +227,7 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
         parameters={name: getattr(ranker, name) for name in declared},
         defaults={name: parameter.default for name, parameter in declared.items()},
         rounds=ranker.rounds,
-        best_round=ranker.kept_rounds_,
+        best_round=ranker.best_round_,
         n_rounds=ranker.n_rounds_,
         trees=_trees_of(ranker) if isinstance(ranker, TreeRanker) else None,
         net=_layers_of(ranker) if isinstance(ranker, LambdaRank) else None,

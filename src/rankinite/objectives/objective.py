@@ -175,10 +175,13 @@ class Objective:
         there is none.
     no_newton
         Why there is no Newton step; empty if there is one.
+    is_of_lambdas
+        Whether gradients are lambdas of pairs, to which a ranker may add a regression term.
     """
 
     measure: Measure | TieredMeasure | None = None
     no_newton: str = ""
+    is_of_lambdas: ClassVar[bool] = False
 
     def prepare(self, targets: Targets) -> Gradients:
         """Check the labels and compute what stays the same while scores change."""

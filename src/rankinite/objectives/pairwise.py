@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -83,6 +83,8 @@ class Lambdas(NamedObjective):
     'NDCG@10'
     """
 
+    is_of_lambdas: ClassVar[bool] = True
+
     measure: Measure
     truncation: int | None = None
     normalise: str = "none"
@@ -154,6 +156,8 @@ class RankNet(NamedObjective):
         As in `Lambdas`.
     """
 
+    is_of_lambdas: ClassVar[bool] = True
+
     source: str | None = None
     truncation: int | None = None
     normalise: str = "none"
@@ -185,6 +189,8 @@ class RankNet(NamedObjective):
 @dataclass(frozen=True, repr=False)
 class WithRankerOptions(NamedObjective):
     """An objective whose truncation and normalisation are those of the ranker that uses it."""
+
+    is_of_lambdas: ClassVar[bool] = True
 
     truncation: int | None = field(default=None, init=False)
     normalise: str = field(default="none", init=False)

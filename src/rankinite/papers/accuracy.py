@@ -35,6 +35,7 @@ from rankinite.papers.setting import (
 )
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.mcrank import McRank
+from rankinite.rankers.parameters import PAPER
 from rankinite.rankers.tree_ranker import TreeRanker
 
 Parts = Mapping[str, RankingData]
@@ -42,7 +43,7 @@ Parts = Mapping[str, RankingData]
 METHODS = ("LambdaMART", "McRank", "LambdaRank")
 # As in the paper, every tree sees all documents, and lambdas are not normalised.
 WHOLE: Mapping[str, Any] = {"docs_per_tree": 1.0, "queries_per_tree": 1.0, "patience": None}
-PLAIN: Mapping[str, Any] = {"truncation": None, "normalise": "none"}
+PLAIN: Mapping[str, Any] = {"preset": PAPER, "truncation": None, "normalise": "none"}
 OF_MCRANK: Mapping[str, Any] = {"n_leaves": 10, "learning_rate": 0.05}  # Sec. 5.2
 # Those that the paper chose for its Figure 2 (Sec. 5.4): with equally many leaves, the number of
 # trees measures the time of scoring.

@@ -37,6 +37,7 @@ from rankinite.papers.setting import (
 )
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.parameters import PAPER
 
 # Evaluations of rankers, by number of training queries and name of the ranker.
 Sizes = Mapping[int, Mapping[str, Evaluation]]
@@ -49,6 +50,7 @@ RATES = (1e-4, 3e-4, 1e-3)
 # performance", and lambdas are not normalised. All trees are grown, and the validation set, too
 # small for early stopping, chooses the best round.
 TREES: Mapping[str, Any] = {
+    "preset": PAPER,
     "n_trees": 500,
     "n_leaves": 20,
     "learning_rate": 0.1,

@@ -21,13 +21,20 @@ from rankinite.evaluation.evaluate import Evaluation, evaluate
 from rankinite.evaluation.tables import Summary, Table
 from rankinite.papers.setting import LEVEL, Gain, Setting, count_significant, gains, with_error
 from rankinite.rankers.lambdamart import LambdaMART
+from rankinite.rankers.parameters import PAPER
 
 MEASURES = ("ERR", "NDCG@10")
 TARGETS = ("ERR", "NDCG")
 QUERIES = 5_000
 VALID_QUERIES = 300
 # All trees are grown, as in the paper: ERR rises so unsteadily that patience would end it too soon.
-TREES: Mapping[str, Any] = {"n_trees": 300, "n_leaves": 20, "learning_rate": 0.1, "patience": None}
+TREES: Mapping[str, Any] = {
+    "preset": PAPER,
+    "n_trees": 300,
+    "n_leaves": 20,
+    "learning_rate": 0.1,
+    "patience": None,
+}
 HIDDEN_UNITS = 25  # of the nets among the members, the best of the paper's sweep (Sec. 4.2)
 EPOCHS = 60
 STACKED_EPOCHS = 100
@@ -35,7 +42,7 @@ STACKED_EPOCHS = 100
 TREE_1, TREE_2 = "(((1 3)(2 4))(5 6))", "(((4 5)(1 6))(2 3))"
 ALL = "all 6, average"
 # ERR and NDCG in the paper's table.
-PAPER = {
+OF_PAPER = {
     "1. LambdaMART for ERR": (0.455, 0.774),
     "2. LambdaMART for ERR, Aug70": (0.456, 0.781),
     "3. LambdaMART for NDCG": (0.455, 0.778),
@@ -62,13 +69,13 @@ def combiners(setting: Setting) -> Summary:
     ensembles are fitted to the next two and tested on the last two.
     """
     train, fitting, test = _parts(setting)
-    with setting.progress.start("rankers", len(PAPER), "rankers") as bar:
+    with setting.progress.start("rankers", len(OF_PAPER), "rankers") as bar:
         scores: list[tuple[Floats, Floats]] = []
         evaluations = {}
         for model in _members(setting, train):
             # Combinations need nothing but scores: members are neither kept nor asked again.
             scores.append((model.predict(fitting), model.predict(test)))
-            name = list(PAPER)[len(scores) - 1]
+            name = list(OF_PAPER)[len(scores) - 1]
             evaluations[name] = evaluate(scores[-1][1], test, MEASURES)
             bar.advance(1)
         for name, members, ensemble in _ensembles(setting):
@@ -138,7 +145,7 @@ def _table(
                 "" if name == ALL else f"{gain.p:.2g}{gain.sign}",
             )
         ]
-        rows.append((name, *cells, *(f"{value:.3f}" for value in PAPER[name])))
+        rows.append((name, *cells, *(f"{value:.3f}" for value in OF_PAPER[name])))
     measured = (column for m in MEASURES for column in (m, "p"))
     columns = ("Ranker", *measured, "ERR, paper", "NDCG, paper")
     title = f"Six rankers and ensembles of them on {test.n_queries:,} test queries"
@@ -167,13 +174,13 @@ def _notes(compared: Mapping[str, Mapping[str, Gain]]) -> list[str]:
 
 def _learned() -> list[str]:
     """Return the ensembles that learn from labels."""
-    return [name for name in list(PAPER)[N_MEMBERS:] if "average" not in name]
+    return [name for name in list(OF_PAPER)[N_MEMBERS:] if "average" not in name]
 
 
 def _paper_note() -> str:
     ranges = []
     for k, target in enumerate(TARGETS):
-        differences = [PAPER[name][k] - PAPER[ALL][k] for name in _learned()]
+        differences = [OF_PAPER[name][k] - OF_PAPER[ALL][k] for name in _learned()]
         ranges.append(f"{min(differences):+.3f} to {max(differences):+.3f} {target}")
     return (
         f"In the paper these differ from the average by {' and '.join(ranges)}, without a test; it "

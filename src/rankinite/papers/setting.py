@@ -25,6 +25,7 @@ from rankinite.rankers.callbacks import Round
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.parameters import PAPER
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.stats.paired_tests import gain_and_p
 
@@ -156,7 +157,7 @@ class Boosting:
         def count(_done: Round) -> None:
             self.bar.advance(1)
 
-        return LambdaMART(random_state=self.setting.seed, **parameters).fit(
+        return LambdaMART(preset=PAPER, random_state=self.setting.seed, **parameters).fit(
             self.sets["train"] if train is None else train,
             valid=self.sets["valid"] if valid is None else valid,
             callbacks=[count],

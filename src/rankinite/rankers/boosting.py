@@ -20,6 +20,7 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.objectives.objective import EVERY_QUERY
+from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.callbacks import History, Round, ValidationSet
 from rankinite.rankers.inputs import TrainingInputs
 from rankinite.rankers.line_search import LineSearch
@@ -161,6 +162,8 @@ class TreeLearner:
         All have 1 if None.
     line_search
         Finds the weights of trees; all have 1 if None.
+    regression
+        Is added to the gradients; nothing if None.
     """
 
     def __init__(
@@ -175,7 +178,9 @@ class TreeLearner:
         sets: Mapping[str, ValidationSet],
         doc_weight: Floats | None,
         line_search: LineSearch | None,
+        regression: RegressionTerm | None = None,
     ) -> None:
+        self.regression = regression
         self.gradients = inputs.gradients
         self.grower = Grower(binned, rows, growth)
         self.learning_rate = learning_rate
@@ -271,6 +276,8 @@ class TreeLearner:
         """Compute the gradients of these queries at least."""
         scores, gradients, hessians = self.scores, self._gradients, self._hessians
         self.gradients.gradients_of(queries, scores, number, gradients, hessians)
+        if self.regression is not None:
+            self.regression.add(queries, scores, gradients, hessians)
 
     def _grow(self, number: int, output: int, queries: Mask) -> Tree:
         gradients, hessians = self._gradients[output], self._hessians[output]

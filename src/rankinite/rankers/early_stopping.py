@@ -16,11 +16,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankinite.core.types import Floats
 from rankinite.measures.measure import Measure
 from rankinite.measures.tiers import TieredMeasure, tiers_of
 from rankinite.rankers.callbacks import History, Round
 
 TierValues = tuple[float, ...]
+
+# What the mean of a measure over n validation queries is uncertain by, times the root of n, if two
+# rounds of a fit are compared. Tried from 0.03 to 0.4: larger ones are better where a few dozen
+# queries decide, and worse where a long fit still improves.
+UNCERTAINTY = 0.03
+# Rounds that count less than this part of the best one are left out, and their trees with them.
+LEAST_WEIGHT = 1e-3
+ONLY_THE_BEST = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -126,6 +135,30 @@ class EarlyStopping:
         bests = accumulate(history.rounds(0, n_rounds), self.update, initial=BestRound())
         stops = (number for number, best in enumerate(bests) if self.is_over(best, number))
         return next(stops, n_rounds)
+
+    def round_weights(self, history: History, n_rounds: int, n_queries: int) -> Floats:
+        """Return how much the model after each round counts in the mean over rounds.
+
+        Up to the last round that counts. None are returned if there is nothing to weigh by: no
+        validation set, or a measure of several tiers, whose values are not one number.
+
+        Parameters
+        ----------
+        history
+            The values of the rounds.
+        n_rounds
+            Number of rounds.
+        n_queries
+            Number of queries of the validation set.
+        """
+        if self.set_name is None or not isinstance(self.measure, Measure) or n_rounds == 0:
+            return ONLY_THE_BEST
+        values = np.array(history.values[self.set_name][str(self.measure)][:n_rounds])
+        weights = np.exp((values - values.max()) * (np.sqrt(n_queries) / UNCERTAINTY))
+        weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
+        kept = weights[: np.flatnonzero(weights)[-1] + 1]
+        shares: Floats = kept / kept.sum()
+        return shares
 
     def _compare(self, best: BestRound, values: TierValues) -> _Comparison:
         """Tell whether a round with these values is the best now.

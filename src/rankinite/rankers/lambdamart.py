@@ -16,6 +16,7 @@ from rankinite.core.types import Floats
 from rankinite.measures.text import one_measure, parse_measures
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.parse import parse_objective
+from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import TreeLearner, alphas_of, alphas_to_arrays
 from rankinite.rankers.inputs import TrainingInputs, training_data, training_measure
@@ -77,6 +78,12 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         # Validation sets are measured without weights of queries, here as after every round.
         along = measure_along_line(inputs.measures[0], inputs.valid[name].data)
         return LineSearch(name, along, self.alpha_bounds)
+
+    def _regression(self, inputs: TrainingInputs) -> RegressionTerm | None:
+        objective = inputs.objective
+        if self.regression_weight == 0.0 or not objective.is_of_lambdas:
+            return None
+        return RegressionTerm(inputs.targets, objective.source, self.regression_weight)
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
         super()._keep(learner, start, best)

@@ -78,7 +78,6 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
     rounds: ClassVar[str] = "epochs"
 
     net_: Net
-    best_epoch_: int
     start_: float
 
     def fit(
@@ -124,9 +123,9 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         )
 
     @property
-    def kept_rounds_(self) -> int:
+    def best_epoch_(self) -> int:
         """The epoch whose weights are kept."""
-        return self.best_epoch_
+        return self.best_round_
 
     def objective(self) -> Objective:
         """Return the objective that training follows."""
@@ -217,7 +216,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
 
     def _keep(self, learner: NetLearner, start: Floats, best: int) -> None:
         self.net_ = learner.best
-        self.best_epoch_ = best
+        self.best_round_ = best
         self.start_ = float(start[0])
 
     @property
@@ -290,7 +289,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
             raise ModelFileError("the file has no score to begin with")
         if epoch is None or epoch.shape != (1,) or not 0 <= epoch[0] <= manifest.n_rounds:
             raise ModelFileError("the file does not say which epoch was best")
-        self.start_, self.best_epoch_ = float(start[0]), int(epoch[0])
+        self.start_, self.best_round_ = float(start[0]), int(epoch[0])
 
 
 class AlongNet:

@@ -29,6 +29,7 @@ class Manifest:
     feature_names: tuple[str, ...]
     top_grade: float
     n_rounds: int
+    best_round: int | None
     history: Curves
 
     @classmethod
@@ -43,12 +44,16 @@ class Manifest:
         if not names or len(set(names)) < len(names):
             raise _not_understood("feature_names", names)
         n_rounds = int(_number(manifest, "n_rounds", Whole(0)))
+        best_round = None
+        if "best_round" in manifest:
+            best_round = int(_number(manifest, "best_round", Whole(0, n_rounds)))
         return cls(
             parameters,
             bool(_number(manifest, "based_on_scores", OneOf([False, True]))),
             tuple(names),
             float(_number(manifest, "top_grade", Real(0))),
             n_rounds,
+            best_round,
             read_history(_entry(manifest, "history"), n_rounds),
         )
 
@@ -108,6 +113,7 @@ def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
         "feature_names": list(ranker.feature_names_),
         "top_grade": ranker.top_grade_,
         "n_rounds": ranker.n_rounds_,
+        "best_round": ranker.best_round_,
         "history": write_history(ranker.history_),
     }
     return Content(manifest, dict(arrays))

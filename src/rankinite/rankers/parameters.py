@@ -10,8 +10,8 @@ This module imports neither numba nor numpy, because ``--help`` reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import InitVar, dataclass
+from typing import Any, ClassVar
 
 from rankinite.core.params import (
     YES_OR_NO,
@@ -30,11 +30,25 @@ from rankinite.core.params import (
 )
 
 LINE_SEARCH = "line-search"
+PAPER = "paper"
 ALL = "all"
 # More units than any ranking net has; a file that claims more is damaged.
 MOST_UNITS = 1 << 16
 FRACTION = Real(0, 1, low_open=True)
 POSITIVE = Real(0, low_open=True)
+
+
+# How trees grow in the papers: as large as their data, and as plain.
+PAPER_TREES: Mapping[str, Any] = {
+    "n_trees": 500,
+    "n_leaves": 31,
+    "learning_rate": 0.1,
+    "symmetric": False,
+    "l2_regularization": 0.0,
+    "random_strength": 0.0,
+    "criterion": "mse",
+    "average_rounds": False,
+}
 
 
 @dataclass(frozen=True)
@@ -56,8 +70,15 @@ class LayerSizes:
 
 @parameter_group
 class CommonParameters:
-    """Parameters of every ranker that learns in rounds."""
+    """Parameters of every ranker that learns in rounds.
 
+    ``preset`` is the name of other defaults: with ``"paper"``, a parameter that is not given has
+    the value that the papers' experiments need. It is no parameter itself; the values are.
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {PAPER: {}}
+
+    preset: InitVar[str | None] = None
     valid_measure: Any = parameter(
         default=None,
         file_constraint=or_none(Text()),
@@ -130,12 +151,12 @@ class LambdaParameters(CommonParameters):
         "max_position",
     )
     normalise: str = parameter(
-        default="deviation",
+        default="distance",
         constraint=OneOf(["none", "deviation", "distance"]),
         help="How the lambdas of a query are scaled.",
         details='``"none"``: not at all; ``"deviation"``: by their standard deviation, so that all '
-        'queries count alike; ``"distance"``: pair by pair, by the distance of the scores. See '
-        "`Lambdas`.",
+        "queries count alike, also those that are ranked well already; "
+        '``"distance"``: pair by pair, by the distance of the scores. See `Lambdas`.',
         aliases="lambdarank_norm lambdarank_normalization normalize norm",
     )
 
@@ -145,20 +166,20 @@ class TreeParameters(CommonParameters):
     """Parameters of all rankers of boosted trees; the defaults are those of LambdaMART."""
 
     n_trees: int = parameter(
-        default=500,
+        default=1000,
         constraint=Whole(1),
         help="Number of trees at most.",
         aliases="n_estimators num_iterations num_boost_round iterations num_trees num_round "
         "num_rounds nrounds n_iter max_iter",
     )
     n_leaves: int = parameter(
-        default=31,
+        default=64,
         constraint=Whole(2, 1 << 16),
         help="Number of leaves of a tree at most.",
         aliases="num_leaves max_leaves max_leaf max_leaf_nodes num_leaf",
     )
     learning_rate: float = parameter(
-        default=0.1,
+        default=0.06,
         constraint=POSITIVE,
         help="Factor that the values of leaves are multiplied by.",
         aliases="eta shrinkage shrinkage_rate lr learning_rate_init eta0 step_size",
@@ -171,12 +192,13 @@ class TreeParameters(CommonParameters):
         aliases="depth",
     )
     symmetric: bool = parameter(
-        default=False,
+        default=True,
         constraint=YES_OR_NO,
         help="Whether all leaves of a level are split by the same feature and threshold.",
-        details="The split is the one that gains most over the whole level: with many noisy "
-        "features that is better than to split the leaf that gains most. A tree then has as many "
-        "levels as ``n_leaves`` allows: 6 for 64.",
+        details="The split is the one that gains most over the whole level, so that the few "
+        "documents of one leaf cannot lead it astray. A tree then has as many levels as "
+        "``n_leaves`` allows: 6 for 64. If False, the leaf that gains most is split next, as in "
+        "LightGBM.",
         aliases="grow_policy oblivious",
     )
     min_docs_in_leaf: int = parameter(
@@ -193,7 +215,7 @@ class TreeParameters(CommonParameters):
         aliases="min_split_gain min_gain_to_split gamma min_split_loss",
     )
     l2_regularization: float = parameter(
-        default=0.0,
+        default=3.0,
         constraint=Real(0),
         help="L2 regularisation of the values of leaves.",
         details="This many documents of mean hessian, whose gradients are 0, are added to every "
@@ -202,7 +224,7 @@ class TreeParameters(CommonParameters):
         aliases="reg_lambda lambda_l2 lambda l2_leaf_reg l2 l2_reg",
     )
     random_strength: float = parameter(
-        default=0.0,
+        default=1.0,
         constraint=Real(0),
         help="How much chance there is in the choice of the feature of a split.",
         details="It is the standard deviation of a normal number that is added to the root of a "
@@ -230,12 +252,13 @@ class TreeParameters(CommonParameters):
         aliases="feature_fraction colsample_bytree sub_feature rsm colsample "
         "feature_fraction_bynode colsample_bynode colsample_bylevel max_features",
     )
-    criterion: str = parameter(
-        default="mse",
-        constraint=OneOf(["mse", "newton"]),
+    criterion: str | None = parameter(
+        default=None,
+        constraint=or_none(OneOf(["mse", "newton"])),
         help="How splits are chosen.",
         details='``"mse"``: by the squared error of the gradients, as in the papers; '
-        '``"newton"``: by what the Newton steps of the leaves promise.',
+        '``"newton"``: by what the Newton steps of the leaves promise. If None, by what the step '
+        'is: ``"newton"`` for Newton steps, ``"mse"`` for others.',
     )
     step: str = parameter(
         default="newton",
@@ -243,6 +266,15 @@ class TreeParameters(CommonParameters):
         help="How the value of a leaf is found.",
         details='``"newton"``: by a Newton step; ``"gradient"``: it is the mean gradient '
         "(Objectives, Sec. 5.3).",
+    )
+    average_rounds: bool = parameter(
+        default=True,
+        constraint=YES_OR_NO,
+        help="Whether the model is the mean over rounds, by their values on the validation set.",
+        details="The model after round t counts exp((value - best value) sqrt(n) / 0.03) in it, "
+        "for n validation queries. So of rounds that few queries cannot tell apart all count, and "
+        "with many queries the best one alone. If False, and with tiers of measures, it is the "
+        "best round. Without a validation set it is the last one.",
     )
     most_bins: int = parameter(
         default=255,
@@ -274,6 +306,21 @@ class LineSearchParameters(CommonParameters):
 class LambdaMARTParameters(TreeParameters, LineSearchParameters, LambdaParameters, StartParameters):
     """Parameters of LambdaMART."""
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        PAPER: {**PAPER_TREES, "normalise": "deviation", "regression_weight": 0.0}
+    }
+
+    regression_weight: float = parameter(
+        default=0.1,
+        constraint=Real(0),
+        help="Weight of a squared error of grades that is added to the lambdas.",
+        details="It pulls differences of scores towards those of grades, which are scaled so that "
+        "the largest is 4; what lambdas leave open, such as the order far down the ranking, it "
+        "decides. It is the weight with two grades, and multiplied by the square of their number "
+        "less 1, up to 4, so that one grade too many or too few always counts the same. Only for "
+        "measures, RankNet and others that are made of lambdas: objectives of one's own are "
+        "followed as they are.",
+    )
     step: str = parameter(
         default="newton",
         constraint=OneOf(["newton", "gradient", LINE_SEARCH]),
@@ -286,10 +333,22 @@ class LambdaMARTParameters(TreeParameters, LineSearchParameters, LambdaParameter
 
 @parameter_group
 class MARTParameters(TreeParameters, StartParameters):
-    """Parameters of MART; the defaults are those of the challenge's baseline."""
+    """Parameters of MART; the preset ``"paper"`` is the challenge's baseline."""
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        PAPER: {
+            **PAPER_TREES,
+            "loss": "squared",
+            "n_trees": 2400,
+            "n_leaves": 20,
+            "learning_rate": 0.05,
+            "docs_per_tree": 0.5,
+            "queries_per_tree": 1.0,
+        }
+    }
 
     loss: str = parameter(
-        default="squared",
+        default="centred",
         constraint=OneOf(["squared", "centred", "logistic"]),
         help="Loss to minimise.",
         details='``"squared"``: the squared error of the grade; ``"centred"``: the squared error '
@@ -305,23 +364,26 @@ class MARTParameters(TreeParameters, StartParameters):
         details="Predict then returns P_max (1 + P - P_max), where P_max is the largest chance of "
         "the query (Ensemble, Sec. 4.2), and needs the queries.",
     )
-    n_trees: int = 2400
-    n_leaves: int = 20
-    learning_rate: float = 0.05
-    docs_per_tree: float = 0.5
-    queries_per_tree: float = 1.0
+    # All hessians are the same, or nearly: without them trees grow faster.
+    criterion: str | None = "mse"
 
 
 @parameter_group
 class McRankParameters(TreeParameters):
-    """Parameters of McRank."""
+    """Parameters of McRank; the defaults are those of the papers."""
 
     n_trees: int = parameter(
         default=500, help="Number of rounds at most, each of which grows one tree per grade."
     )
     n_leaves: int = 20
+    learning_rate: float = 0.1
+    symmetric: bool = False
+    l2_regularization: float = 0.0
+    random_strength: float = 0.0
     docs_per_tree: float = 0.5
     queries_per_tree: float = 1.0
+    criterion: str | None = "mse"
+    average_rounds: bool = False
 
 
 @parameter_group

@@ -78,7 +78,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         # Python's own TypeError, which __init__ would raise, knows no other tools' names.
         known = cls._get_param_names()
         for name in parameters:
-            if name not in known:
+            if name not in known and not (name == "preset" and hasattr(cls, "presets")):
                 raise UsageError(_unknown(cls.__name__, name, known))
         new: Self = super().__new__(cls)
         return new

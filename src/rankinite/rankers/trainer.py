@@ -72,6 +72,8 @@ class TrainedRanker(CommonParameters, Ranker):
     history_ : dict
         The values of measures on the validation sets: ``history_["valid"]["NDCG@10"]`` has one
         value per round.
+    best_round_ : int
+        The number of the best round by the validation set; without one, that of the last.
     n_rounds_ : int
         Number of rounds that the fit did.
     seed_ : int
@@ -86,13 +88,9 @@ class TrainedRanker(CommonParameters, Ranker):
 
     base: Any
     history_: Curves
+    best_round_: int
     n_rounds_: int
     seed_: int
-
-    @property
-    @abstractmethod
-    def kept_rounds_(self) -> int:
-        """The number of the best round, as which the ranker was kept."""
 
     @abstractmethod
     def objective(self) -> Objective:
@@ -328,6 +326,11 @@ class Trainer:
     def best_round(self) -> BestRound:
         """Return the best of the committed rounds."""
         return self.early_stopping.best_round(self.history, self.learner.n_rounds)
+
+    def round_weights(self) -> Floats:
+        """Return how much the model after each committed round counts in the mean over rounds."""
+        n_queries = next((measured.data.n_queries for measured in self.sets.values()), 0)
+        return self.early_stopping.round_weights(self.history, self.learner.n_rounds, n_queries)
 
     def run(self, callbacks: Sequence[Callback], progress: Progress, unit: str) -> None:
         """Do rounds until it is time to stop; Ctrl-C leaves whole rounds, and their checkpoint.

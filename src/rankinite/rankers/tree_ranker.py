@@ -19,10 +19,11 @@ from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective, Targets, doc_weights
+from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.boosting import Sampling, TreeLearner
 from rankinite.rankers.callbacks import Callback, ValidationSet
 from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.early_stopping import EarlyStopping
+from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
 from rankinite.rankers.inputs import (
     FitArguments,
     TrainingInputs,
@@ -34,9 +35,9 @@ from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.ranker import check_features
-from rankinite.rankers.trainer import TrainedRanker
+from rankinite.rankers.trainer import TrainedRanker, Trainer
 from rankinite.trees.binning import EVERY_ROW, BinnedData
-from rankinite.trees.forest import Forest
+from rankinite.trees.forest import Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
 
 
@@ -47,8 +48,11 @@ class TreeRanker(TreeParameters, TrainedRanker):
     ----------
     forest_
         The trees that predict uses.
+    best_round_ : int
+        The number of the best round by the validation set; without one, that of the last.
     n_trees_ : int
-        Number of rounds of trees that are kept: the best number by the validation set, or all.
+        Number of rounds of trees that are kept: up to the best, or with ``average_rounds`` up to
+        the last one that counts.
     history_ : dict
         The values of measures on the validation sets: ``history_["valid"]["NDCG@10"]`` has one
         value per round.
@@ -116,11 +120,6 @@ class TreeRanker(TreeParameters, TrainedRanker):
         return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
 
     @property
-    def kept_rounds_(self) -> int:
-        """Number of rounds of trees that are kept."""
-        return self.n_trees_
-
-    @property
     def max_rounds(self) -> int:
         """Number of rounds of trees at most."""
         return self.n_trees
@@ -148,6 +147,7 @@ class TreeRanker(TreeParameters, TrainedRanker):
             sets=sets,
             doc_weight=weights,
             line_search=self._line_search(inputs),
+            regression=self._regression(inputs),
         )
 
     def check_objective(self) -> Objective:
@@ -169,13 +169,18 @@ class TreeRanker(TreeParameters, TrainedRanker):
         """Return the search for the weights of trees; None if all have 1."""
         return None
 
+    def _regression(self, _inputs: TrainingInputs) -> RegressionTerm | None:
+        """Return the regression term that is added to the gradients; None if there is none."""
+        return None
+
     def _growth(self) -> GrowthOptions:
+        by_step = "newton" if self.step == "newton" else "mse"
         return GrowthOptions(
             n_leaves=self.n_leaves,
             max_depth=self.max_depth,
             min_docs_in_leaf=self.min_docs_in_leaf,
             min_gain=self.min_gain,
-            criterion=self.criterion,
+            criterion=self.criterion or by_step,
             step=self.step,
             symmetric=self.symmetric,
             l2_regularization=self.l2_regularization,
@@ -184,8 +189,17 @@ class TreeRanker(TreeParameters, TrainedRanker):
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
         # Trees behind the best round are dropped; the checkpoint still has them.
-        self.n_trees_ = best
+        self.best_round_ = self.n_trees_ = best
         self.forest_ = Forest(tuple(learner.trees), start, self.n_features_in_).first(best)
+
+    def _keep_best(self, inputs: TrainingInputs, trainer: Trainer) -> None:
+        super()._keep_best(inputs, trainer)
+        weights = trainer.round_weights() if self.average_rounds else ONLY_THE_BEST
+        if len(weights) > 0:
+            learner: Any = trainer.learner
+            grown = Forest(tuple(learner.trees), inputs.start, self.n_features_in_)
+            self.n_trees_ = len(weights)
+            self.forest_ = mean_of_rounds(grown, weights)
 
     def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
         """Return the result of predict, from the scores of the outputs."""
@@ -282,6 +296,8 @@ class TreeRanker(TreeParameters, TrainedRanker):
             raise ModelFileError(f"the trees of the file are not those of a {self._name}")
         # With early stopping there may be fewer trees than rounds, never more.
         self.n_trees_ = len(self.forest_) // len(start)
+        # Files of earlier versions have the trees of the best round.
+        self.best_round_ = self.n_trees_ if manifest.best_round is None else manifest.best_round
         if self.n_trees_ > manifest.n_rounds:
             raise ModelFileError("the file has more trees than its manifest says were grown")
 

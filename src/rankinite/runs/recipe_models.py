@@ -15,6 +15,7 @@ from rankinite.runs.training import (
     BASE,
     FILES,
     LOADING,
+    PRESET,
     defaults_of,
     parameter_keys,
     unknown_key,
@@ -137,7 +138,7 @@ class ModelTables:
         self._check_bags(path, set_here)
         parameters = {
             key: values.get(key, default)
-            for key, default in defaults_of(ranker).items()
+            for key, default in defaults_of(ranker, values.get(PRESET)).items()
             if key != SEED
         }
         parameters |= self._sound_measures(path, ranker, parameters)

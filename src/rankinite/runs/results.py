@@ -286,7 +286,7 @@ def _curve(model: TrainedRanker) -> Curve:
     """Return the curve of the measure that chose the best round."""
     measure = str(model.validation_measures()[0])
     values = model.history_["valid"][measure]
-    return Curve(measure, model.rounds, tuple(float(v) for v in values), model.kept_rounds_)
+    return Curve(measure, model.rounds, tuple(float(v) for v in values), model.best_round_)
 
 
 def _importances(models: Sequence[TrainedRanker]) -> dict[str, float]:

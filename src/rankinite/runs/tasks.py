@@ -216,8 +216,8 @@ class Fit:
     def _summary(self, ranker: TrainedRanker) -> TaskSummary:
         curves = ranker.history_["valid"]
         measure = self.measures[0]
-        value = curves[measure][ranker.kept_rounds_ - 1]
-        text = f"{measure} {value:.4f} with {ranker.kept_rounds_:,} {ranker.rounds}"
+        value = curves[measure][ranker.best_round_ - 1]
+        text = f"{measure} {value:.4f} with {ranker.best_round_:,} {ranker.rounds}"
         return TaskSummary(text, float(value))
 
 

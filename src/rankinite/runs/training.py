@@ -29,6 +29,7 @@ from rankinite.core.params import (
     check,
     file_parameters_of,
     parameters_of,
+    preset_of,
 )
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
@@ -42,6 +43,7 @@ from rankinite.rankers.ranker import Ranker
 from rankinite.runs.toml import Texts, from_toml, toml_constraint, toml_of
 
 DEFAULT_RANKER = "LambdaMART"
+PRESET = "preset"
 BASE = "base"
 Curve = Sequence[float]
 PANELS_A_ROW = 2
@@ -148,7 +150,8 @@ def configure(*sources: Source) -> Configuration:
                 raise UsageError(f"{source.owner}: {hint}")
             check(source.owner, source.spell(key), value, known[key])
             values[key] = from_toml(value, known[key])
-    parameters = {key: values.get(key, default) for key, default in defaults_of(name).items()}
+    defaults = defaults_of(name, values.get(PRESET))
+    parameters = {key: values.get(key, default) for key, default in defaults.items()}
     # Wrong measures are refused now, and not when the data are loaded.
     RANKERS[name](**parameters).check_objective()
     return Configuration(
@@ -171,18 +174,20 @@ def keys_of(ranker: str) -> dict[str, Constraint]:
 
 
 def parameter_keys(ranker: str) -> dict[str, Constraint]:
-    """Return the parameters of the ranker, with what a TOML file can set them to."""
-    return {
+    """Return the parameters of the ranker and its preset, with what a TOML file can set them to."""
+    constraints = {
         name: toml_constraint(declared.file_constraint)
         for name, declared in file_parameters_of(RANKERS[ranker]).items()
         if declared.file_constraint is not None
     }
+    return {PRESET: OneOf(list(RANKERS[ranker].presets)), **constraints}
 
 
-def defaults_of(ranker: str) -> dict[str, Any]:
-    """Return the defaults of the ranker's parameters, without its base."""
+def defaults_of(ranker: str, preset: str | None = None) -> dict[str, Any]:
+    """Return the defaults of the ranker's parameters, without its base; or those of a preset."""
     declared = file_parameters_of(RANKERS[ranker])
-    return {name: parameter.default for name, parameter in declared.items()}
+    defaults = {name: parameter.default for name, parameter in declared.items()}
+    return {**defaults, **preset_of(RANKERS[ranker], preset)}
 
 
 def _ranker_name(sources: Sequence[Source]) -> str:
@@ -300,7 +305,7 @@ def _kept_values(ranker: TrainedRanker, set_name: str) -> dict[str, float]:
     The history of a ranker that resumed from a checkpoint may have them in another order.
     """
     curves = ranker.history_[set_name]
-    last = ranker.kept_rounds_ - 1
+    last = ranker.best_round_ - 1
     return {str(measure): curves[str(measure)][last] for measure in ranker.validation_measures()}
 
 

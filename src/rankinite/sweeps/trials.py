@@ -208,7 +208,7 @@ class SweepFit(Fit):
         # the training fell behind, and before that was noted, has trained some more rounds.
         pruned = pruned_after(values, dict(self.floors))
         if pruned is None:
-            curve = LearningCurve(tuple(values), ranker.kept_rounds_, is_pruned=False)
+            curve = LearningCurve(tuple(values), ranker.best_round_, is_pruned=False)
         else:
             seen = values[:pruned]
             curve = LearningCurve(tuple(seen), seen.index(max(seen)) + 1, is_pruned=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -275,3 +275,23 @@ def _forest_arrays(trees: Sequence[Tree]) -> ForestArrays:
         split_offsets=offsets - np.arange(len(offsets)),  # a tree has one split less than leaves
         value_offsets=offsets,
     )
+
+
+def mean_of_rounds(forest: Forest, weights: Floats) -> Forest:
+    """Return one forest that scores like the weighted mean of a forest after each of its rounds.
+
+    Parameters
+    ----------
+    forest
+        The trees of all rounds, at least as many as there are weights.
+    weights
+        The weight of the forest after each round, from the first on; they sum to 1.
+    """
+    # A tree is part of the forests after its own round and all later ones.
+    shares = np.cumsum(weights[::-1])[::-1]
+    width = len(forest.start)
+    trees = tuple(
+        replace(tree, value=tree.value * shares[number // width])
+        for number, tree in enumerate(forest.trees[: len(weights) * width])
+    )
+    return replace(forest, trees=trees)

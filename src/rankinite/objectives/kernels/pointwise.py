@@ -28,6 +28,43 @@ def all_pointwise_gradients(
         pointwise_gradients(kind, first, last, scores, targets, weights, out_gradient, out_hessian)
 
 
+@parallel_kernel
+def add_regression(
+    scores: NDArray[np.float64],
+    arrays: ObjectiveArrays,
+    selected: NDArray[np.bool_],
+    out_gradient: NDArray[np.float64],
+    out_hessian: NDArray[np.float64],
+) -> None:
+    """Add the centred residuals of the ``selected`` queries, or of all if that mask is empty."""
+    offsets, targets, weights = arrays.offsets, arrays.values, arrays.doc_weight
+    for q in prange(len(offsets) - 1):
+        if len(selected) > 0 and not selected[q]:
+            continue
+        first, last = offsets[q], offsets[q + 1]
+        mean = mean_residual(first, last, scores, targets, weights)
+        for i in range(first, last):
+            out_gradient[i] += weights[i] * (targets[i] - scores[i] - mean)
+            out_hessian[i] += weights[i]
+
+
+@kernel
+def mean_residual(
+    first: int,
+    last: int,
+    scores: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> float:
+    """Return the weighted mean of target less score from first to last - 1; 0 without weight."""
+    total = 0.0
+    total_weight = 0.0
+    for i in range(first, last):
+        total += weights[i] * (targets[i] - scores[i])
+        total_weight += weights[i]
+    return total / total_weight if total_weight > 0.0 else 0.0
+
+
 @kernel
 def pointwise_gradients(
     kind: int,
@@ -48,18 +85,12 @@ def pointwise_gradients(
         for i in range(first, last):
             out_gradient[i], out_hessian[i] = logistic_gradient(scores[i], targets[i], weights[i])
         return
-    total = 0.0
-    total_weight = 0.0
+    mean = 0.0
+    if kind == CENTRED_SQUARED_ERROR:
+        mean = mean_residual(first, last, scores, targets, weights)
     for i in range(first, last):
-        out_gradient[i] = weights[i] * (targets[i] - scores[i])
+        out_gradient[i] = weights[i] * (targets[i] - scores[i] - mean)
         out_hessian[i] = weights[i]
-        total += out_gradient[i]
-        total_weight += weights[i]
-    # A query without any weight has no mean, and its gradients are 0.
-    if kind == CENTRED_SQUARED_ERROR and total_weight > 0.0:
-        mean = total / total_weight
-        for i in range(first, last):
-            out_gradient[i] = weights[i] * (targets[i] - scores[i] - mean)
 
 
 @inlined_kernel
