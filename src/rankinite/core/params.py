@@ -284,8 +284,10 @@ def parameter_group(group: Group) -> Group:
     """
     body = {}
     for name, annotation in inspect.get_annotations(group).items():
-        # What only type checkers see: see `_initialiser`.
+        if str(annotation).startswith("ClassVar"):
+            continue
         if str(annotation).startswith("InitVar"):
+            delattr(group, name)  # it is there for type checkers: see `_initialiser`
             continue
         value = vars(group)[name]
         declared = value if isinstance(value, Parameter) else Parameter(default=value)
