@@ -388,7 +388,7 @@ def test_trees_and_nets_are_not_mistaken_for_each_other(content, net_content):
 
 def test_more_trees_than_rounds(content):
     manifest = copy.deepcopy(dict(content.manifest))
-    manifest |= {"n_rounds": 0, "history": []}
+    manifest |= {"n_rounds": 0, "best_round": 0, "history": []}
     write_container(MODEL, Content(manifest, content.arrays))
     assert "has more trees than its manifest says were grown" in refused()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from rankinite.objectives.pointwise import (
     CentredSquaredError,
     Logistic,
     MultiClass,
+    RegressionTerm,
     SquaredError,
 )
 
@@ -174,3 +176,43 @@ def test_what_is_refused():
     for objective in OBJECTIVES:
         with pytest.raises(DataError, match="no document has both"):
             objective.prepare(targets(np.full(9, np.nan)))
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("selected", [[], [True, False, True]])
+def test_a_regression_term_is_a_centred_residual_of_scaled_grades(selected):
+    """Five grades: the largest difference is scaled from 4 to 4, and the weight is 16-fold."""
+    scores = np.linspace(-1.0, 1.0, 9)[None]
+    gradients, hessians = np.ones((2, 1, 9))
+    term = RegressionTerm(targets(query_weight=np.array([1.0, 2.0, 0.5])), None, 0.1)
+    term.add(np.array(selected, np.bool_), scores, gradients, hessians)
+    for q, (first, last) in enumerate(pairwise(OFFSETS)):
+        counts = not selected or selected[q]
+        weight = 1.6 * [1.0, 2.0, 0.5][q] * counts
+        residuals = Y[first:last] - scores[0, first:last]
+        expected = 1.0 + weight * (residuals - residuals.mean())
+        np.testing.assert_allclose(gradients[0, first:last], expected, rtol=1e-12)
+        np.testing.assert_allclose(hessians[0, first:last], 1.0 + weight)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scale", "weight"),
+    [([0, 1], 4.0, 0.1), ([0, 1, 2], 2.0, 0.4), ([3, 7], 1.0, 0.1), (range(40), 4 / 39, 1.6)],
+)
+def test_grades_of_a_regression_term(labels, scale, weight):
+    """Whatever the grades are, the largest difference is 4; two more steps count four times."""
+    y = np.array([*labels], dtype=float)
+    term = RegressionTerm(Targets({None: y}, np.array([0, len(y)]), 40.0), None, 0.1)
+    gradients, hessians = np.zeros((2, 1, len(y)))
+    term.add(np.zeros(0, np.bool_), np.zeros((1, len(y))), gradients, hessians)
+    np.testing.assert_allclose(gradients[0], weight * scale * (y - y.mean()), atol=1e-12)
+    np.testing.assert_allclose(hessians[0], weight)
+
+
+def test_a_regression_term_without_labels_to_learn_from():
+    for y in (np.full(9, 2.0), np.full(9, np.nan)):
+        gradients, hessians = np.zeros((2, 1, 9))
+        term = RegressionTerm(targets(y), None, 0.1)
+        term.add(np.zeros(0, np.bool_), np.ones((1, 9)), gradients, hessians)
+        assert not gradients.any()
+        assert not hessians.any()

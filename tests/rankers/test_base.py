@@ -9,7 +9,17 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import rankinite as rk
-from tests.rankers.cases import CASES, SMALL, TEST, TRAIN, VALID, background, bytes_of, copied
+from tests.rankers.cases import (
+    CASES,
+    SMALL,
+    TEST,
+    TRAIN,
+    VALID,
+    WHOLE,
+    background,
+    bytes_of,
+    copied,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -18,8 +28,8 @@ def test_a_base_shifts_where_training_starts():
     """Squared error from a base is squared error of what the base leaves, by hand."""
     base = background()
     left = TRAIN.y - base.predict(TRAIN)
-    params = SMALL | {"n_trees": 1, "learning_rate": 1.0, "docs_per_tree": 1.0, "n_leaves": 4}
-    model = rk.MART(**params, base=base).fit(TRAIN)
+    params = SMALL | WHOLE | {"n_trees": 1, "learning_rate": 1.0, "l2_regularization": 0.0}
+    model = rk.MART("squared", **params, base=base).fit(TRAIN)
     tree_part = model.predict(TRAIN) - base.predict(TRAIN)
     for value in np.unique(tree_part.round(9)):
         leaf = np.isclose(tree_part, value)

@@ -23,7 +23,7 @@ GRADES = [0.0, 1.0, 2.0, 3.0, 4.0]
 CLICKED = TRAIN.with_labels(
     {"clicks": np.random.default_rng(5).choice([0, 0.25, 0.5, 1, np.nan], TRAIN.n_docs)}
 )
-GRADED = {**SMALL, "measure": Tiered("NDCG@3 > CNDCG@3[clicks]", weights=0.4)}
+GRADED = {"preset": "paper", **SMALL, "measure": Tiered("NDCG@3 > CNDCG@3[clicks]", weights=0.4)}
 
 
 def ties_of(targets):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -212,3 +213,49 @@ def test_of_several_sets_the_first_decides():
     turned = rk.LambdaMART(**HASTY, patience=3).fit(TRAIN, valid={"far": TEST, "near": VALID})
     first = next(iter(turned.history_["far"].values()))
     assert turned.n_trees_ == int(np.argmax(first)) + 1
+
+
+def weights_of(curve, n_queries):
+    stopping = EarlyStopping(len(curve), None, "v", TIERS[0])
+    return stopping.round_weights(history_of([(value,) for value in curve]), len(curve), n_queries)
+
+
+def test_weights_of_rounds_by_hand():
+    """With 9 queries, 0.01 below the best is exp(-0.01 x 3 / 0.03) = 1 / e; the last is too low."""
+    total = 1.0 + 2.0 / math.e
+    expected = [1.0 / math.e / total, 1.0 / total, 1.0 / math.e / total]
+    np.testing.assert_allclose(weights_of([0.5, 0.51, 0.5, 0.4], 9), expected, rtol=1e-12)
+
+
+def test_with_many_queries_only_the_best_round_counts():
+    assert weights_of([0.5, 0.51, 0.505], 1_000_000).tolist() == [0.0, 1.0]
+
+
+def test_nothing_to_weigh_rounds_by():
+    tiers, alone = graded([0.1]), History({})
+    assert len(EarlyStopping(3).round_weights(alone, 3, 0)) == 0
+    stopping = EarlyStopping(2, None, "v", tiers)
+    assert len(stopping.round_weights(history_of([(0.5, 0.1), (0.6, 0.2)]), 2, 9)) == 0
+
+
+@every_case_of_trees
+def test_the_model_is_the_mean_over_rounds(case):
+    model = case.fit(valid=VALID, changes={"average_rounds": True})
+    grown = case.fit(changes={"n_trees": model.n_rounds_, "average_rounds": True})
+    measure = model.validation_measures()[0]
+    curve = np.array(model.history_["valid"][str(measure)])
+    assert model.best_round_ == case.fit(valid=VALID).best_round_
+    if len(model.validation_measures()) > 1:  # of several tiers the best round is kept
+        assert model.n_trees_ == model.best_round_
+        return
+    weights = np.exp((curve - curve.max()) * np.sqrt(VALID.n_queries) / 0.03)
+    weights[weights < 1e-3] = 0.0
+    assert model.n_trees_ == np.flatnonzero(weights)[-1] + 1
+    stages = [forest_scores(grown, n) for n in range(1, model.n_rounds_ + 1)]
+    expected = np.average(stages, axis=0, weights=weights)
+    np.testing.assert_allclose(forest_scores(model, model.n_trees_), expected, atol=1e-12)
+
+
+def forest_scores(model, n_trees):
+    """Return the scores of the first rounds of trees, one row per output, without a base."""
+    return model.forest_.first(n_trees).scores(np.asarray(TEST.X))

@@ -27,7 +27,7 @@ TOLERANCE = 0.05
 MEASURE = f"NDCG@3 ~{TOLERANCE} > CNDCG@3[clicks], ERR"
 TREES = SMALL | {"n_trees": 30, "patience": 12}
 RANKERS = {
-    "LambdaMART": rk.LambdaMART(**TREES),
+    "LambdaMART": rk.LambdaMART(preset="paper", **TREES),
     "MART": rk.MART(**TREES),
     "McRank": rk.McRank(**TREES | {"n_trees": 8}),
     "adam": rk.LambdaRank(hidden=3, n_epochs=20, learning_rate=0.01, patience=9),

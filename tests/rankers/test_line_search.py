@@ -19,7 +19,7 @@ from rankinite.trees.forest import Forest
 from tests.rankers.cases import TRAIN, VALID
 
 PARAMS = {"n_trees": 8, "n_leaves": 4, "min_docs_in_leaf": 2, "queries_per_tree": 1.0}
-PARAMS |= {"step": "line-search", "learning_rate": 1.0, "measure": "NDCG@5"}
+PARAMS |= {"step": "line-search", "learning_rate": 1.0, "measure": "NDCG@5", "preset": "paper"}
 
 
 def ndcg(scores: np.ndarray, data: rk.RankingData) -> float:

@@ -7,7 +7,9 @@ import tomllib
 
 import pytest
 import typer
+from sklearn.base import clone
 
+import rankinite as rk
 from rankinite.cli.options import Parameters
 from rankinite.core.errors import UsageError
 from rankinite.core.params import YES_OR_NO, OneOf, file_parameters_of, parameters_of
@@ -69,7 +71,7 @@ def test_keys_of_files_are_the_parameters(name):
     assert defaults_of(name) == {key: parameter.default for key, parameter in declared.items()}
     assert declared.keys() <= keys_of(name).keys()
     assert ("base" in keys_of(name)) == ("base" in parameters_of(RANKERS[name]))
-    assert recipe_parameters(name).keys() == declared.keys() - {"random_state"}
+    assert recipe_parameters(name).keys() == declared.keys() - {"random_state"} | {"preset"}
     config = configure(Source("test", {"ranker": name}))
     again = configure(Source("test", tomllib.loads(config.to_toml())))
     assert again.new_ranker().get_params().keys() == RANKERS[name]().get_params().keys()
@@ -127,3 +129,23 @@ def test_files_and_flags_of_every_ranker_are_those_of_the_registry():
     assert list(RANKER_PARAMETERS) == list(RANKERS)
     for name, group in RANKER_PARAMETERS.items():
         assert issubclass(RANKERS[name], group)
+
+
+def test_a_preset_has_other_defaults():
+    model = rk.LambdaMART(preset="paper", n_leaves=64)
+    assert (model.n_leaves, model.n_trees, model.symmetric) == (64, 500, False)
+    assert "preset" not in model.get_params()
+    assert clone(model).get_params() == model.get_params()
+    assert rk.MART("logistic", preset="paper").loss == "logistic"
+    with pytest.raises(rk.UsageError, match="LambdaMART: preset must be one of 'paper'; got 'pap'"):
+        rk.LambdaMART(preset="pap")
+
+
+@every_ranker
+def test_presets_of_files_and_of_python_are_the_same(name):
+    from_file = configure(Source("test", {"ranker": name, "preset": "paper", "patience": 7}))
+    assert from_file.new_ranker().get_params() == (
+        RANKERS[name](preset="paper", patience=7).get_params()
+    )
+    # The file of a training repeats it, whatever presets are then.
+    assert "preset" not in from_file.to_toml()

@@ -335,3 +335,36 @@ def test_split_hessians_count_as_repeated_documents():
         np.testing.assert_allclose(getattr(weighed, name), getattr(repeated, name), rtol=1e-9)
     assert repeated.leaf_docs.sum() == times.sum()
     assert weighed.leaf_docs.sum() == n_docs
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_noise_decides_between_features_that_gain_nearly_the_same(symmetric):
+    """Two copies of a feature gain the same, and a third that is not one of them hardly less."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 60).astype(np.float32)
+    X = np.stack([x, x, np.where(np.arange(60) == 7, 1 - x, x), rng.random(60) < 0.5], axis=1)
+    gradients = 10.0 * x - 5.0 + rng.normal(size=60)
+    chosen = []
+    for seed in range(80):
+        noise = np.random.default_rng(seed).standard_normal((8, 4))
+        how = growth(2, symmetric=symmetric, random_strength=1.0)
+        chosen.append(int(grow_tree(X, gradients, how, noise=noise).feature[0]))
+    assert set(chosen) == {0, 1, 2}
+    # Without strength noise is nothing, and of equal gains the first feature wins.
+    how = growth(2, symmetric=symmetric)
+    assert grow_tree(X, gradients, how, noise=noise).feature.tolist() == [0]
+
+
+def test_noise_of_a_feature_by_hand():
+    """Gradients -1, 1, 1, 1: feature 0 gains 1 / 1 + 9 / 3 - 4 / 4 = 3, feature 1 gains 1.
+
+    Their mean square and all hessians are 1, so noise is added to the roots of gains as it is.
+    """
+    X = [[0, 0], [1, 0], [1, 1], [1, 1]]
+    gradients, how = [-1.0, 1.0, 1.0, 1.0], growth(2, random_strength=1.0)
+    gains = grow_tree(X, gradients, growth(2)).gain, grow_tree(X, gradients, how).gain
+    assert gains[0] == gains[1] == pytest.approx([3.0])
+    difference = math.sqrt(3.0) - 1.0
+    for margin, feature in ((-1e-6, 0), (1e-6, 1)):
+        noise = np.array([[0.0, difference + margin]])
+        assert grow_tree(X, gradients, how, noise=noise).feature.tolist() == [feature]

@@ -8,6 +8,7 @@ stopped.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,9 @@ LARGEST_VALUE = 1e100
 ALPHAS = "alphas"
 # Depths with noise of their own; deeper nodes have that of the first ones again.
 NOISE_DEPTHS = 8
+# Of more queries each tree sees a part, which makes it faster, but not less than the share. Tried
+# on sets of 200 to 6,000 queries: with half of the queries small sets lose, and large ones do not.
+ENOUGH_QUERIES, LEAST_SHARE = 2_000, 0.5
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,11 @@ class Sampling:
     docs: float
     queries: float
     features: float
+
+
+def usual_share(n_queries: int) -> float:
+    """Return the share of the queries that a tree sees unless the user says otherwise."""
+    return min(1.0, max(LEAST_SHARE, ENOUGH_QUERIES / n_queries))
 
 
 class Sampler:
@@ -287,7 +296,7 @@ class TreeLearner:
             split_hessians=hessians if self.by_hessian else self.doc_weight,
             chosen=self.sampler.docs(number, output, queries),
             features=self.sampler.features(number, output),
-            noise=self.sampler.noise(number, output) if self.by_chance else NO_NOISE,
+            noise=self._noise(number, output),
         )
         if self.line_search is not None:
             # One weight per round, also after an interrupt in the midst of one.
@@ -295,6 +304,16 @@ class TreeLearner:
             self.alphas.append(self._alpha(tree, self.line_search))
             tree = replace(tree, value=tree.value * self.alphas[-1])
         return replace(tree, value=self._bounded(tree.value, number))
+
+    def _noise(self, number: int, output: int) -> Floats:
+        """Return the noise of a tree's choices, which fades as the rounds go on."""
+        if not self.by_chance:
+            return NO_NOISE
+        # What is left to learn falls like exp(-rate x rounds). Once that is less than a document's
+        # share of the data, chance would only keep the last trees from learning the details.
+        left = self.scores.shape[1] * math.exp(-self.learning_rate * number)
+        noise: Floats = self.sampler.noise(number, output) * (left / (1.0 + left))
+        return noise
 
     def _alpha(self, tree: Tree, line_search: LineSearch) -> float:
         """Return the best weight of the tree just grown."""

@@ -46,6 +46,8 @@ PAPER_TREES: Mapping[str, Any] = {
     "symmetric": False,
     "l2_regularization": 0.0,
     "random_strength": 0.0,
+    "docs_per_tree": 1.0,
+    "queries_per_tree": 0.5,
     "criterion": "mse",
     "average_rounds": False,
 }
@@ -234,16 +236,18 @@ class TreeParameters(CommonParameters):
         aliases="extra_trees",
     )
     docs_per_tree: float = parameter(
-        default=1.0,
+        default=0.8,
         constraint=FRACTION,
         help="Fraction of the documents that each tree sees.",
         aliases="bagging_fraction subsample sub_row bagging",
     )
-    queries_per_tree: float = parameter(
-        default=0.5,
-        constraint=FRACTION,
+    queries_per_tree: float | None = parameter(
+        default=None,
+        constraint=or_none(FRACTION),
         help="Fraction of the queries that each tree sees.",
-        details="Samples of one query, called 12~1, 12~2 and so on, are drawn together.",
+        details="If None, it depends on their number n: 2,000 / n, but at most 1 and at least 0.5. "
+        "So trees of large data grow faster, and those of small data see all of it. Samples of one "
+        "query, called 12~1, 12~2 and so on, are drawn together.",
     )
     features_per_tree: float = parameter(
         default=1.0,
@@ -381,7 +385,7 @@ class McRankParameters(TreeParameters):
     l2_regularization: float = 0.0
     random_strength: float = 0.0
     docs_per_tree: float = 0.5
-    queries_per_tree: float = 1.0
+    queries_per_tree: float | None = 1.0
     criterion: str | None = "mse"
     average_rounds: bool = False
 

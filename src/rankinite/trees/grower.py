@@ -184,6 +184,7 @@ class Grower:
         # The more documents there are to count, the fewer bits are left to their gradients.
         bits = min(SUM_BITS, PACKED_BITS - self._count_bits)
         scale = self._pack(gradients, bits, self._count_bits, chosen, self._gradients)
+        # Documents, not what they weigh: on any scale of weights, regularisation is the same.
         n_chosen = int(np.count_nonzero(chosen)) if len(chosen) else self.n_docs
         hessian_scale, hessian_per_doc = 1.0, 1.0
         if split_hessians is not None:
@@ -210,7 +211,7 @@ class Grower:
         data = self._tree_data(features, uses_hessians=split_hessians is not None)
         if noise.size:
             # A split of pure noise gains the mean square of gradients over the mean hessian.
-            square = square_sum(self._gradients, self._count_bits) / max(n_chosen, 1)
+            square = square_sum(gradients, scale, chosen) / max(n_chosen, 1)
             data = data._replace(noise=self._noise(noise, math.sqrt(square / hessian_per_doc)))
         n_splits = grow(data, limits, self._rows_with_docs(), tree)
         grown = GrownTree(
@@ -219,7 +220,7 @@ class Grower:
             docs=tree.docs[:n_splits],
             leaf_docs=tree.leaf_docs[: n_splits + 1],
         )
-        return self._finish(grown, gradients, hessians, chosen)
+        return self._finish(grown, gradients, hessians, chosen, n_chosen)
 
     def _pack(
         self, values: Floats, bits: int, count_bits: int, chosen: Mask, out: Integers
@@ -277,7 +278,14 @@ class Grower:
             noise=NO_NOISE,
         )
 
-    def _finish(self, grown: GrownTree, gradients: Floats, hessians: Floats, chosen: Mask) -> Tree:
+    def _finish(
+        self,
+        grown: GrownTree,
+        gradients: Floats,
+        hessians: Floats,
+        chosen: Mask,
+        n_chosen: int,
+    ) -> Tree:
         """Return the tree in its final order, with values of leaves from unrounded gradients."""
         n = len(grown.splits)
         layout = Layout(
@@ -308,7 +316,7 @@ class Grower:
         sums = sum_leaves(self.leaves, self.rows, gradients, hessians, chosen, n + 1)
         divisors = sums[1] if self.options.step == "newton" else leaf_docs.astype(np.float64)
         if self.options.l2_regularization > 0.0:
-            per_doc = divisors.sum() / max(leaf_docs.sum(), 1)
+            per_doc = divisors.sum() / max(n_chosen, 1)
             divisors = divisors + self.options.l2_regularization * per_doc
         return replace(tree, value=_leaf_values(sums[0], divisors))
 

@@ -159,12 +159,15 @@ def absolute_sum(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> floa
 
 
 @kernel
-def square_sum(packed: NDArray[np.int64], count_bits: int) -> float:
-    """Return the sum of the squares of packed gradients, on their scale."""
+def square_sum(values: NDArray[np.float64], scale: float, chosen: NDArray[np.bool_]) -> float:
+    """Return the sum of the squares of scaled values of the chosen documents; of all if empty.
+
+    Document by document, and not row by row: documents that share a row count like copies.
+    """
     total = 0.0
-    for row in range(len(packed)):
-        gradient = float(packed[row] >> count_bits)
-        total += gradient * gradient
+    for i in range(len(values)):
+        if len(chosen) == 0 or chosen[i]:
+            total += (values[i] * scale) ** 2
     return total
 
 
