@@ -229,7 +229,7 @@ def test_adaptation(call):
 def test_combiners(call):
     out = call("reproduce", "combiners", *TINY)
     values = json.loads(files_of("combiners.json")[0])
-    assert list(values) == list(combiners.PAPER)
+    assert list(values) == list(combiners.OF_PAPER)
     average = values["all 6, average"]
     assert all(result == {**result, "gain": 0.0, "p_value": 1.0} for result in average.values())
     for result in values.values():

@@ -91,8 +91,8 @@ def test_wrong_models_and_trees_are_told(call, data, model):
 
 def test_inspect_shows_parameters_curves_features_and_the_base(call, model):
     lines = [line.split() for line in call("inspect", "m.rk", "--top", 2).splitlines()]
-    assert ["n_leaves", "5", "31"] in lines  # the default stands beside what was changed
-    assert ["learning_rate", "0.1"] in lines
+    assert ["n_leaves", "5", "64"] in lines  # the default stands beside what was changed
+    assert ["learning_rate", "0.06"] in lines
     assert ["patience", "none", "100"] in lines
     assert ["Trees", "grown", "8"] in lines
     assert ["Top", "grade", "4"] in lines

@@ -55,14 +55,16 @@ def test_the_model_is_that_of_the_library(train, files, ranker):
 
 
 def test_the_table_says_what_evaluate_says(train, files):
-    stopping = "--patience 2 --learning-rate 2 --n-trees 30 --valid-measure NDCG@5,ERR"
+    stopping = "--patience 2 --learning-rate 2 --n-trees 30 --valid-measure NDCG@5,ERR --seed 1"
     printed = train(
         f"train.parquet --valid valid.parquet --valid test.parquet --out m.rk {stopping}"
     )
     model = rk.load_model("m.rk")
-    assert model.n_trees_ < model.n_rounds_ < 30
+    assert model.best_round_ < model.n_rounds_ < 30
     lines = printed.splitlines()
-    assert lines[0] == f"LambdaMART: kept {model.n_trees_} of {model.n_rounds_} trees"
+    kept = f"LambdaMART: kept {model.n_trees_} of {model.n_rounds_} trees"
+    best = f"; the best round was {model.best_round_}"
+    assert lines[0] == kept + (best if model.n_trees_ > model.best_round_ else "")
     assert lines[2].split() == ["Set", "NDCG@5", "ERR"]
     for line, part in zip(lines[3:5], ("valid", "test"), strict=True):
         data = rk.load(f"{part}.parquet")

@@ -285,7 +285,12 @@ class TestRankers:
             labels={"clicks": [1] * 6},
         )
         mart = rk.MART(
-            n_trees=1, n_leaves=2, learning_rate=1, min_docs_in_leaf=1, docs_per_tree=1.0
+            preset="paper",
+            n_trees=1,
+            n_leaves=2,
+            learning_rate=1,
+            min_docs_in_leaf=1,
+            docs_per_tree=1.0,
         )
         np.testing.assert_allclose(mart.fit(data).predict([[0], [1]]), [0.5, 3.5])
 

@@ -104,7 +104,7 @@ def test_a_tree_learns_from_the_queries_that_were_drawn_only():
     changed = data.replace(y=other)
     # A regression term scales grades by those of all queries.
     settings = {"n_trees": 1, "n_leaves": 8, "min_docs_in_leaf": 2, "regression_weight": 0.0}
-    settings["random_state"] = 5
+    settings |= {"queries_per_tree": 0.5, "docs_per_tree": 1.0, "random_state": 5}
     ours, theirs = (rk.LambdaMART(**settings).fit(d).predict(data) for d in (data, changed))
     assert len(np.unique(ours)) > 2
     assert ours.tobytes() == theirs.tobytes()

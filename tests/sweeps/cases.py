@@ -15,6 +15,7 @@ RECIPE = (
     + """
 [models.S]
 ranker = "LambdaMART"  # the one that is swept
+average_rounds = false  # a trial has the value of the best round
 measure = "ERR"
 n_trees = 12
 learning_rate = 0.15 # by hand

@@ -86,7 +86,11 @@ def test_steps_of_hundredths_are_what_one_writes(low, more, step):
         ("hidden", "3", "LambdaMART has no hidden; LambdaRank can have it"),
         ("random_state", "1,2", "'random_state' cannot be swept; the recipe's seed gives every"),
         ("bags", "1,2", "'bags' cannot be swept; it is no parameter of a ranker"),
-        ("zzz", "1,2", "LambdaMART has no parameter 'zzz'; expected one of 'measure', 'n_trees'"),
+        (
+            "zzz",
+            "1,2",
+            "LambdaMART has no parameter 'zzz'; expected one of 'measure', 'regression_weight'",
+        ),
         ("n_leaves", "1,2", "n_leaves must be a whole number from 2 to 65536; got 1"),
         ("n_leaves", "2.5", "got 2.5"),
         ("n_leaves", "1:9:2", "got 1"),

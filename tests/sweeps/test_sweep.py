@@ -40,9 +40,9 @@ def by_hand(parameters, folds=3, seed=3):
     values = []
     for fold, (train, valid) in enumerate(data.folds(folds, seed=seed)):
         random_state = int(child_seed(seed, "sweep", "S", "fold", fold).generate_state(1)[0])
-        model = rk.LambdaMART(
-            "ERR", n_trees=12, min_docs_in_leaf=2, random_state=random_state, **parameters
-        ).fit(train, valid=valid, binned=binned)
+        small = {"n_trees": 12, "min_docs_in_leaf": 2, "average_rounds": False}
+        model = rk.LambdaMART("ERR", random_state=random_state, **small, **parameters)
+        model.fit(train, valid=valid, binned=binned)
         values.append(rk.evaluate(model.predict(valid), valid, "NDCG@3").mean["NDCG@3"])
     return values
 

@@ -120,14 +120,14 @@ def _size(inspection: Inspection) -> str:
     if inspection.net is not None:
         hidden = inspection.net.sizes[1:]
         return "linear" if not hidden else ", ".join(f"{n:,}" for n in hidden) + " units"
-    return f"{inspection.best_round:,} {'members' if inspection.members else inspection.rounds}"
+    return f"{inspection.kept:,} {'members' if inspection.members else inspection.rounds}"
 
 
 def _trees(inspection: Inspection, trees: Trees) -> list[list[str]]:
     several = trees.per_round > 1
     noun = "Rounds" if several else "Trees"
     rows = [
-        [f"{noun} kept", f"{inspection.best_round:,}"],
+        [f"{noun} kept", f"{inspection.kept:,}"],
         [f"{noun} grown", f"{inspection.n_rounds:,}"],
     ]
     if several:

@@ -234,7 +234,7 @@ def _set_names(configuration: Configuration, paths: Sequence[Path]) -> list[str]
 
 
 def _show(terminal: Terminal, done: Training) -> None:
-    from rankinite.explain.inspection import importances_of, rounds_as_json
+    from rankinite.explain.inspection import importances_of, kept_rounds, rounds_as_json
 
     ranker = done.ranker
     top = importances_of(ranker)[:TOP_FEATURES]
@@ -249,8 +249,10 @@ def _show(terminal: Terminal, done: Training) -> None:
             }
         )
         return
-    rounds = f"kept {ranker.best_round_:,} of {ranker.n_rounds_:,} {ranker.rounds}"
-    terminal.say(f"{type(ranker).__name__}: {rounds}")
+    kept = kept_rounds(ranker)
+    rounds = f"kept {kept:,} of {ranker.n_rounds_:,} {ranker.rounds}"
+    best = "" if kept == ranker.best_round_ else f"; the best round was {ranker.best_round_:,}"
+    terminal.say(f"{type(ranker).__name__}: {rounds}{best}")
     _show_values(terminal, done.values)
     if top:
         terminal.show(importances_table(top))

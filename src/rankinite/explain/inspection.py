@@ -123,8 +123,9 @@ class Inspection:
         Its parameters except the base or members, and their default values.
     rounds
         Plural name of its rounds: trees or epochs.
-    best_round, n_rounds
-        The round that was kept, and the number of rounds of training.
+    kept, best_round, n_rounds
+        Number of rounds of trees that were kept, or the epoch; the best round; and the number of
+        rounds of training.
     features
         Names of the features that it was fitted to.
     top_grade
@@ -149,6 +150,7 @@ class Inspection:
     parameters: Mapping[str, Any]
     defaults: Mapping[str, Any]
     rounds: str
+    kept: int
     best_round: int
     n_rounds: int
     features: tuple[str, ...]
@@ -173,7 +175,7 @@ class Inspection:
         # An ensemble has no rounds of its own: those of its members are in their parts.
         structure: dict[str, Any] = {}
         if not self.is_composed:
-            structure = dict(_rounds(self.rounds, self.best_round, self.n_rounds))
+            structure = dict(_rounds(self.rounds, self.kept, self.n_rounds))
         if self.trees is not None:
             structure |= {"trees_a_round": self.trees.per_round, "leaves": self.trees.n_leaves}
         if self.net is not None:
@@ -201,11 +203,16 @@ class Inspection:
 
 def rounds_as_json(ranker: TrainedRanker) -> dict[str, int]:
     """Return the numbers of trees kept and grown; or the best epoch, and the number of epochs."""
-    return _rounds(ranker.rounds, ranker.best_round_, ranker.n_rounds_)
+    return _rounds(ranker.rounds, kept_rounds(ranker), ranker.n_rounds_)
 
 
-def _rounds(name: str, best_round: int, n_rounds: int) -> dict[str, int]:
-    return {name: best_round, f"{name}_{'grown' if name == 'trees' else 'done'}": n_rounds}
+def kept_rounds(ranker: TrainedRanker) -> int:
+    """Return the number of rounds of trees of the model; or the epoch whose weights it has."""
+    return ranker.n_trees_ if isinstance(ranker, TreeRanker) else ranker.best_round_
+
+
+def _rounds(name: str, kept: int, n_rounds: int) -> dict[str, int]:
+    return {name: kept, f"{name}_{'grown' if name == 'trees' else 'done'}": n_rounds}
 
 
 def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Inspection:
@@ -227,6 +234,7 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
         parameters={name: getattr(ranker, name) for name in declared},
         defaults={name: parameter.default for name, parameter in declared.items()},
         rounds=ranker.rounds,
+        kept=kept_rounds(ranker),
         best_round=ranker.best_round_,
         n_rounds=ranker.n_rounds_,
         trees=_trees_of(ranker) if isinstance(ranker, TreeRanker) else None,
@@ -259,6 +267,7 @@ def _inspect_ensemble(ranker: Ensemble) -> Inspection:
         parameters={name: _in_one_line(parameters[name]) for name in defaults},
         defaults=defaults,
         rounds=ranker.rounds,
+        kept=len(members),
         best_round=len(members),
         n_rounds=len(members),
         features=ranker.feature_names_,
@@ -280,6 +289,7 @@ def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
         parameters={"folds": ranker.folds},
         defaults={"folds": default},
         rounds=on_top.rounds,
+        kept=on_top.kept,
         best_round=on_top.best_round,
         n_rounds=on_top.n_rounds,
         features=ranker.feature_names_,
@@ -380,7 +390,7 @@ def _draw_curves(path: Path, inspection: Inspection) -> None:
     measures = list(dict.fromkeys(curve.measure for curve in inspection.curves))
     figure, all_axes = subplots(len(measures))
     best = inspection.best_round
-    kept = f"{best} trees kept" if inspection.trees is not None else f"epoch {best} kept"
+    kept = f"best round {best}" if inspection.trees is not None else f"epoch {best} kept"
     for axes, measure in zip(all_axes, measures, strict=True):
         for curve in inspection.curves:
             if curve.measure == measure:

@@ -33,6 +33,7 @@ from rankinite.core.params import (
 )
 from rankinite.core.progress import Progress
 from rankinite.data.ranking_data import RankingData
+from rankinite.evaluation.evaluate import evaluate
 from rankinite.evaluation.tables import csv_text
 from rankinite.models import RANKERS, TrainedRanker
 from rankinite.rankers.aliases import explain_alias
@@ -180,7 +181,7 @@ def parameter_keys(ranker: str) -> dict[str, Constraint]:
         for name, declared in file_parameters_of(RANKERS[ranker]).items()
         if declared.file_constraint is not None
     }
-    return {PRESET: OneOf(list(RANKERS[ranker].presets)), **constraints}
+    return {**constraints, PRESET: OneOf(list(RANKERS[ranker].presets))}
 
 
 def defaults_of(ranker: str, preset: str | None = None) -> dict[str, Any]:
@@ -232,8 +233,8 @@ class Training:
     written
         The files that were written.
     values
-        Measures of the validation sets after the best round, by set and measure; also of the
-        training set if the ranker measured it.
+        Measures of the validation sets, by set and measure; also of the training set if the ranker
+        measured it.
     """
 
     ranker: TrainedRanker
@@ -295,15 +296,18 @@ def run_training(
         written += [table, figure]
     # Last: a crash while other files are written costs no training.
     checkpoint.unlink(missing_ok=True)
-    values = {name: _kept_values(ranker, name) for name in ranker.history_}
+    values = {name: _values_of(ranker, name, valid.get(name)) for name in ranker.history_}
     return Training(ranker, tuple(written), values)
 
 
-def _kept_values(ranker: TrainedRanker, set_name: str) -> dict[str, float]:
-    """Return the measures of a set after the best round, in the order of the ranker's measures.
+def _values_of(ranker: TrainedRanker, set_name: str, data: RankingData | None) -> dict[str, float]:
+    """Return the measures of a set by the ranker as it was kept, in the order of its measures.
 
     The history of a ranker that resumed from a checkpoint may have them in another order.
     """
+    # The mean over rounds is none of the rounds whose values are in the history.
+    if data is not None and getattr(ranker, "n_trees_", ranker.best_round_) != ranker.best_round_:
+        return dict(evaluate(ranker.predict(data), data, ranker.validation_measures()).mean)
     curves = ranker.history_[set_name]
     last = ranker.best_round_ - 1
     return {str(measure): curves[str(measure)][last] for measure in ranker.validation_measures()}

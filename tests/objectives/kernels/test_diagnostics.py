@@ -179,7 +179,7 @@ def test_shares_while_a_ranker_learns(measure, same):
     """Constructions that are not made of all pairs are stood for by those of their measure."""
     data = TRAIN.with_labels({"clicks": TRAIN.y / 4})
     diagnostics = rk.Diagnostics()
-    model = rk.LambdaMART(measure, **SMALL).fit(data, diagnostics=diagnostics)
+    model = rk.LambdaMART(measure, preset="paper", **SMALL).fit(data, diagnostics=diagnostics)
     targets = targets_of(data.y, data.sizes, seed=model.seed_)
     names = [f"lambda share of grade {grade}" for grade in range(5)]
     for k, scores in enumerate(model.staged_predict(data)):
