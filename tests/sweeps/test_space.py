@@ -89,7 +89,7 @@ def test_steps_of_hundredths_are_what_one_writes(low, more, step):
         (
             "zzz",
             "1,2",
-            "LambdaMART has no parameter 'zzz'; expected one of 'measure', 'regression_weight'",
+            "LambdaMART has no parameter 'zzz'; expected one of 'measure'",
         ),
         ("n_leaves", "1,2", "n_leaves must be a whole number from 2 to 65536; got 1"),
         ("n_leaves", "2.5", "got 2.5"),

@@ -178,6 +178,7 @@ class TreeParameters(CommonParameters):
         default=64,
         constraint=Whole(2, 1 << 16),
         help="Number of leaves of a tree at most.",
+        details="Symmetric trees have powers of two: 16 if 31 are allowed.",
         aliases="num_leaves max_leaves max_leaf max_leaf_nodes num_leaf",
     )
     learning_rate: float = parameter(
