@@ -57,7 +57,7 @@ def boosted(train: rk.RankingData, chosen: argparse.Namespace) -> rk.MART:
     """Fit the regression of R that the challenge's organisers call GBDT."""
     targets = (2.0**train.y - 1) / 2**train.top_grade
     data = rk.RankingData(train.matrix, targets, qid=train.qid, top_grade=1)
-    mart = rk.MART("squared", n_trees=chosen.trees, n_leaves=20, learning_rate=chosen.rate)
+    mart = rk.MART(preset="paper", n_trees=chosen.trees, learning_rate=chosen.rate)
     return mart.fit(data)
 
 

@@ -67,7 +67,9 @@ class Ours:
     ) -> None:
         self.sets = {"X": train, "valid": valid, "binned": binned}
         self.task = task
+        # Trees like LightGBM's: kernels are compared at the same work, not defaults.
         self.model = rk.LambdaMART(
+            preset="paper",
             n_trees=task.n_rounds,
             n_leaves=task.n_leaves,
             learning_rate=task.learning_rate,

@@ -204,9 +204,11 @@ def _catboost(loss: str) -> System:
 
 def _ours(kind: str, **options: Any) -> System:
     def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
+        is_symmetric = getattr(RANKERS[kind](**options), "symmetric", False)
+        n_leaves = 2**plan.depth if is_symmetric and plan.depth is not None else plan.n_leaves
         trees = {
             "n_trees": plan.n_trees,
-            "n_leaves": plan.n_leaves,
+            "n_leaves": n_leaves,
             "learning_rate": plan.learning_rate,
             "patience": plan.patience,
         }

@@ -32,6 +32,7 @@ def train_ours(folder: Path, n_leaves: int) -> None:
         for X, y, sizes in (_load(folder, "train"), _load(folder, "valid"))
     )
     rk.LambdaMART(
+        preset="paper",
         n_trees=N_ROUNDS,
         n_leaves=n_leaves,
         learning_rate=LEARNING_RATE,

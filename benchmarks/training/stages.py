@@ -97,7 +97,7 @@ def scoring(settings: Settings, results: Results) -> None:
 
 
 def _our_model(train: Arrays) -> rk.LambdaMART:
-    model = rk.LambdaMART(n_trees=N_TREES, n_leaves=N_LEAVES, min_docs_in_leaf=5)
+    model = rk.LambdaMART(preset="paper", n_trees=N_TREES, n_leaves=N_LEAVES, min_docs_in_leaf=5)
     model.fit(train.data())
     leaves = np.mean([tree.n_leaves for tree in model.forest_.trees])
     print(f"scoring: our model has {model.n_trees_} trees, {leaves:.1f} leaves", flush=True)
