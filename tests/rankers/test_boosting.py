@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import rankinite as rk
 from rankinite.objectives.objective import EVERY_QUERY, Targets
 from rankinite.objectives.pairwise import Lambdas
-from rankinite.rankers.boosting import Sampler, Sampling
+from rankinite.rankers.boosting import Sampler, Sampling, usual_share
 
 OFFSETS = np.array([0, 3, 4, 10, 12, 17])
 EVERY = np.zeros(0, np.bool_)
@@ -108,3 +110,27 @@ def test_a_tree_learns_from_the_queries_that_were_drawn_only():
     ours, theirs = (rk.LambdaMART(**settings).fit(d).predict(data) for d in (data, changed))
     assert len(np.unique(ours)) > 2
     assert ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize(("n_queries", "share"), [(7, 1.0), (2000, 1.0), (2500, 0.8), (9999, 0.5)])
+def test_the_more_queries_the_smaller_the_share_that_a_tree_sees(n_queries, share):
+    assert usual_share(n_queries) == share
+
+
+def test_noise_fades():
+    """It is as it was drawn at first, and half when exp(-rate x round) is one in all documents."""
+    data = rk.polynomials(10, part="train", n_features=3, n_docs=8)
+    learners = []
+    model = rk.LambdaMART(n_trees=1, learning_rate=math.log(80), random_state=5)
+    new_learner = model._new_learner
+
+    def recording(*arguments, **options):
+        learners.append(new_learner(*arguments, **options))
+        return learners[0]
+
+    model._new_learner = recording
+    model.fit(data)
+    drawn = [learners[0].sampler.noise(number, 0) for number in (0, 1, 9)]
+    faded = [learners[0]._noise(number, 0) for number in (0, 1, 9)]
+    for noise, expected, part in zip(faded, drawn, (80 / 81, 1 / 2, 0), strict=True):
+        np.testing.assert_allclose(noise, expected * part, atol=1e-12)
