@@ -10,7 +10,7 @@ import pytest
 import rankinite as rk
 from rankinite.objectives.objective import EVERY_QUERY, Targets
 from rankinite.objectives.pairwise import Lambdas
-from rankinite.rankers.boosting import Sampler, Sampling, usual_share
+from rankinite.rankers.boosting import Sampler, Sampling
 
 OFFSETS = np.array([0, 3, 4, 10, 12, 17])
 EVERY = np.zeros(0, np.bool_)
@@ -110,11 +110,6 @@ def test_a_tree_learns_from_the_queries_that_were_drawn_only():
     ours, theirs = (rk.LambdaMART(**settings).fit(d).predict(data) for d in (data, changed))
     assert len(np.unique(ours)) > 2
     assert ours.tobytes() == theirs.tobytes()
-
-
-@pytest.mark.parametrize(("n_queries", "share"), [(7, 1.0), (2000, 1.0), (2500, 0.8), (9999, 0.5)])
-def test_the_more_queries_the_smaller_the_share_that_a_tree_sees(n_queries, share):
-    assert usual_share(n_queries) == share
 
 
 def test_noise_fades():

@@ -39,9 +39,6 @@ LARGEST_VALUE = 1e100
 ALPHAS = "alphas"
 # Depths with noise of their own; deeper nodes have that of the first ones again.
 NOISE_DEPTHS = 8
-# Of more queries each tree sees a part, which makes it faster, but not less than the share. Tried
-# on sets of 200 to 6,000 queries: with half of the queries small sets lose, and large ones do not.
-ENOUGH_QUERIES, LEAST_SHARE = 2_000, 0.5
 
 
 @dataclass(frozen=True)
@@ -51,11 +48,6 @@ class Sampling:
     docs: float
     queries: float
     features: float
-
-
-def usual_share(n_queries: int) -> float:
-    """Return the share of the queries that a tree sees unless the user says otherwise."""
-    return min(1.0, max(LEAST_SHARE, ENOUGH_QUERIES / n_queries))
 
 
 class Sampler:

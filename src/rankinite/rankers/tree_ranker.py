@@ -20,7 +20,7 @@ from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective, Targets, doc_weights
 from rankinite.objectives.pointwise import RegressionTerm
-from rankinite.rankers.boosting import Sampling, TreeLearner, usual_share
+from rankinite.rankers.boosting import Sampling, TreeLearner
 from rankinite.rankers.callbacks import Callback, ValidationSet
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
@@ -142,11 +142,7 @@ class TreeRanker(TreeParameters, TrainedRanker):
             binned=bins,
             rows=rows,
             growth=self._growth(),
-            sampling=Sampling(
-                self.docs_per_tree,
-                self.queries_per_tree or usual_share(inputs.data.n_queries),
-                self.features_per_tree,
-            ),
+            sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
             sets=sets,
             doc_weight=weights,
