@@ -27,7 +27,6 @@ _OVERFITTING = {
     _TREES: "use 'l2_regularization', 'min_docs_in_leaf' or fewer leaves against overfitting",
     _NETS: "use 'weight_decay', a validation set or fewer 'hidden' units against overfitting",
 }
-_NET_DECAY = {_NETS: _OVERFITTING[_NETS]}
 _NO_DROPOUT = {
     _TREES: "use 'docs_per_tree', 'queries_per_tree' or 'features_per_tree' against overfitting",
     _NETS: (
@@ -70,10 +69,6 @@ _ADVICE = {
     "tree_method": {_TREES: "there is one way to grow trees, by histograms"},
     "group": {_ANY: "give fit a qid, or a RankingData with group_sizes"},
     "label_gain": {_ANY: "the measure has it: NDCG(gain=linear), or gain 2^y - 1"},
-    "reg_lambda": _NET_DECAY,
-    "lambda_l2": _NET_DECAY,
-    "l2_leaf_reg": _NET_DECAY,
-    "l2_regularization": _NET_DECAY,
     "lambda_l1": _OVERFITTING,
     "reg_alpha": _OVERFITTING,
     "alpha": _OVERFITTING,

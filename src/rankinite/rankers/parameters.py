@@ -434,6 +434,7 @@ class LambdaRankParameters(LambdaParameters, StartParameters):
         default=0.2,
         constraint=Real(0),
         help="Share of the weights, times the learning rate, that every step of adam takes away.",
+        aliases="reg_lambda lambda_l2 lambda l2_leaf_reg l2 l2_reg l2_regularization",
     )
     most_restarts: int | None = parameter(
         default=None,
