@@ -311,14 +311,9 @@ def _checked(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> Any
     for name in chosen.sets:
         if name not in SETS:
             parser.error(f"there is no set {name!r}; known are {', '.join(SETS)}")
-        if (
-            folder_of(name) in REAL
-            and not (chosen.data / folder_of(name)).is_dir()
-            and not chosen.tables
-        ):
-            parser.error(
-                f"{chosen.data} has no folder {folder_of(name)}; choose other sets with --sets"
-            )
+        folder = folder_of(name)
+        if folder in REAL and not (chosen.data / folder).is_dir() and not chosen.tables:
+            parser.error(f"{chosen.data} has no folder {folder}; choose other sets with --sets")
     for system in chosen.systems:
         try:
             system_of(system)
