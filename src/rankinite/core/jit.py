@@ -6,7 +6,8 @@ of, so that an edit, which numba itself would notice only in the file of the ker
 answered with old code. `log_compilation` reports when a kernel has to be compiled after all.
 
 Kernels call some instructions that Python has no words for (`load_byte`, `load_word`,
-`trailing_zeros`, `prefetch`), and `exponentials`, which is faster than a loop over ``math.exp``.
+`float_of_bits`, `trailing_zeros`, `prefetch`), and `exponentials`, which is faster than a loop over
+``math.exp``.
 """
 
 from __future__ import annotations
@@ -251,6 +252,10 @@ def _load_byte(array: NDArray[np.uint8], index: int) -> int:
     return int(array[index])
 
 
+def _float_of_bits(bits: int) -> float:
+    return float(np.int64(bits).view(np.float64))
+
+
 def _trailing_zeros(word: np.uint64) -> int:
     value = int(word)
     return (value & -value).bit_length() - 1 if value else 64
@@ -283,6 +288,13 @@ def _load_byte_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
     return types.int64(array, types.int64), generate
 
 
+def _float_of_bits_intrinsic(_typing: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
 def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         # The 0 asks for a defined result, 64, for a word without ones.
@@ -311,11 +323,13 @@ def _prefetch_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
 if config.DISABLE_JIT:
     load_byte: Any = _load_byte
     load_word: Any = _load_word
+    float_of_bits: Any = _float_of_bits
     trailing_zeros: Any = _trailing_zeros
     prefetch: Any = _prefetch
 else:
     load_byte = intrinsic(_load_byte_intrinsic)
     load_word = intrinsic(_load_word_intrinsic)
+    float_of_bits = intrinsic(_float_of_bits_intrinsic)
     trailing_zeros = intrinsic(_trailing_zeros_intrinsic)
     prefetch = intrinsic(_prefetch_intrinsic)
 

@@ -25,6 +25,7 @@ from rankinite.trees.kernels.histogram import (
     COLUMNS_PER_WORD,
     TILE_ROWS,
     TILE_STRIDE,
+    Packing,
     TreeData,
     Workspace,
     absolute_sum,
@@ -50,8 +51,11 @@ NO_NOISE = np.zeros((1, 0))
 NO_INDEX = frozen(np.zeros(0, np.int32))  # document i is row i
 # Sums stay below 2^51, where integers are floats too; one bit is left for rounding.
 SUM_BITS = 50
-# A gradient and a count share an int64, whose sign and one bit of carry are left alone.
+# Gradient, hessian and count share an int64, whose sign and one bit of carry are left alone.
 PACKED_BITS = 62
+# With more documents, hessians have histograms of their own: the mean one would have less than 8
+# units in the bits that are left, and most hessians are far below the mean.
+MOST_DOCS_WITH_PACKED_HESSIANS = 1 << 18
 UNLIMITED_DEPTH = 1 << 30
 # Rounding gradients to integers makes gains of about 1 where there is nothing to gain.
 ROUNDING_GAIN = 4.0
@@ -148,7 +152,7 @@ class Grower:
             left_rows=rows[1],
             right_rows=rows[2],
             histograms=np.empty((self._n_leaves, self._bin_offsets[-1]), np.int64),
-            # Only trees that split by hessians have these, and the first of them makes room.
+            # Only if hessians are not packed; then the first tree makes room.
             hessian_histograms=np.empty((1, 0), np.int64),
             tiles=np.empty((self._n_threads, tile_size), np.uint64),
             tile_values=np.empty((self._n_threads, TILE_ROWS), np.int64),
@@ -181,17 +185,22 @@ class Grower:
             Standard normal numbers for ``random_strength``: one per feature in every row, and a row
             for each depth of the tree, over and over.
         """
+        packing = self._packing(uses_hessians=split_hessians is not None)
         # The more documents there are to count, the fewer bits are left to their gradients.
-        bits = min(SUM_BITS, PACKED_BITS - self._count_bits)
-        scale = self._pack(gradients, bits, self._count_bits, chosen, self._gradients)
+        shift = packing.count_bits + packing.hessian_bits
+        bits = min(SUM_BITS, PACKED_BITS - shift)
+        scale = self._pack(gradients, bits, shift, chosen, self._gradients)
         # Documents, not what they weigh: on any scale of weights, regularisation is the same.
         n_chosen = int(np.count_nonzero(chosen)) if len(chosen) else self.n_docs
         hessian_scale, hessian_per_doc = 1.0, 1.0
         if split_hessians is not None:
-            self._make_room_for_hessians()
-            hessian_scale = self._pack(split_hessians, SUM_BITS, 0, chosen, self._hessians)
+            self._make_room_for_hessians(packing)
+            bits = packing.hessian_bits or SUM_BITS
+            hessian_scale = self._pack(split_hessians, bits, 0, chosen, self._hessians)
             # What a document has at the mean, if the scaled hessians add up to that many bits.
-            hessian_per_doc = 2.0 ** (SUM_BITS - 1) / max(n_chosen, 1)
+            hessian_per_doc = 2.0 ** (bits - 1) / max(n_chosen, 1)
+            if packing.hessian_bits > 0:
+                self._gradients += self._hessians << packing.count_bits
         # Gains are squares of gradients over hessians.
         gain_unit = hessian_scale / scale**2
         limits = Limits(
@@ -208,7 +217,7 @@ class Grower:
             docs=np.empty(self._n_leaves - 1, np.int64),
             leaf_docs=np.empty(self._n_leaves, np.int64),
         )
-        data = self._tree_data(features, uses_hessians=split_hessians is not None)
+        data = self._tree_data(features, packing)
         if noise.size:
             # A split of pure noise gains the mean square of gradients over the mean hessian.
             square = square_sum(gradients, scale, chosen) / max(n_chosen, 1)
@@ -222,15 +231,20 @@ class Grower:
         )
         return self._finish(grown, gradients, hessians, chosen, n_chosen)
 
-    def _pack(
-        self, values: Floats, bits: int, count_bits: int, chosen: Mask, out: Integers
-    ) -> float:
+    def _packing(self, *, uses_hessians: bool) -> Packing:
+        separate = uses_hessians and self.n_docs > MOST_DOCS_WITH_PACKED_HESSIANS
+        # Half of the bits that are left, and one more: small hessians are many, and what rounding
+        # takes from them does not cancel out, as it does with gradients of both signs.
+        half = (PACKED_BITS - self._count_bits) // 2 + 1
+        return Packing(self._count_bits, half if uses_hessians and not separate else 0, separate)
+
+    def _pack(self, values: Floats, bits: int, shift: int, chosen: Mask, out: Integers) -> float:
         """Write the packed value of each row; return what the values were multiplied by."""
         scale = _scale(absolute_sum(values, chosen), bits)
         if len(self.rows):
-            pack_rows(values, scale, count_bits, chosen, self.rows, self._thread_sums, out)
+            pack_rows(values, scale, shift, chosen, self.rows, self._thread_sums, out)
         else:
-            pack_docs(values, scale, count_bits, chosen, out)
+            pack_docs(values, scale, shift, chosen, out)
         return scale
 
     def _noise(self, noise: Floats, gain_root: float) -> Floats:
@@ -239,9 +253,10 @@ class Grower:
         columns[:, self._column_of] = noise * (self.options.random_strength * gain_root)
         return columns
 
-    def _make_room_for_hessians(self) -> None:
+    def _make_room_for_hessians(self, packing: Packing) -> None:
         if not self._hessians.size:
             self._hessians = np.empty_like(self._gradients)
+        if packing.separate_hessians and not self._workspace.hessian_histograms.size:
             histograms = np.empty_like(self._workspace.histograms)
             self._workspace = self._workspace._replace(hessian_histograms=histograms)
 
@@ -255,7 +270,7 @@ class Grower:
             right_rows=workspace.right_rows[:n_rows],
         )
 
-    def _tree_data(self, features: Integers | None, *, uses_hessians: bool) -> TreeData:
+    def _tree_data(self, features: Integers | None, packing: Packing) -> TreeData:
         split_bins, bin_offsets = self._splittable, self._bin_offsets
         if features is not None:
             columns = self._column_of[features]
@@ -273,8 +288,7 @@ class Grower:
             bin_offsets=bin_offsets,
             gradients=self._gradients,
             hessians=self._hessians,
-            uses_hessians=uses_hessians,
-            count_bits=self._count_bits,
+            **packing._asdict(),
             noise=NO_NOISE,
         )
 

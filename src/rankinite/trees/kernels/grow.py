@@ -227,7 +227,7 @@ def count_leaf(
     """Write the sums over a leaf's rows into its row of the table of leaves."""
     leaf_rows = rows[leaf[START] : leaf[END]]
     leaf[GRADIENT] = sum_rows(data.gradients, leaf_rows)
-    leaf[HESSIAN] = sum_rows(data.hessians, leaf_rows) if data.uses_hessians else 0
+    leaf[HESSIAN] = sum_rows(data.hessians, leaf_rows) if data.separate_hessians else 0
     mark_splittable(data.count_bits, limits, leaf)
 
 

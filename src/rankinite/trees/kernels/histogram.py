@@ -1,9 +1,11 @@
 """Packed gradients, and their histograms by bin: exact integer sums, one addition per document.
 
-A document's gradient, scaled to an integer, is in the high bits of an int64 and the number of
-documents in the low bits. A single addition counts both, and sums of integers do not depend on
-their order, hence not on the number of threads. Gradients are packed once per tree; then, leaf by
-leaf, they are added to the histograms in which splits are found.
+A document's gradient, scaled to an integer, is in the high bits of an int64, its hessian, if splits
+are chosen by hessians, in the middle and the number of documents in the low bits. A single addition
+counts all three, and sums of integers do not depend on their order, hence not on the number of
+threads. Gradients are packed once per tree; then, leaf by leaf, they are added to the histograms in
+which splits are found. The more documents there are, the fewer bits each of them has: where too few
+would be left, hessians have histograms of their own, which takes nearly twice as long.
 
 Eight columns make a word. Rows are gathered a tile at a time and transposed, so that the bins of
 one word's columns (16 KB) stay in the first-level cache while the whole tile is added to them:
@@ -53,6 +55,25 @@ START, END, DEPTH, GRADIENT, HESSIAN, HISTOGRAM, PARENT, SIDE, SPLITTABLE = rang
 LEAF_FIELDS = 9
 
 
+class Packing(NamedTuple):
+    """Which bits of a packed gradient are what; the gradient is in those above all others.
+
+    Attributes
+    ----------
+    count_bits
+        The lowest bits hold the number of documents.
+    hessian_bits
+        The bits above these hold the hessian; 0 if it is not packed.
+    separate_hessians
+        Whether hessians have histograms of their own. If they are neither there nor packed, every
+        document has a hessian of 1.
+    """
+
+    count_bits: int
+    hessian_bits: int
+    separate_hessians: bool
+
+
 class TreeData(NamedTuple):
     """Binned features and packed gradients of all rows. All arrays are contiguous.
 
@@ -71,13 +92,11 @@ class TreeData(NamedTuple):
         Position of each column's first bin in a histogram. Columns that may not be split take no
         space.
     gradients
-        Packed gradient of each row: gradient << count_bits, plus the number of documents.
+        Packed gradient of each row, with its number of documents and perhaps its hessian.
     hessians
-        Hessian of each row as an integer; empty unless ``uses_hessians``.
-    uses_hessians
-        Whether gains are measured by hessians. Otherwise each document counts 1.
-    count_bits
-        Number of low bits of a packed gradient that hold the number of documents.
+        Hessian of each row as an integer; read only if they have histograms of their own.
+    count_bits, hessian_bits, separate_hessians
+        The `Packing` of gradients; not as a tuple, because parallel loops take none in a tuple.
     noise
         Random numbers that are added to the scores of splits, a row per depth, over and over, and
         one number per column; no columns if there is no noise.
@@ -92,8 +111,9 @@ class TreeData(NamedTuple):
     bin_offsets: NDArray[np.int64]
     gradients: NDArray[np.int64]
     hessians: NDArray[np.int64]
-    uses_hessians: bool
     count_bits: int
+    hessian_bits: int
+    separate_hessians: bool
     noise: NDArray[np.float64]
 
 
@@ -107,7 +127,7 @@ class Workspace(NamedTuple):
     left_rows, right_rows
         Scratch of the same length for partitioning.
     histograms, hessian_histograms
-        Pools with one histogram per leaf; that of hessians has no columns unless they are used.
+        Pools with one histogram per leaf; that of hessians has no columns unless it is used.
     tiles, tile_values
         Bins of some rows, transposed, and their gradients or hessians; one row per thread.
     """
@@ -125,6 +145,12 @@ class Workspace(NamedTuple):
 def docs_in(packed: int, count_bits: int) -> int:
     """Return the number of documents in a packed gradient, or in a sum of them."""
     return packed & ((np.int64(1) << count_bits) - 1)
+
+
+@inlined_kernel
+def packing_of(data: TreeData) -> Packing:
+    """Return where the parts of a packed gradient are."""
+    return Packing(data.count_bits, data.hessian_bits, data.separate_hessians)
 
 
 @summing_kernel
@@ -172,25 +198,25 @@ def square_sum(values: NDArray[np.float64], scale: float, chosen: NDArray[np.boo
 
 
 @inlined_kernel
-def quantise(value: float, scale: float, count_bits: int) -> int:
-    """Return a scaled value as an integer; with bits for a count, packed with a count of 1."""
+def quantise(value: float, scale: float, shift: int) -> int:
+    """Return a scaled value as an integer; above ``shift`` lower bits, with a count of 1 there."""
     integer = np.int64(np.rint(value * scale))
-    # The count of all documents together has ``count_bits``: no sum of counts reaches the gradient.
-    return (integer << count_bits) + 1 if count_bits > 0 else integer
+    # The count of all documents together has fewer bits: no sum of counts reaches the gradient.
+    return (integer << shift) + 1 if shift > 0 else integer
 
 
 @parallel_kernel
 def pack_docs(
     values: NDArray[np.float64],
     scale: float,
-    count_bits: int,
+    shift: int,
     chosen: NDArray[np.bool_],
     out: NDArray[np.int64],
 ) -> None:
     """Write the packed value of each document; 0 for one not chosen."""
     every = len(chosen) == 0
     for i in prange(len(values)):
-        packed = quantise(values[i], scale, count_bits)
+        packed = quantise(values[i], scale, shift)
         out[i] = packed if every or chosen[i] else 0
 
 
@@ -198,7 +224,7 @@ def pack_docs(
 def pack_rows(
     values: NDArray[np.float64],
     scale: float,
-    count_bits: int,
+    shift: int,
     chosen: NDArray[np.bool_],
     rows: NDArray[np.int32],
     thread_sums: NDArray[np.int64],
@@ -216,7 +242,7 @@ def pack_rows(
         sums[:] = 0
         for i in range(n_docs * thread // n_threads, n_docs * (thread + 1) // n_threads):
             if every or chosen[i]:
-                sums[rows[i]] += quantise(values[i], scale, count_bits)
+                sums[rows[i]] += quantise(values[i], scale, shift)
     for row in prange(len(out)):
         total = np.int64(0)
         for thread in range(n_threads):
@@ -420,7 +446,7 @@ def count_siblings(
     counted = leaves[smaller, HISTOGRAM]
     histogram = workspace.histograms[counted]
     count_columns(data, data.gradients, rows, first, last, histogram, tile, tile_values)
-    if data.uses_hessians:
+    if data.separate_hessians:
         hessians = workspace.hessian_histograms[counted]
         count_columns(data, data.hessians, rows, first, last, hessians, tile, tile_values)
     if larger_counts:
@@ -428,6 +454,6 @@ def count_siblings(
         inherited = leaves[larger, HISTOGRAM]
         begin, end = data.bin_offsets[first], data.bin_offsets[last]
         subtract(workspace.histograms[inherited], histogram, begin, end)
-        if data.uses_hessians:
+        if data.separate_hessians:
             pool = workspace.hessian_histograms
             subtract(pool[inherited], pool[counted], begin, end)

@@ -28,16 +28,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import float_of_bits, inlined_kernel, kernel, parallel_kernel, prange
 from rankinite.trees.kernels.histogram import (
     DEPTH,
     GRADIENT,
     HESSIAN,
     HISTOGRAM,
     SPLITTABLE,
+    Packing,
     TreeData,
     Workspace,
     docs_in,
+    packing_of,
 )
 
 # Columns of a split candidate. Integers below 2^53 are floats too, so one array holds all five.
@@ -55,9 +57,9 @@ MAGIC_BITS = np.int64(0x4338000000000000)
 MAGIC = 6755399441055744.0
 # Cuts of a column at most: 255 bins, and one between them and the missing values.
 MAX_CUTS = 256
-# Rows of scratch: sums of gradients, counts and hessians to the left of each cut; gains of a leaf
-# with missing values to the right and to the left; and such gains of a level.
-SCRATCH_ROWS = 7
+# Rows of scratch: packed sums and hessians to the left of each cut; gains of a leaf with missing
+# values to the right and to the left; and such gains of a level.
+SCRATCH_ROWS = 6
 # Fewer rows are partitioned by one thread before the others would have woken up.
 PARALLEL_ROWS = 8192
 
@@ -105,14 +107,31 @@ class Totals(NamedTuple):
     hessian: float
 
 
+@inlined_kernel
+def float_of(integer: int) -> float:
+    """Return an integer between -2^51 and 2^51 as a float, in a way that can be vectorised."""
+    number: float = float_of_bits(integer + MAGIC_BITS) - MAGIC
+    return number
+
+
+@inlined_kernel
+def low_bits(n: int) -> int:
+    """Return a mask of this many bits."""
+    return (np.int64(1) << n) - 1
+
+
 @kernel
-def leaf_totals(
-    packed: int, hessian: int, uses_hessians: bool, count_bits: int, l2: float
-) -> Totals:
-    """Return the sums of a leaf from its packed gradient and its hessian."""
-    n_docs = float(docs_in(packed, count_bits))
-    gradient = float(packed >> count_bits)
-    return Totals(n_docs, gradient, (float(hessian) if uses_hessians else n_docs) + 2.0 * l2)
+def leaf_totals(leaf: NDArray[np.int64], packing: Packing, l2: float) -> Totals:
+    """Return the sums of a leaf from its row of the table of leaves."""
+    packed = leaf[GRADIENT]
+    n_docs = float(docs_in(packed, packing.count_bits))
+    gradient = float(packed >> (packing.count_bits + packing.hessian_bits))
+    hessian = n_docs
+    if packing.separate_hessians:
+        hessian = float(leaf[HESSIAN])
+    elif packing.hessian_bits > 0:
+        hessian = float((packed >> packing.count_bits) & low_bits(packing.hessian_bits))
+    return Totals(n_docs, gradient, hessian + 2.0 * l2)
 
 
 @kernel
@@ -126,45 +145,57 @@ def parent_correction(totals: Totals, l2: float) -> float:
 
 
 @kernel
+def running_sums(
+    histogram: NDArray[np.int64], n_cuts: int, missing_left: bool, sums: NDArray[np.int64]
+) -> None:
+    """Write what is to the left of each cut of a column.
+
+    A cut at b sends bins 0 to b to the left, and the missing values too, which have the last bin
+    of the histogram, if ``missing_left``.
+    """
+    total = histogram[len(histogram) - 1] if missing_left else np.int64(0)
+    for b in range(n_cuts):
+        total += histogram[b]
+        sums[b] = total
+
+
+@kernel
 def column_gains(
     histogram: NDArray[np.int64],
     hessians: NDArray[np.int64],
-    uses_hessians: bool,
     n_cuts: int,
     missing_left: bool,
-    count_bits: int,
+    packing: Packing,
     totals: Totals,
     limits: Limits,
-    sums: NDArray[np.float64],
+    sums: NDArray[np.int64],
     gains: NDArray[np.float64],
 ) -> None:
     """Write what a leaf gains by each cut of a column, over H; -1 where a side is too small.
 
-    A cut at b sends bins 0 to b to the left, and the missing values too, which have the last bin
-    of the histogram, if ``missing_left``. ``sums`` is scratch of three rows: gradients, counts and
-    hessians to the left of each cut. The running sums cannot be vectorised; they are written out,
-    so that the divisions behind them can.
+    ``sums`` is scratch of two rows. Running sums cannot be vectorised; they are written out first,
+    so that all that follows can.
     """
-    bits = sums.view(np.int64)
-    missing_bin = len(histogram) - 1
-    total = histogram[missing_bin] if missing_left else np.int64(0)
-    for b in range(n_cuts):
-        total += histogram[b]
-        bits[0, b] = (total >> count_bits) + MAGIC_BITS
-        bits[1, b] = docs_in(total, count_bits) + MAGIC_BITS
-    if uses_hessians:
-        total = hessians[missing_bin] if missing_left else np.int64(0)
-        for b in range(n_cuts):
-            total += hessians[b]
-            bits[2, b] = total + MAGIC_BITS
-    left_hessians = sums[2] if uses_hessians else sums[1]
+    left_sums, left_hessians = sums[0], sums[1]
+    running_sums(histogram, n_cuts, missing_left, left_sums)
+    separate = packing.separate_hessians
+    if separate:
+        running_sums(hessians, n_cuts, missing_left, left_hessians)
+    count_mask = low_bits(packing.count_bits)
+    gradient_shift = packing.count_bits + packing.hessian_bits
+    # Without hessians every document counts 1: the field of the hessian is that of the count.
+    hessian_shift, hessian_mask = 0, count_mask
+    if packing.hessian_bits > 0:
+        hessian_shift, hessian_mask = packing.count_bits, low_bits(packing.hessian_bits)
     n_docs, hessian = totals.n_docs, totals.hessian
     min_docs, l2 = limits.min_docs, limits.l2
     mean = totals.gradient / hessian
     for b in range(n_cuts):
-        left_docs = sums[1, b] - MAGIC
-        left_hessian = left_hessians[b] - MAGIC + l2
-        surplus = (sums[0, b] - MAGIC) - left_hessian * mean
+        packed = left_sums[b]
+        left_docs = float_of(packed & count_mask)
+        left = left_hessians[b] if separate else (packed >> hessian_shift) & hessian_mask
+        left_hessian = float_of(left) + l2
+        surplus = float_of(packed >> gradient_shift) - left_hessian * mean
         # `&` instead of `and`, which would branch, and the loop would not be vectorised.
         enough = (left_docs >= min_docs) & (n_docs - left_docs >= min_docs)
         product = left_hessian * (hessian - left_hessian)
@@ -177,11 +208,10 @@ def column_gains(
 def gains_by_side(
     histogram: NDArray[np.int64],
     hessians: NDArray[np.int64],
-    uses_hessians: bool,
-    count_bits: int,
+    packing: Packing,
     totals: Totals,
     limits: Limits,
-    sums: NDArray[np.float64],
+    sums: NDArray[np.int64],
     right_gains: NDArray[np.float64],
     left_gains: NDArray[np.float64],
 ) -> int:
@@ -191,17 +221,11 @@ def gains_by_side(
     them there are as many cuts as bins: the last sends all values left and the missing ones right.
     """
     n = len(histogram) - 1
-    has_missing = docs_in(histogram[n], count_bits) > 0
+    has_missing = docs_in(histogram[n], packing.count_bits) > 0
     n_cuts = n if has_missing else n - 1
-    column_gains(
-        histogram, hessians, uses_hessians, n_cuts, False, count_bits, totals, limits, sums,
-        right_gains,
-    )  # fmt: skip
+    column_gains(histogram, hessians, n_cuts, False, packing, totals, limits, sums, right_gains)
     if has_missing:
-        column_gains(
-            histogram, hessians, uses_hessians, n - 1, True, count_bits, totals, limits, sums,
-            left_gains,
-        )  # fmt: skip
+        column_gains(histogram, hessians, n - 1, True, packing, totals, limits, sums, left_gains)
     return n_cuts
 
 
@@ -268,14 +292,15 @@ def best_leaf_split(
     are compared by the score that is written, to the last bit, as those of other threads will be.
     """
     clear_candidate(candidate)
-    count_bits, uses_hessians = data.count_bits, data.uses_hessians
-    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits, limits.l2)
+    packing = packing_of(data)
+    separate = packing.separate_hessians
+    totals = leaf_totals(leaf, packing, limits.l2)
     if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return
     split_bins, bin_offsets = data.split_bins, data.bin_offsets
     leaf_histogram = workspace.histograms[leaf[HISTOGRAM]]
-    leaf_hessians = workspace.hessian_histograms[leaf[HISTOGRAM] if uses_hessians else 0]
-    sums, right_gains, left_gains = scratch[:3], scratch[3], scratch[4]
+    leaf_hessians = workspace.hessian_histograms[leaf[HISTOGRAM] if separate else 0]
+    sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
     noise = data.noise[leaf[DEPTH] % len(data.noise)]
     correction = parent_correction(totals, limits.l2)
     for column in range(first, last):
@@ -284,11 +309,10 @@ def best_leaf_split(
             continue
         start = bin_offsets[column]
         histogram = leaf_histogram[start : start + n + 1]
-        hessians = leaf_hessians[start : start + n + 1] if uses_hessians else leaf_hessians
+        hessians = leaf_hessians[start : start + n + 1] if separate else leaf_hessians
         n_cuts = gains_by_side(
-            histogram, hessians, uses_hessians, count_bits, totals, limits, sums, right_gains,
-            left_gains,
-        )  # fmt: skip
+            histogram, hessians, packing, totals, limits, sums, right_gains, left_gains
+        )
         # A leaf's own share of the gain is the same for all columns, and left out of their scores.
         cut, gain = argmax_gain(right_gains, n_cuts)
         gain = gain * totals.hessian + correction
@@ -329,18 +353,17 @@ def best_level_split(
     Of equal scores the first column, the first bin, and missing values to the right win.
     """
     clear_candidate(candidate)
-    count_bits, uses_hessians = data.count_bits, data.uses_hessians
+    packing = packing_of(data)
+    separate = packing.separate_hessians
     split_bins, bin_offsets = data.split_bins, data.bin_offsets
     histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
-    sums, right_gains, left_gains = scratch[:3], scratch[3], scratch[4]
-    to_right, to_left = scratch[5], scratch[6]
+    sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
+    to_right, to_left = scratch[4], scratch[5]
     level = 0
     base = 0.0
     for leaf in range(len(leaves)):
         level = max(level, leaves[leaf, DEPTH])
-        totals = leaf_totals(
-            leaves[leaf, GRADIENT], leaves[leaf, HESSIAN], uses_hessians, count_bits, limits.l2
-        )
+        totals = leaf_totals(leaves[leaf], packing, limits.l2)
         if totals.hessian > 0.0:
             base += totals.gradient * totals.gradient / (totals.hessian - limits.l2)
     noise = data.noise[level % len(data.noise)]
@@ -354,24 +377,21 @@ def best_level_split(
         for leaf in range(len(leaves)):
             if leaves[leaf, SPLITTABLE] == 1:
                 missing = histograms[leaves[leaf, HISTOGRAM], missing_bin]
-                has_missing |= docs_in(missing, count_bits) > 0
+                has_missing |= docs_in(missing, packing.count_bits) > 0
         to_right[:n] = 0.0
         to_left[:n] = 0.0
         for leaf in range(len(leaves)):
-            totals = leaf_totals(
-                leaves[leaf, GRADIENT], leaves[leaf, HESSIAN], uses_hessians, count_bits, limits.l2
-            )
+            totals = leaf_totals(leaves[leaf], packing, limits.l2)
             if leaves[leaf, SPLITTABLE] == 0 or totals.hessian <= 0.0:
                 continue
             row = leaves[leaf, HISTOGRAM]
             histogram = histograms[row, start : missing_bin + 1]
             hessians = hessian_histograms[0]
-            if uses_hessians:
+            if separate:
                 hessians = hessian_histograms[row, start : missing_bin + 1]
             n_cuts = gains_by_side(
-                histogram, hessians, uses_hessians, count_bits, totals, limits, sums,
-                right_gains, left_gains,
-            )  # fmt: skip
+                histogram, hessians, packing, totals, limits, sums, right_gains, left_gains
+            )
             correction = parent_correction(totals, limits.l2)
             add_gains(right_gains, n_cuts, totals.hessian, correction, to_right)
             # A leaf without missing values gains the same on either side, but counts on both.
@@ -395,21 +415,21 @@ def split_gain(
     scratch: NDArray[np.float64],
 ) -> float:
     """Return what a leaf gains by a given split; 0 if a side would have too few documents."""
-    count_bits, uses_hessians = data.count_bits, data.uses_hessians
-    totals = leaf_totals(leaf[GRADIENT], leaf[HESSIAN], uses_hessians, count_bits, limits.l2)
+    packing = packing_of(data)
+    totals = leaf_totals(leaf, packing, limits.l2)
     if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return 0.0
     column, cut = int(split[COLUMN]), int(split[CUT])
     start, row = data.bin_offsets[column], leaf[HISTOGRAM]
     end = start + data.n_bins[column] + 1
     hessians = workspace.hessian_histograms[0]
-    if uses_hessians:
+    if packing.separate_hessians:
         hessians = workspace.hessian_histograms[row, start:end]
-    sums, gains = scratch[:3], scratch[3]
+    sums, gains = scratch[:2].view(np.int64), scratch[2]
     # The same sums as in the search, to the last bit; those of the cuts before come along.
     column_gains(
-        workspace.histograms[row, start:end], hessians, uses_hessians, cut + 1,
-        int(split[MISSING]) == LEFT, count_bits, totals, limits, sums, gains,
+        workspace.histograms[row, start:end], hessians, cut + 1, int(split[MISSING]) == LEFT,
+        packing, totals, limits, sums, gains,
     )  # fmt: skip
     correction = parent_correction(totals, limits.l2)
     gain: float = max(gains[cut] * totals.hessian + correction, 0.0)
