@@ -79,7 +79,7 @@ class Ours:
         from rankinite.objectives.pairwise import Lambdas
 
         inputs = Standardiser.fit(data.matrix, None, data.n_docs)
-        self.net = Net.draw(inputs, [chosen.hidden], generator(0, "weights"))
+        self.net = Net.draw(inputs, [chosen.hidden], "tanh", generator(0, "weights"))
         self.plan = Lambdas("NDCG").prepare(
             Targets({None: data.y}, data.offsets, data.top_grade, seed=0)
         )

@@ -61,30 +61,42 @@ def split(weights: Floats, sizes: Sequence[int]) -> list[tuple[Floats, Floats]]:
     return layers
 
 
-def activations(weights: Floats, sizes: Sequence[int], inputs: Floats) -> list[Floats]:
+# Each activation function, and its derivative by its value.
+ACTIVATIONS: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
+    "tanh": (np.tanh, lambda value: 1.0 - value**2),
+    "relu": (lambda x: np.maximum(x, 0.0), lambda value: (value > 0.0).astype(np.float64)),
+}
+
+
+def activations(
+    weights: Floats, sizes: Sequence[int], inputs: Floats, activation: str
+) -> list[Floats]:
     """Return the outputs of each layer, from the inputs to the scores: one row per document."""
     layers = [inputs]
     for layer, (matrix, biases) in enumerate(split(weights, sizes)):
         sums = layers[-1] @ matrix.T + biases
-        layers.append(sums if layer == len(sizes) - 2 else np.tanh(sums))
+        layers.append(sums if layer == len(sizes) - 2 else ACTIVATIONS[activation][0](sums))
     return layers
 
 
-def scores(weights: Floats, sizes: Sequence[int], inputs: Floats) -> Floats:
+def scores(weights: Floats, sizes: Sequence[int], inputs: Floats, activation: str) -> Floats:
     """Return the score of each document."""
-    return activations(weights, sizes, inputs)[-1][:, 0]
+    return activations(weights, sizes, inputs, activation)[-1][:, 0]
 
 
-def gradient(weights: Floats, sizes: Sequence[int], inputs: Floats, lambdas: Floats) -> Floats:
+def gradient(
+    weights: Floats, sizes: Sequence[int], inputs: Floats, activation: str, lambdas: Floats
+) -> Floats:
     """Return the derivative of the sum of lambda x score by each weight."""
-    layers = activations(weights, sizes, inputs)
+    layers = activations(weights, sizes, inputs, activation)
     out = np.zeros(len(weights))
     deltas = lambdas[:, np.newaxis]
     parameters, gradients = split(weights, sizes), split(out, sizes)
     for layer in reversed(range(len(parameters))):
         gradients[layer][0][:] = deltas.T @ layers[layer]
         gradients[layer][1][:] = deltas.sum(axis=0)
-        deltas = (deltas @ parameters[layer][0]) * (1.0 - layers[layer] ** 2)
+        slope = ACTIVATIONS[activation][1]
+        deltas = (deltas @ parameters[layer][0]) * slope(layers[layer])
     return out
 
 

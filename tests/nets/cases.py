@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.nets.inputs import Standardiser
 from rankinite.nets.kernels.forward import GROUP, Inputs, Workspace, fill_inputs
-from rankinite.nets.net import Net, Standardiser
+from rankinite.nets.net import Net
 from tests.naive import nets as naive_nets
+
+ACTIVATIONS = tuple(naive_nets.ACTIVATIONS)
 
 
 def some_features(
@@ -23,11 +27,19 @@ def some_features(
     return X.astype(np.float32)
 
 
-def some_net(rng: np.random.Generator, X: NDArray[np.float32], hidden: Sequence[int]) -> Net:
+def some_net(
+    rng: np.random.Generator,
+    X: NDArray[np.float32],
+    hidden: Sequence[int],
+    activation: str = "tanh",
+) -> Net:
     """Draw a net with biases for these features."""
-    net = Net.draw(Standardiser.fit(X, None, len(X)), hidden, rng)
+    net = Net.draw(Standardiser.fit(X, None, len(X)), hidden, activation, rng)
     biases = 0.3 * rng.normal(size=len(net.weights))
-    return Net(net.inputs, net.hidden, (net.weights + biases).astype(np.float32))
+    if activation == "relu":
+        # Of few rectified units all may be 0 everywhere, and such a net would test nothing.
+        biases = np.abs(biases)
+    return replace(net, weights=(net.weights + biases).astype(np.float32))
 
 
 def sizes_of(net: Net) -> tuple[int, ...]:
@@ -39,7 +51,7 @@ def naive_scores(
 ) -> NDArray[np.float64]:
     """Score a matrix with the naive net; the inputs' means and deviations are those of train."""
     inputs = naive_nets.fill(naive_nets.standardise(train), X)
-    return naive_nets.scores(net.weights.astype(np.float64), sizes_of(net), inputs)
+    return naive_nets.scores(net.weights.astype(np.float64), sizes_of(net), inputs, net.activation)
 
 
 def scored(

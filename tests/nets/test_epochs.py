@@ -14,7 +14,7 @@ from rankinite.objectives.objective import Gradients, Targets
 from rankinite.objectives.pairwise import Lambdas, RankNet
 from rankinite.objectives.pointwise import SquaredError
 from tests.naive import nets as naive_nets
-from tests.nets.cases import sizes_of, some_features, some_net
+from tests.nets.cases import ACTIVATIONS, sizes_of, some_features, some_net
 
 JIT = not numba.config.DISABLE_JIT
 
@@ -30,12 +30,12 @@ CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 class Problem:
     """A net, a data set and an objective."""
 
-    def __init__(self, objective, hidden, *, shared=False):
+    def __init__(self, objective, hidden, *, shared=False, activation="tanh"):
         rng = np.random.default_rng(8)
         self.offsets = np.concatenate([[0], np.cumsum(QUERY_SIZES)])
         n_docs = int(self.offsets[-1])
         self.X = some_features(rng, n_docs, 6, constant=[4])
-        self.net = some_net(rng, self.X, hidden)
+        self.net = some_net(rng, self.X, hidden, activation)
         self.rows = rng.integers(n_docs, size=n_docs) if shared else None
         self.start = rng.normal(size=n_docs)
         labels = rng.integers(4, size=n_docs).astype(float)
@@ -71,10 +71,12 @@ class Problem:
         """Write the scores of some queries, and return the gradient of the weights."""
         docs = np.concatenate([np.arange(*self.offsets[q : q + 2]) for q in queries])
         inputs, sizes = self.inputs[docs], sizes_of(self.net)
-        scores[docs] = self.start[docs] + naive_nets.scores(weights, sizes, inputs)
+        scores[docs] = self.start[docs] + naive_nets.scores(
+            weights, sizes, inputs, self.net.activation
+        )
         out = np.zeros((2, 1, len(scores)))
         self.gradients.gradients(scores[np.newaxis], 0, out[0], out[1])
-        return naive_nets.gradient(weights, sizes, inputs, out[0, 0, docs])
+        return naive_nets.gradient(weights, sizes, inputs, self.net.activation, out[0, 0, docs])
 
     def train_naively(self, queries_per_step, step, n_epochs=2):
         """Return the weights and the scores if ``step`` updates the weights."""
@@ -104,8 +106,9 @@ every_batch = pytest.mark.parametrize("queries_per_step", PER_STEP)
 
 @every_problem
 @every_batch
-def test_plain_steps_are_those_of_a_naive_loop(objective, hidden, queries_per_step):
-    problem = Problem(OBJECTIVES[objective], hidden)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_plain_steps_are_those_of_a_naive_loop(objective, hidden, queries_per_step, activation):
+    problem = Problem(OBJECTIVES[objective], hidden, activation=activation)
     rate = 0.02
     weights, scores, adam = problem.train(queries_per_step, AdamState.empty(), rate)
     expected, naive_scores = problem.train_naively(

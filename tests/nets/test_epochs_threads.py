@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from tests.nets.cases import scored, some_features, some_net
 
-from rankinite.nets.net import Standardiser
+from rankinite.nets.inputs import Standardiser
 from rankinite.nets.epochs import EpochRunner
 from rankinite.nets.kernels.adam import AdamState
 from rankinite.objectives.pairwise import Lambdas

@@ -21,7 +21,7 @@ def a_net(hidden=(3, 2)) -> Net:
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
 def test_arrays_and_back(hidden):
     net = a_net(hidden)
-    again = Net.from_arrays(net.to_arrays(), N_FEATURES)
+    again = Net.from_arrays(net.to_arrays(), N_FEATURES, "tanh", rank_inputs=False)
     assert again.hidden == hidden
     arrays, expected = again.to_arrays(), net.to_arrays()
     assert arrays.keys() == expected.keys()
@@ -32,14 +32,14 @@ def test_arrays_and_back(hidden):
 
 def test_a_net_without_inputs_and_back():
     net = some_net(np.random.default_rng(0), np.zeros((3, N_FEATURES), np.float32), (2,))
-    again = Net.from_arrays(net.to_arrays(), N_FEATURES)
+    again = Net.from_arrays(net.to_arrays(), N_FEATURES, "tanh", rank_inputs=False)
     assert again.weights.tobytes() == net.weights.tobytes()
     assert len(again.inputs.features) == 0
 
 
 def test_a_net_keeps_its_arrays_when_those_of_the_file_change():
     arrays = {name: array.copy() for name, array in a_net().to_arrays().items()}
-    net = Net.from_arrays(arrays, N_FEATURES)
+    net = Net.from_arrays(arrays, N_FEATURES, "tanh", rank_inputs=False)
     for array in arrays.values():
         array[:] = 0
     assert all(array.any() for array in net.to_arrays().values())
@@ -53,7 +53,7 @@ REAL = ("means", "scales", "weights")
 def refused(match, changes=(), n_features=N_FEATURES, without=()):
     arrays = {k: v for k, v in {**a_net().to_arrays(), **dict(changes)}.items() if k not in without}
     with pytest.raises(ModelFileError, match=match):
-        Net.from_arrays(arrays, n_features)
+        Net.from_arrays(arrays, n_features, "tanh", rank_inputs=False)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankinite.nets.inputs import Standardiser
 from rankinite.nets.kernels.forward import BLOCK_DOCS
-from rankinite.nets.net import Net, Standardiser
-from tests.nets.cases import naive_scores, scored, some_features, some_net
+from rankinite.nets.net import Net
+from tests.nets.cases import ACTIVATIONS, naive_scores, scored, some_features, some_net
 
 JIT = not numba.config.DISABLE_JIT
 
@@ -29,7 +30,7 @@ def cases(draw):
     n_features = draw(st.integers(1, 40))
     constant = draw(st.lists(st.integers(0, n_features - 1), max_size=n_features, unique=True))
     train = some_features(rng, 30, n_features, constant)
-    net = some_net(rng, train, draw(HIDDEN))
+    net = some_net(rng, train, draw(HIDDEN), draw(st.sampled_from(ACTIVATIONS)))
     X = some_features(rng, draw(st.integers(1, MOST_DOCS)), n_features)
     X[rng.random(X.shape) < 0.02] = 1e9
     X[rng.random(X.shape) < 0.02] = -1e9
@@ -77,7 +78,7 @@ def test_a_linear_net_by_hand():
     """Features have means 3 and 0, deviations 2 and 1; 40 is farther than ten deviations."""
     train = np.array([[1.0, -1.0], [5.0, 1.0]], np.float32)
     weights = np.array([0.5, 2.0, 0.25], np.float32)
-    net = Net(Standardiser.fit(train, None, 2), (), weights)
+    net = Net(Standardiser.fit(train, None, 2), (), "relu", weights)
     X = np.array([[5, 3], [np.nan, 1], [3, np.nan], [40, 0], [-40, -99]], np.float32)
     by_hand = [0.5 + 6.0, 2.0, 0.0, 0.5 * 10.0, -0.5 * 10.0 - 2.0 * 10.0]
     start = np.arange(5.0)
@@ -88,10 +89,11 @@ def test_a_linear_net_by_hand():
 
 @pytest.mark.parametrize("hidden", [(), (1,), (8,), (25,), (10, 7), (16, 33, 3)], ids=str)
 @pytest.mark.parametrize("n_features", [1, 16, 37])
-def test_a_score_does_not_depend_on_other_documents(hidden, n_features):
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_score_does_not_depend_on_other_documents(hidden, n_features, activation):
     rng = np.random.default_rng(n_features)
     X = some_features(rng, 2 * BLOCK_DOCS + 7, n_features)
-    net = some_net(rng, X, hidden)
+    net = some_net(rng, X, hidden, activation)
     whole = scored(net, X)
     for begin in range(9):
         assert scored(net, X[begin:]).tobytes() == whole[begin:].tobytes()
@@ -107,16 +109,20 @@ def test_no_documents():
     assert len(scored(net, np.zeros((0, 4), np.float32))) == 0
 
 
-def test_drawn_weights_give_sums_of_deviation_1():
-    """A unit's sum has the deviation 1: 3,000 units, so that it is met to a few hundredths."""
+@pytest.mark.parametrize(("activation", "of_scores"), [("tanh", 1.0), ("relu", 0.1)])
+def test_drawn_weights_give_sums_of_deviation_1(activation, of_scores):
+    """A unit's sum has the deviation 1: 3,000 units, so that it is met to a few hundredths.
+
+    Scores behind rectified units begin with a tenth of that.
+    """
     rng = np.random.default_rng(5)
     X = rng.normal(size=(400, 30)).astype(np.float32)
-    net = Net.draw(Standardiser.fit(X, None, len(X)), (3000,), rng)
+    net = Net.draw(Standardiser.fit(X, None, len(X)), (3000,), activation, rng)
     first, rest = net.weights[: 30 * 3000].reshape(3000, 30), net.weights[30 * 3000 :]
     assert abs(np.std(first @ rng.normal(size=30)) - 1.0) < 0.3
     assert abs((first**2).sum(axis=1).mean() - 1.0) < 0.05
     assert (rest[:3000] == 0.0).all()
-    assert abs((rest[3000:6000] ** 2).sum() - 1.0) < 0.1
+    assert abs(np.sqrt((rest[3000:6000] ** 2).sum()) / of_scores - 1.0) < 0.1
     assert rest[6000:].tolist() == [0.0]
 
 
@@ -133,13 +139,14 @@ class TestSlopes:
         """Two inputs, two units: |1 x 3| + |-4 x 5| along the first, |2 x 3| + |0.5 x 5|."""
         inputs = Standardiser(np.array([0, 3]), np.zeros(2, np.float32), np.ones(2, np.float32))
         weights = np.array([1, 2, -4, 0.5, 9, 9, 3, -5, 9], np.float32)
-        assert Net(inputs, (2,), weights).slopes(5).tolist() == [23.0, 0.0, 0.0, 8.5, 0.0]
+        assert Net(inputs, (2,), "relu", weights).slopes(5).tolist() == [23.0, 0.0, 0.0, 8.5, 0.0]
 
     @pytest.mark.parametrize("hidden", [(3,), (4, 2), (2, 3, 2)], ids=str)
-    def test_no_score_is_steeper(self, hidden):
+    @pytest.mark.parametrize("activation", ACTIVATIONS)
+    def test_no_score_is_steeper(self, hidden, activation):
         rng = np.random.default_rng(6)
         X = some_features(rng, 50, 3)
-        net = some_net(rng, X, hidden)
+        net = some_net(rng, X, hidden, activation)
         means, deviations = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
         near = (means + deviations * rng.uniform(-2, 2, size=(300, 3))).astype(np.float32)
         for j in range(3):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.nets.net import Standardiser
+from rankinite.nets.inputs import Standardiser
 from tests.naive import nets as naive_nets
 from tests.nets.cases import some_features
 

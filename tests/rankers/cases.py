@@ -32,7 +32,7 @@ WHOLE = {
     "features_per_tree": 1.0,
     "random_strength": 0.0,
 }
-SMALL_NET: dict[str, Any] = {"n_epochs": 6, "hidden": 3, "learning_rate": 0.01, "random_state": 3}
+SMALL_NET: dict[str, Any] = {"n_epochs": 6, "hidden": 8, "learning_rate": 0.01, "random_state": 3}
 # Documents that are not of grade 3 or 4 are all alike to the first tier.
 GRADED = "MAP(relevant=3) > NDCG@5"
 TRANSITION = "Transition(NDCG, SigmoidCost(NDCG@3), linear(start=0, eta=0.25))"
@@ -144,11 +144,17 @@ CASES = {
     "McRank": Case(rk.McRank, {"n_trees": 3}),
     "net": Case(rk.LambdaRank),
     "net-MAP": Case(rk.LambdaRank, {"hidden": 0, "measure": rk.MAP(relevant=2)}),
-    "net-ERR": Case(rk.LambdaRank, {"hidden": (4, 2), "measure": "ERR", "weight_decay": 0.1}),
+    "net-ERR": Case(
+        rk.LambdaRank,
+        {"hidden": (4, 2), "measure": "ERR", "weight_decay": 0.1, "activation": "tanh"},
+    ),
     "net-MRR": Case(rk.LambdaRank, {"measure": "MRR@5", "queries_per_step": 5}),
     "net-RankNet": Case(rk.LambdaRank, {"measure": "RankNet", "queries_per_step": "all"}),
     # Weights are drawn anew in the midst of six epochs.
-    "net-sgd": Case(rk.LambdaRank, {"optimiser": "sgd", "learning_rate": 0.1, "patience": 1}),
+    "net-sgd": Case(
+        rk.LambdaRank,
+        {"optimiser": "sgd", "learning_rate": 0.1, "patience": 1, "rank_inputs": False},
+    ),
     "net-graded": Case(rk.LambdaRank, {"measure": rk.objectives.Tiered(GRADED, train_depth=5)}),
     "net-transition": Case(rk.LambdaRank, {"measure": TRANSITION, "queries_per_step": 5}),
     "net-base": Case(rk.LambdaRank, base="ranker"),

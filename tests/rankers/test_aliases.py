@@ -43,7 +43,7 @@ OTHER_NAMES = {
         # What only nets have.
         ("hidden_layer_sizes", "it is called 'hidden' here, and "),
         ("dropout", "use 'docs_per_tree', 'queries_per_tree' or 'features_per_tree' against over"),
-        ("activation", "has nothing of that kind"),
+        ("betas", "has nothing of that kind"),
         # Slips.
         ("n_tree", "did you mean 'n_trees'?"),
     ],
@@ -57,7 +57,7 @@ OTHER_NAMES = {
         ("n_iter_no_change", "it is called 'patience' here"),
         ("tol", "it is called 'min_improvement' here"),
         ("alpha", "use 'weight_decay', a validation set or fewer 'hidden' units against overfit"),
-        ("activation", "hidden units always use tanh"),
+        ("activation_fn", "it is called 'activation' here"),
         ("momentum", "'optimiser' is adam with its usual numbers, or sgd without momentum"),
         ("early_stopping", "give fit valid, queries of their own, and see 'patience'"),
         ("warm_start", "give 'base' a fitted ranker, or fit a checkpoint"),

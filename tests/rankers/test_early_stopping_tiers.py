@@ -31,7 +31,9 @@ RANKERS = {
     "MART": rk.MART(**TREES),
     "McRank": rk.McRank(**TREES | {"n_trees": 8}),
     "adam": rk.LambdaRank(hidden=3, n_epochs=20, learning_rate=0.01, patience=9),
-    "sgd": rk.LambdaRank(hidden=3, n_epochs=30, learning_rate=0.3, patience=3, optimiser="sgd"),
+    "sgd": rk.LambdaRank(
+        preset="paper", hidden=3, n_epochs=30, learning_rate=0.3, patience=3, optimiser="sgd"
+    ),
 }
 every_learner = pytest.mark.parametrize("name", RANKERS)
 

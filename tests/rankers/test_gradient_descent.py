@@ -16,7 +16,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def net(*measure, **params):
-    return rk.LambdaRank(*measure, **SMALL_NET | params)
+    """Return a small net as the papers have them, whose numbers can be followed by hand."""
+    return rk.LambdaRank(*measure, preset="paper", **SMALL_NET | {"hidden": 3} | params)
 
 
 @pytest.mark.parametrize("patience", [1, 3, 7])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rankinite as rk
+from rankinite.core.container import Content, read_container, write_container
 from rankinite.objectives.pointwise import MultiClass, SquaredError
 from tests.rankers.cases import SMALL_NET, TEST, TRAIN, VALID, bytes_of, copied
 
@@ -19,7 +20,8 @@ X, Y, QID = np.array(TRAIN.X), np.array(TRAIN.y), np.array(TRAIN.qid)
 
 
 def net(*measure, **params):
-    return rk.LambdaRank(*measure, **SMALL_NET | params)
+    """Return a small net as the papers have them, whose numbers can be followed by hand."""
+    return rk.LambdaRank(*measure, preset="paper", **SMALL_NET | {"hidden": 3} | params)
 
 
 def ndcg(scores, data):
@@ -59,7 +61,7 @@ def test_hidden_layers(hidden, sizes):
     np.testing.assert_array_equal(again.predict(TEST), model.predict(TEST))
 
 
-@pytest.mark.parametrize(("optimiser", "most"), [("adam", 100), ("sgd", 500)])
+@pytest.mark.parametrize(("optimiser", "most"), [("adam", 40), ("sgd", 500)])
 def test_the_default_number_of_epochs(optimiser, most):
     model = net(optimiser=optimiser, n_epochs=None, patience=None).fit(TRAIN)
     assert model.n_rounds_ == most
@@ -171,3 +173,25 @@ def test_slopes_by_hand(hidden):
         assert moved.max() <= 0.1 * slope * (1 + 1e-3)
         if not model.net_.hidden:
             np.testing.assert_allclose(moved, 0.1 * slope, rtol=1e-2)
+
+
+def test_the_defaults_learn_more_than_the_nets_of_the_papers():
+    """Polynomials bend everywhere; ranks and rectified units follow them sooner."""
+    new, old = (rk.LambdaRank(preset=preset).fit(MORE) for preset in (None, "paper"))
+    assert ndcg(new.predict(OTHERS), OTHERS) > ndcg(old.predict(OTHERS), OTHERS)
+    assert (new.activation, new.rank_inputs) == ("relu", True)
+    assert (old.activation, old.rank_inputs) == ("tanh", False)
+
+
+def test_files_without_an_activation_are_of_nets_with_tangents():
+    """As all nets were before there was a choice."""
+    model = net().fit(TRAIN)
+    model.save("model.rk")
+    content = read_container("model.rk")
+    parameters = content.manifest["parameters"]
+    kept = {k: v for k, v in parameters.items() if k not in ("activation", "rank_inputs")}
+    assert len(kept) == len(parameters) - 2
+    write_container("old.rk", Content({**content.manifest, "parameters": kept}, content.arrays))
+    old = rk.load_model("old.rk")
+    assert (old.activation, old.rank_inputs) == ("tanh", False)
+    np.testing.assert_array_equal(old.predict(TEST), model.predict(TEST))

@@ -34,7 +34,7 @@ def test_values_are_those_of_moved_weights(hidden, measure):
 
 
 def test_the_bias_of_the_score_is_not_moved():
-    model = rk.LambdaRank("NDCG", hidden=0, n_epochs=2).fit(TRAIN)
+    model = rk.LambdaRank("NDCG", preset="paper", hidden=0, n_epochs=2).fit(TRAIN)
     assert model.along(TRAIN).n_weights == TRAIN.n_features == len(model.net_.weights) - 1
 
 
@@ -63,7 +63,7 @@ def test_random_weights_are_no_optimum_and_learned_ones_nearly():
     data = rk.RankingData(X=X, y=grades, qid=np.repeat(np.arange(300), 20), top_grade=4)
     rising = []
     for settings in ({"n_epochs": 1, "learning_rate": 1e-9}, {"n_epochs": 60, "weight_decay": 0.0}):
-        model = rk.LambdaRank("NDCG", hidden=0, **settings).fit(data)
+        model = rk.LambdaRank("NDCG", preset="paper", hidden=0, **settings).fit(data)
         along = model.along(data, "NDCG")
         rising.append(rk.stats.local_optimality(along, along.n_weights, epsilon=0.1).n_rising)
     # Of 44 directions; from weights that know nothing, about half go up.
@@ -110,8 +110,10 @@ def test_begin_with_is_part_of_a_checkpoint(tmp_path):
         (rk.LambdaMART(), "begin_with is a LambdaMART; expected a fitted LambdaRank"),
         (rk.LambdaRank(hidden=3), "is not fitted yet"),
         (rk.LambdaRank(hidden=4, n_epochs=1), "give both the same"),
+        (rk.LambdaRank(hidden=3, n_epochs=1, activation="tanh"), "give both the same"),
+        (rk.LambdaRank(hidden=3, n_epochs=1, rank_inputs=False), "give both the same"),
     ],
-    ids=["trees", "unfitted", "layers"],
+    ids=["trees", "unfitted", "layers", "activation", "inputs"],
 )
 def test_what_cannot_be_begun_with(begin_with, message):
     if message == "give both the same":

@@ -1,11 +1,11 @@
-"""Kernel of `describe`: counts of distinct and missing values."""
+"""Kernels of features: counts of distinct and missing values, and ranks of values."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import parallel_kernel, prange
+from rankinite.core.jit import kernel, parallel_kernel, prange
 
 COLUMNS_A_BLOCK = 16  # 16 float32 values fill a cache line
 MIXER = 0x2C1B3C6D  # odd, and small enough that no product overflows
@@ -57,3 +57,45 @@ def count_values(
                     n_distinct += 1
             distinct[first + j] = n_distinct
             missing[first + j] = n_missing
+
+
+@kernel
+def write_ranks(
+    X: NDArray[np.float32],
+    values: NDArray[np.float32],
+    below: NDArray[np.uint32],
+    upto: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    out: NDArray[np.float32],
+) -> None:
+    """Write the ranks of all values of a matrix, row by row; missing values stay missing.
+
+    `CutPoints.ranks` does the same column by column, which is faster where cut points are many.
+    Those of feature j are from ``offsets[j]`` to ``offsets[j + 1] - 1``.
+    """
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            begin, end = offsets[j], offsets[j + 1]
+            # NaN is not equal to itself.
+            if begin == end or x != x:
+                out[i, j] = np.nan
+                continue
+            low, high = begin, end
+            while low < high:
+                middle = (low + high) // 2
+                if values[middle] < x:
+                    low = middle + 1
+                else:
+                    high = middle
+            n_values = np.float64(upto[end - 1])
+            if low == end:
+                n_below = n_values
+            else:
+                n_below = np.float64(below[low])
+                if low > begin:
+                    first, last = np.float64(values[low - 1]), np.float64(values[low])
+                    n_first = np.float64(upto[low - 1])
+                    share = (np.float64(x) - first) / (last - first)
+                    n_below = n_first + share * (n_below - n_first)
+            out[i, j] = min(n_below / max(1.0, n_values - 1.0), 1.0)

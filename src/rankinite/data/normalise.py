@@ -155,6 +155,31 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Cut
     return features
 
 
+def find_cut_points(
+    parts: Sequence[tuple[Floats32, Integers | None]],
+    most: int | None,
+    progress: Progress | None = None,
+) -> list[CutPoints]:
+    """Return the cut points of every feature, over some or all rows of several matrices.
+
+    Parameters
+    ----------
+    parts
+        Matrices with the same features, and their rows that count; all if None.
+    most
+        Number of cut points of a feature at most; as many as it has values if None.
+    progress
+        Progress reporter.
+    """
+
+    def find(columns: slice) -> list[CutPoints]:
+        pieces = [_columns(matrix, rows, columns) for matrix, rows in parts]
+        return [CutPoints.of(column, most) for column in np.concatenate(pieces, axis=1)]
+
+    blocks = _in_blocks(find, parts[0][0].shape[1], "Finding cut points", progress)
+    return [cut_points for block in blocks for cut_points in block]
+
+
 class RankNormaliser(BaseEstimator):  # type: ignore[misc]
     """Replaces each value of a feature by the share of documents with a smaller value.
 
@@ -207,13 +232,8 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
         check(OWNER, "most_cut_points", self.most_cut_points, MOST)
         data_sets = _checked_sets(sets)
 
-        def find(columns: slice) -> list[CutPoints]:
-            pieces = [_columns(data.matrix, data.rows, columns) for data in data_sets]
-            values = np.concatenate(pieces, axis=1)
-            return [CutPoints.of(column, self.most_cut_points) for column in values]
-
-        blocks = _in_blocks(find, data_sets[0].n_features, "Finding cut points", progress)
-        self.cut_points_ = [cut_points for block in blocks for cut_points in block]
+        parts = [(data.matrix, data.rows) for data in data_sets]
+        self.cut_points_ = find_cut_points(parts, self.most_cut_points, progress)
         self.feature_names_ = data_sets[0].feature_names
         return self
 
@@ -230,7 +250,7 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         checks.require_data_set(OWNER, data)
         refuse_other_features(OWNER, self.feature_names_, data.feature_names)
-        used, rows = _used_rows(data)
+        used, rows = used_rows(len(data.matrix), data.rows)
         n_rows = data.n_docs if used is None else len(used)
         matrix = np.empty((n_rows, data.n_features), np.float32)
 
@@ -332,14 +352,22 @@ def _in_blocks(
             bar.advance(columns.stop - columns.start)
 
 
-def _used_rows(data: RankingData) -> tuple[Integers | None, Integers | None]:
-    """Return the rows of the matrix that are in use, and the index of each document among them."""
-    if data.rows is None:
+def used_rows(n_rows: int, rows: Integers | None) -> tuple[Integers | None, Integers | None]:
+    """Return the rows of a matrix that are in use, and the index of each document among them.
+
+    Parameters
+    ----------
+    n_rows
+        Number of rows of the matrix.
+    rows
+        The row of each document; None if document i is row i, and so are both results.
+    """
+    if rows is None:
         return None, None
     # Samples share rows: each is ranked once, and a part of a matrix leaves the rest alone.
-    used = np.zeros(len(data.matrix), np.bool_)
-    used[data.rows] = True
-    return np.flatnonzero(used), (np.cumsum(used) - 1)[data.rows]
+    used = np.zeros(n_rows, np.bool_)
+    used[rows] = True
+    return np.flatnonzero(used), (np.cumsum(used) - 1)[rows]
 
 
 def _columns(

@@ -31,12 +31,11 @@ from rankinite.ensembles.selection import (
     select_members,
     without_nan,
 )
-from rankinite.ensembles.stacked import Stacked
+from rankinite.ensembles.stacked import Stacked, net_of_scores
 from rankinite.ensembles.subsets import Subset, SubsetSearch
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.evaluation.tables import Summary, Table, csv_text
 from rankinite.measures.measure import Measure
-from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.ranker import Ranker
 
 AVERAGE, BEST_MIX, INTERPOLATION = "average", "best-mix", "interpolation"
@@ -137,8 +136,7 @@ class CombineOptions:
             return Interpolation(members, measure=measure)
         # Without hidden units the net is linear: one weight for each member.
         hidden = HIDDEN if self.method == TWO_LAYER else 0
-        ranker = LambdaRank(str(measure), hidden=hidden, random_state=self.seed)
-        return Stacked(members, ranker=ranker)
+        return Stacked(members, ranker=net_of_scores(str(measure), hidden, self.seed))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,16 @@ from rankinite.ensembles.members import (
 )
 from rankinite.rankers.inputs import VALID, InputData, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.parameters import PAPER
 from rankinite.rankers.ranker import Ranker
+
+
+def net_of_scores(measure: str, hidden: int = 0, random_state: Any = 0) -> LambdaRank:
+    """Return the net that combines scores, as in the papers: without hidden units it is linear.
+
+    The scores of members are alike and few, so that it needs no ranks of them.
+    """
+    return LambdaRank(measure, preset=PAPER, hidden=hidden, n_epochs=100, random_state=random_state)
 
 
 class Stacked(Ensemble):
@@ -56,7 +65,7 @@ class Stacked(Ensemble):
     >>> import rankinite as rk
     >>> data = rk.polynomials(40, n_features=4)
     >>> scores = {"a": data.X[:, 0], "b": data.X[:, 1]}
-    >>> linear = rk.Stacked(ranker=rk.LambdaRank("NDCG@10", hidden=0, n_epochs=5))
+    >>> linear = rk.Stacked(ranker=rk.LambdaRank("NDCG@10", preset="paper", hidden=0, n_epochs=5))
     >>> linear.fit(data, member_scores=scores).ranker_.feature_names_
     ('a', 'b')
     """
@@ -117,7 +126,7 @@ class Stacked(Ensemble):
 
     def _new_ranker(self) -> Any:
         if self.ranker is None:
-            return LambdaRank("NDCG@10", hidden=0)
+            return net_of_scores("NDCG@10")
         if not (isinstance(self.ranker, Ranker) and self.ranker.learns_in_rounds):
             raise UsageError(
                 f"{self._name}: ranker is a {type(self.ranker).__name__}; expected a ranker that "

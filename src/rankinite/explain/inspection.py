@@ -351,9 +351,12 @@ def _importances_of_trees(ranker: TreeRanker) -> tuple[Importance, ...]:
 
 def _importances_of_net(ranker: LambdaRank) -> tuple[Importance, ...]:
     net, slopes = ranker.net_, ranker.importances()
-    inputs = [ranker.feature_names_[j] for j in net.inputs.features]
+    names = ranker.feature_names_
+    # The ranks of features, if they are inputs, are behind the features.
+    inputs = [names[j % len(names)] for j in net.inputs.features]
     # In a linear net the weights are the model, with their signs; slopes are sizes only.
-    weights = {} if net.hidden else dict(zip(inputs, net.weights.tolist(), strict=False))
+    has_weights = not net.hidden and net.inputs.ranks is None
+    weights = dict(zip(inputs, net.weights.tolist(), strict=False)) if has_weights else {}
     total = sum(slopes.values()) or 1.0
     return tuple(
         Importance(feature=name, slope=slope, share=slope / total, weight=weights.get(name))

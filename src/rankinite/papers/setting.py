@@ -98,7 +98,9 @@ class Setting:
 
     def net(self, measure: Any, hidden: int, **parameters: Any) -> LambdaRank:
         """Return a net that is not fitted yet."""
-        return LambdaRank(measure, hidden=hidden, random_state=self.seed, **parameters)
+        return LambdaRank(
+            measure, preset=PAPER, hidden=hidden, random_state=self.seed, **parameters
+        )
 
     def random_net(self, measure: Any, hidden: int, data: RankingData) -> LambdaRank:
         """Return a net with random weights."""

@@ -36,7 +36,6 @@ _NO_DROPOUT = {
 }
 _COUNTED = {_TREES: "use 'min_docs_in_leaf', which counts documents"}
 _CATEGORIES = {_ANY: "encode categories as numbers first"}
-_TANGENT = {_NETS: "hidden units always use tanh"}
 _MOMENTS = {_NETS: "'optimiser' is adam with its usual numbers, or sgd without momentum"}
 _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it begins with"}
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
@@ -79,8 +78,6 @@ _ADVICE = {
     "min_sum_hessian_in_leaf": _COUNTED,
     "categorical_feature": _CATEGORIES,
     "cat_features": _CATEGORIES,
-    "activation": _TANGENT,
-    "activation_fn": _TANGENT,
     "momentum": _MOMENTS,
     "nesterovs_momentum": _MOMENTS,
     "betas": _MOMENTS,

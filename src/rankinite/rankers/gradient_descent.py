@@ -150,6 +150,11 @@ class NetLearner:
         self._queries = queries
         self._data = inputs.data
         self._start = inputs.scores[0]
+        # Ranks of features are made once, and not for every epoch.
+        self._inputs = {
+            name: net.inputs_of(measured.data.matrix, measured.data.rows)
+            for name, measured in sets.items()
+        }
         weights = net.packed()
         self.state = State(
             n_epochs=0, n_restarts=0, n_divergences=0, restarted_at=0,
@@ -162,7 +167,9 @@ class NetLearner:
     @property
     def inputs(self) -> list[NDArray[np.float32]]:
         """The weights before training, which may come from another fit."""
-        return [self.net.weights, self.net.inputs.means, self.net.inputs.scales]
+        inputs = self.net.inputs
+        cut_points = [] if inputs.ranks is None else [inputs.ranks.values]
+        return [self.net.weights, inputs.means, inputs.scales, *cut_points]
 
     @property
     def n_rounds(self) -> int:
@@ -191,10 +198,8 @@ class NetLearner:
 
     def validation_scores(self, name: str) -> Floats:
         """Return the scores of a set after the epoch, in one row."""
-        measured = self.sets[name]
         net = self.net.with_packed(self._next.weights)
-        scores = measured.start[0].copy()
-        return net.add_to(scores, measured.data.matrix, measured.data.rows)[np.newaxis]
+        return net.add_scores(self.sets[name].start[0].copy(), self._inputs[name])[np.newaxis]
 
     def commit(self, done: Round, *, is_best: bool) -> None:
         """Take over the epoch; keep its weights if it is the best."""
@@ -290,7 +295,9 @@ class NetLearner:
             train_value=-np.inf,
             # Patience counts from the restart, and is not over at once.
             best_since_restart=BestRound(improved=state.n_epochs),
-            weights=Net.draw(self.net.inputs, self.net.hidden, random).packed(),
+            weights=Net.draw(
+                self.net.inputs, self.net.hidden, self.net.activation, random
+            ).packed(),
             moments=self._new_moments(),
         )
 

@@ -19,7 +19,8 @@ from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import parse_measures
 from rankinite.nets.epochs import EpochRunner
-from rankinite.nets.net import Net, PerturbedScores, Standardiser
+from rankinite.nets.inputs import Standardiser
+from rankinite.nets.net import Net, PerturbedScores
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.callbacks import Callback, ValidationSet
@@ -40,14 +41,15 @@ from rankinite.rankers.trainer import TrainedRanker
 
 TRAIN = "train"
 # Epochs unless n_epochs is given: Adam needs few, and the winners' nets had 500.
-EPOCHS = {"adam": 100, "sgd": 500}
+EPOCHS = {"adam": 40, "sgd": 500}
 
 
 class LambdaRank(LambdaRankParameters, TrainedRanker):
     """A net that follows lambda gradients (Optimality; Ensemble, Sec. 4.1 and 4.2).
 
-    Features are standardised inside the model; a missing one counts as the mean, and one more than
-    ten standard deviations from it as ten. With a ``base`` the net's scores are added to those of
+    Features are standardised inside the model, and so are their ranks among the training documents;
+    a missing one counts as the mean, and one more than ten standard deviations from it as ten. With
+    a ``base`` the net's scores are added to those of
     another ranker.
 
     Without a validation set the training set decides which epoch is best; its curve is then
@@ -136,6 +138,11 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         """Number of epochs at most."""
         return EPOCHS[self.optimiser] if self.n_epochs is None else int(self.n_epochs)
 
+    @property
+    def _architecture(self) -> str:
+        sizes = ", ".join(map(str, self._sizes()))
+        return f"hidden=[{sizes}], activation={self.activation}, rank_inputs={self.rank_inputs}"
+
     def _sizes(self) -> tuple[int, ...]:
         if isinstance(self.hidden, Sequence):
             return tuple(int(n) for n in self.hidden)
@@ -195,8 +202,11 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
     def _first_net(self, data: RankingData, seed: int, begin_with: LambdaRank | None) -> Net:
         """Return the net before the first epoch."""
         if begin_with is None:
-            inputs = Standardiser.fit(data.matrix, data.rows, data.n_docs)
-            return Net.draw(inputs, self._sizes(), generator(seed, "weights", 0))
+            inputs = Standardiser.fit(
+                data.matrix, data.rows, data.n_docs, rank_inputs=self.rank_inputs
+            )
+            random = generator(seed, "weights", 0)
+            return Net.draw(inputs, self._sizes(), self.activation, random)
         if not isinstance(begin_with, LambdaRank):
             raise UsageError(
                 f"{self._name}: begin_with is a {type(begin_with).__name__}; expected a fitted "
@@ -206,10 +216,10 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         check_features(
             f"{self._name} with begin_with", begin_with.feature_names_, data.feature_names
         )
-        if begin_with.net_.hidden != self._sizes():
+        if begin_with._architecture != self._architecture:
             raise UsageError(
-                f"{self._name}: begin_with has hidden={list(begin_with.net_.hidden)}, and this net "
-                f"{list(self._sizes())}; give both the same"
+                f"{self._name}: begin_with has {begin_with._architecture}, and this net "
+                f"{self._architecture}; give both the same"
             )
         # With its standardiser: weights mean nothing to inputs that are scaled otherwise.
         return begin_with.net_
@@ -251,7 +261,8 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         --------
         >>> import rankinite as rk
         >>> train = rk.polynomials(40, part="train", n_features=5)
-        >>> along = rk.LambdaRank(hidden=0, n_epochs=20).fit(train).along(train, "NDCG")
+        >>> net = rk.LambdaRank(hidden=0, n_epochs=20, rank_inputs=False).fit(train)
+        >>> along = net.along(train, "NDCG")
         >>> along.n_weights
         5
         """
@@ -281,7 +292,12 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         return {**self.net_.to_arrays(), **numbers}
 
     def _set_model(self, arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
-        self.net_ = Net.from_arrays(arrays, self.n_features_in_)
+        if "activation" not in manifest.parameters:
+            # The file is older than these parameters, when there was no choice.
+            self.activation, self.rank_inputs = "tanh", False
+        self.net_ = Net.from_arrays(
+            arrays, self.n_features_in_, self.activation, rank_inputs=self.rank_inputs
+        )
         if self.net_.hidden != self._sizes():
             raise ModelFileError("the net in the file has other layers than its parameters say")
         start, epoch = (arrays.get(name) for name in ("start", "best_epoch"))

@@ -393,14 +393,42 @@ class McRankParameters(TreeParameters):
 class LambdaRankParameters(LambdaParameters, StartParameters):
     """Parameters of LambdaRank."""
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        PAPER: {
+            "hidden": 25,
+            "activation": "tanh",
+            "rank_inputs": False,
+            "normalise": "none",
+            "learning_rate": 1e-3,
+            "queries_per_step": 1,
+            "weight_decay": 0.2,
+        }
+    }
+
     hidden: int | Sequence[int] = parameter(
-        default=25,
+        default=64,
         constraint=LayerSizes(),
         type_name="int or list of int",
         help="Number of hidden units; several numbers for several layers; 0 for a linear net.",
         aliases="hidden_layer_sizes hidden_layers hidden_layer_dims hidden_units hidden_size "
         "hidden_sizes hidden_dim hidden_dims n_hidden num_hidden layer layers layer_sizes n_layers "
         "num_layers node nodes units n_units",
+    )
+    activation: str = parameter(
+        default="relu",
+        constraint=OneOf(["relu", "tanh"]),
+        help="Activation function of hidden units.",
+        details='``"tanh"`` is that of the papers. With ``"relu"``, which is max(0, x), the first '
+        "scores of a net are small, too.",
+        aliases="activation_fn activation_function nonlinearity",
+    )
+    rank_inputs: bool = parameter(
+        default=True,
+        constraint=YES_OR_NO,
+        help="Whether the ranks of features are inputs of the net, beside their values.",
+        details="The rank of a value is the share of the training documents with a smaller one. "
+        "It tells apart what outliers press together, and a long tail cannot hide the rest.",
+        aliases="quantile_transform",
     )
     optimiser: str = parameter(
         default="adam",
@@ -414,24 +442,24 @@ class LambdaRankParameters(LambdaParameters, StartParameters):
         aliases="optimizer solver",
     )
     learning_rate: float = parameter(
-        default=1e-3, constraint=POSITIVE, help="Size of the first steps."
+        default=3e-3, constraint=POSITIVE, help="Size of the first steps."
     )
     n_epochs: int | None = parameter(
         default=None,
         constraint=or_none(Whole(1)),
-        help="Number of epochs at most; none is 100 with adam, 500 with sgd.",
+        help="Number of epochs at most; none is 40 with adam, 500 with sgd.",
         details="The winners had 500.",
         aliases="epoch epochs max_epochs num_epochs num_train_epochs n_iter max_iter iterations "
         "num_iterations",
     )
     queries_per_step: int | str = parameter(
-        default=1,
+        default=8,
         constraint=Either(Whole(1), OneOf([ALL])),
         help="Number of queries that a step learns from, or all.",
         aliases="batch batch_size minibatch_size mini_batch_size train_batch_size",
     )
     weight_decay: float = parameter(
-        default=0.2,
+        default=0.02,
         constraint=Real(0),
         help="Share of the weights, times the learning rate, that every step of adam takes away.",
         aliases="reg_lambda lambda_l2 lambda l2_leaf_reg l2 l2_reg l2_regularization",
@@ -449,7 +477,7 @@ class LambdaRankParameters(LambdaParameters, StartParameters):
         "from new random weights.",
     )
     truncation: int | None = None
-    normalise: str = "none"
+    normalise: str = "deviation"
 
 
 # By the name of the ranker; the first is what ``rankinite train`` trains by default.

@@ -17,6 +17,7 @@ from rankinite.objectives.pairwise import RankNet
 from rankinite.objectives.pointwise import SquaredError
 from tests.naive import nets as naive_nets
 from tests.nets.cases import (
+    ACTIVATIONS,
     filled_workspace,
     packed_as,
     put_lambdas,
@@ -32,14 +33,16 @@ pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("one_thread")]
 HIDDEN = [(), (1,), (4,), (3, 2), (2, 5)]
 KINDS = (np.float32, np.float64)
 
+every_activation = pytest.mark.parametrize("activation", ACTIVATIONS)
+
 
 class Case:
     """A net, and a query with labels."""
 
-    def __init__(self, hidden, n_docs=7, n_features=5):
+    def __init__(self, hidden, n_docs=7, n_features=5, activation="tanh"):
         rng = np.random.default_rng(n_docs)
         train = some_features(rng, 30, n_features, constant=[1])
-        self.net = some_net(rng, train, hidden)
+        self.net = some_net(rng, train, hidden, activation)
         self.X = some_features(rng, n_docs, n_features)
         self.labels = rng.integers(3, size=n_docs).astype(float)
         self.targets = Targets({None: self.labels}, np.array([0, n_docs]), 2.0)
@@ -51,7 +54,7 @@ class Case:
         self.weights = self.net.weights.astype(np.float64)
 
     def scores(self, weights):
-        return naive_nets.scores(weights, self.sizes, self.inputs)
+        return naive_nets.scores(weights, self.sizes, self.inputs, self.net.activation)
 
     def forward(self, kind):
         """Return the workspace, where scores begin, and the scores."""
@@ -83,8 +86,9 @@ COSTS = {
 
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
 @pytest.mark.parametrize("n_docs", [1, 4, 7])
-def test_forward(hidden, n_docs):
-    case = Case(hidden, n_docs)
+@every_activation
+def test_forward(hidden, n_docs, activation):
+    case = Case(hidden, n_docs, activation=activation)
     expected = case.scores(case.weights)
     np.testing.assert_allclose(case.forward(np.float64)[2], expected, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(case.forward(np.float32)[2], expected, rtol=1e-5, atol=1e-5)
@@ -92,8 +96,9 @@ def test_forward(hidden, n_docs):
 
 @pytest.mark.parametrize("name", COSTS)
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
-def test_the_gradient_lowers_the_cost(hidden, name):
-    case = Case(hidden)
+@every_activation
+def test_the_gradient_lowers_the_cost(hidden, name, activation):
+    case = Case(hidden, activation=activation)
     objective, cost = COSTS[name]
     expected = -naive_nets.by_differences(
         lambda weights: cost(case.scores(weights), case.labels), case.weights
@@ -109,10 +114,11 @@ def test_the_gradient_lowers_the_cost(hidden, name):
 
 @pytest.mark.parametrize("hidden", [*HIDDEN, (5, 3, 4)], ids=str)
 @pytest.mark.parametrize("n_docs", [1, 2, 8, 9])
-def test_backward_against_the_naive_net(hidden, n_docs):
-    case = Case(hidden, n_docs)
+@every_activation
+def test_backward_against_the_naive_net(hidden, n_docs, activation):
+    case = Case(hidden, n_docs, activation=activation)
     lambdas = np.random.default_rng(3).normal(size=n_docs)
-    expected = naive_nets.gradient(case.weights, case.sizes, case.inputs, lambdas)
+    expected = naive_nets.gradient(case.weights, case.sizes, case.inputs, activation, lambdas)
     gradient = case.backward(lambdas, np.float64)
     np.testing.assert_allclose(gradient[case.net.positions], expected, rtol=1e-10, atol=1e-12)
     assert (np.delete(gradient, case.net.positions) == 0.0).all()

@@ -16,6 +16,7 @@ from rankinite.core.types import Floats
 from rankinite.nets.kernels.adam import Optimiser, adam_step
 from rankinite.nets.kernels.forward import (
     GROUP,
+    RELU,
     Inputs,
     LayerLayout,
     Layers,
@@ -111,11 +112,13 @@ def add_row(target: Numbers, t: int, inputs: Numbers, x: int, stride: int, facto
 
 
 @kernel
-def propagate_deltas(layer: LayerLayout, weights: Numbers, workspace: Workspace) -> None:
+def propagate_deltas(
+    layer: LayerLayout, activation: int, weights: Numbers, workspace: Workspace
+) -> None:
     """Write the deltas of the units below a layer from the deltas of its own units."""
     activations, deltas = workspace.activations, workspace.deltas
     # A literal 1.0 has 64 bits, and would make the products of 32-bit numbers 64 bits.
-    unity = weights.dtype.type(1.0)
+    unity, zero = weights.dtype.type(1.0), weights.dtype.type(0.0)
     begin, stride = layer.inputs, layer.stride
     end = begin + layer.n_docs * stride
     for k in range(begin, end):
@@ -126,6 +129,10 @@ def propagate_deltas(layer: LayerLayout, weights: Numbers, workspace: Workspace)
             add_row(
                 deltas, begin + i * stride, weights, layer.weights + unit * stride, stride, delta
             )
+    if activation == RELU:
+        for k in range(begin, end):
+            deltas[k] = deltas[k] if activations[k] > zero else zero
+        return
     # The derivative of tanh by its argument is 1 - tanh^2.
     for k in range(begin, end):
         deltas[k] *= unity - activations[k] * activations[k]
@@ -181,7 +188,7 @@ def backward(
         layer = LayerLayout(n_docs, n_units, stride, out, w, x, y)
         # Inputs have no weights below them.
         if k > 0:
-            propagate_deltas(layer, weights, workspace)
+            propagate_deltas(layer, layers.activation, weights, workspace)
         add_layer_gradient(layer, workspace, target)
 
 

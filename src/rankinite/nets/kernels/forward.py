@@ -37,6 +37,9 @@ TANH_LIMIT = 20.0
 # Inputs are clipped at this many standard deviations: one outlier should not saturate all units.
 INPUT_LIMIT = 10.0
 
+# The activation functions of hidden units, as kernels know them.
+TANH, RELU = 0, 1
+
 # Kernels are compiled for 32 bits, which training uses, and for 64 bits, which tests use.
 Numbers = NDArray[Any]
 
@@ -72,10 +75,13 @@ class Layers(NamedTuple):
         Number of units of each layer.
     strides
         Length of a row of each layer, which is padded with zeros.
+    activation
+        The activation function of hidden units, `TANH` or `RELU`.
     """
 
     units: NDArray[np.int64]
     strides: NDArray[np.int64]
+    activation: int
 
 
 class Workspace(NamedTuple):
@@ -250,6 +256,15 @@ def tanh_in_place(values: Numbers, start: int, n: int, workspace: Workspace) -> 
         values[start + i] = 1.0 - 2.0 / (1.0 + exponents[2, i])
 
 
+@inlined_kernel
+def relu_in_place(values: Numbers, start: int, n: int) -> None:
+    """Replace negative values among n by 0; NaN stays, so that divergence is noticed."""
+    zero = values.dtype.type(0.0)
+    for i in range(start, start + n):
+        x = values[i]
+        values[i] = zero if x < zero else x
+
+
 @kernel
 def layer_forward(layer: LayerLayout, weights: Numbers, activations: Numbers) -> None:
     """Write the sums of a layer's units, with their biases."""
@@ -306,7 +321,10 @@ def later_layers_forward(n: int, layers: Layers, weights: Numbers, workspace: Wo
         for i in range(n_docs):
             for unit in range(units[k], stride):
                 activations[x + i * stride + unit] = 0.0
-        tanh_in_place(activations, x, n_docs * stride, workspace)
+        if layers.activation == RELU:
+            relu_in_place(activations, x, n_docs * stride)
+        else:
+            tanh_in_place(activations, x, n_docs * stride, workspace)
         y = int(x + n_docs * stride)
         layer = LayerLayout(n_docs, n_units, stride, out, w, x, y)
         layer_forward(layer, weights, activations)
