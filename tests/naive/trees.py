@@ -122,6 +122,8 @@ class Problem:
     options: GrowthOptions
     docs: tuple[int, ...]
     features: tuple[int, ...]
+    # What integers may change about a gain, as a share of the largest gain possible.
+    rounding: Fraction
 
     def sums(self, docs: Sequence[int]) -> tuple[Fraction, Fraction]:
         """Return the sums of gradients and of the hessians that splits are chosen by."""
@@ -199,7 +201,7 @@ class Problem:
         """What rounding may change about a gain: gains that differ by less are equal."""
         size = sum((abs(Fraction(self.gradients[i])) for i in self.docs), Fraction(0))
         hessians = [h for h in self.split_hessians or () if h] or [1]
-        return size**2 / Fraction(min(hessians)) / 10**12
+        return size**2 / Fraction(min(hessians)) * self.rounding
 
 
 def assert_grown_best_first(tree: Tree, problem: Problem) -> None:

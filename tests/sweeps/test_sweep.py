@@ -36,7 +36,7 @@ def by_hand(parameters, folds=3, seed=3):
     # All queries, in the order in which the recipe's four parts have them.
     unsplit = sweep_data()
     data = rk.concat(unsplit.split(4, seed=seed))
-    binned = BinnedData.make(unsplit.X, unsplit.feature_names, most_bins=255, seed=seed)
+    binned = BinnedData.make(unsplit.X, unsplit.feature_names, most_bins=None, seed=seed)
     values = []
     for fold, (train, valid) in enumerate(data.folds(folds, seed=seed)):
         random_state = int(child_seed(seed, "sweep", "S", "fold", fold).generate_state(1)[0])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.trees import binning
-from rankinite.trees.binning import BinnedData
+from rankinite.trees.binning import BinnedData, bins_for
 from tests.naive import trees as naive_trees
 from tests.trees.cases import bin_all, grow_tree, growth
 
@@ -210,3 +210,14 @@ def test_values_outside_the_sample_go_to_the_outer_bins(monkeypatch):
     assert binned.main.bins[0, 0] == 0
     assert binned.main.bins[-1, 0] == 4
     assert (np.diff(binned.main.bins[:, 0].astype(int)) >= 0).all()
+
+
+def test_few_documents_have_few_bins_unless_told_otherwise():
+    """One bin for 100 documents: 90 for 9,000; but 64 at least, and 255 at most."""
+    assert [bins_for(n) for n in (1, 6_400, 9_000, 25_500, 10**7)] == [64, 64, 90, 255, 255]
+    X = np.random.default_rng(9).normal(size=(9_000, 1))
+    assert bin_all(X, most_bins=None).main.n_bins[0] == 90
+    assert bin_all(X[:500], most_bins=None).main.n_bins[0] == 64
+    # Documents count, not the rows that they share.
+    docs = np.repeat(np.arange(300), 30)
+    assert bin_all(X[:300], docs=docs, most_bins=None).main.n_bins[0] == 90

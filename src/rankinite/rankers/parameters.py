@@ -50,6 +50,7 @@ PAPER_TREES: Mapping[str, Any] = {
     "queries_per_tree": 0.5,
     "criterion": "mse",
     "average_rounds": False,
+    "most_bins": 255,
 }
 
 
@@ -280,10 +281,11 @@ class TreeParameters(CommonParameters):
         "with many queries the best one alone. If False, and with tiers of measures, it is the "
         "best round. Without a validation set it is the last one.",
     )
-    most_bins: int = parameter(
-        default=255,
-        constraint=Whole(2, 255),
+    most_bins: int | None = parameter(
+        default=None,
+        constraint=or_none(Whole(2, 255)),
         help="Number of bins of a feature at most.",
+        details="If None, one for every 100 documents, but at least 64 and at most 255.",
         aliases="max_bin max_bins border_count n_bins",
     )
 
@@ -387,6 +389,7 @@ class McRankParameters(TreeParameters):
     docs_per_tree: float = 0.5
     criterion: str | None = "mse"
     average_rounds: bool = False
+    most_bins: int | None = 255
 
 
 @parameter_group

@@ -348,7 +348,7 @@ def _binned(
     inputs: TrainingInputs,
     weights: Floats | None,
     binned: BinnedData | None,
-    most_bins: int,
+    most_bins: int | None,
 ) -> tuple[BinnedData, NDArray[np.int64] | None]:
     """Return the bins of the rows that documents use, and the row of every document."""
     data = inputs.data

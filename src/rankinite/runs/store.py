@@ -158,10 +158,11 @@ class Store:
         """Return the folder of a data set that tasks share."""
         return self.path / "data" / f"{name}-{self.digests[name][:DIGITS]}"
 
-    def binned(self, most_bins: int) -> Path:
+    def binned(self, most_bins: int | None) -> Path:
         """Return the folder of the binned training data."""
         shared = self.data(TRAIN)
-        return shared.with_name(f"{shared.name}-{most_bins}-bins")
+        number = "default" if most_bins is None else most_bins
+        return shared.with_name(f"{shared.name}-{number}-bins")
 
     def check_data(self, digests: Mapping[str, str], recipe: Recipe, file: str = RECIPE) -> None:
         """Record the data of the run; refuse other data, which the finished tasks do not fit.
@@ -247,7 +248,7 @@ class Store:
 
 def share(
     sets: Mapping[str, RankingData],
-    bins: Sequence[int],
+    bins: Sequence[int | None],
     store: Store,
     progress: Progress,
     digests: Mapping[str, str] | None = None,
@@ -283,7 +284,7 @@ def _is_sound(folder: Path, opened: Callable[[Path], object]) -> bool:
     return True
 
 
-def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int]:
+def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int | None]:
     """Return the different values of ``most_bins`` of rankers of trees.
 
     Parameters
@@ -291,13 +292,10 @@ def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int
     models
         Name of each ranker's class, and its parameters.
     """
-    return sorted(
-        {
-            int(parameters["most_bins"])
-            for ranker, parameters in models
-            if RANKERS[ranker].takes_binned
-        }
-    )
+    different = {
+        parameters["most_bins"] for ranker, parameters in models if RANKERS[ranker].takes_binned
+    }
+    return sorted(different, key=lambda most_bins: most_bins or 0)
 
 
 @dataclass(frozen=True)
@@ -346,7 +344,7 @@ class TaskInputs:
             return self.train
         return open_shared(self.store.data(TRAIN), self.store.task(features) / WIDE)
 
-    def binned(self, most_bins: int, features: str | None) -> BinnedData:
+    def binned(self, most_bins: int | None, features: str | None) -> BinnedData:
         """Return the binned training data with the score features of a task, unless None."""
         shared = BinnedData.open(self.store.binned(most_bins))
         if features is None:

@@ -266,7 +266,7 @@ def _n_trials(trials: int | None, search: str, points: float) -> int:
     return int(min(default if trials is None else trials, points))
 
 
-def _bins(settings: Settings) -> list[int]:
+def _bins(settings: Settings) -> list[int | None]:
     """Return the numbers of bins of all trainings, those for score features included."""
     swept = settings.space.get("most_bins")
     values = () if swept is None else swept.values or ()

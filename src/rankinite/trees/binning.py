@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.files import atomic_folder, save_array
 from rankinite.core.jit import frozen, n_threads
-from rankinite.core.params import Whole, check
+from rankinite.core.params import Whole, check, or_none
 from rankinite.core.random import generator
 from rankinite.data.ranking_data import RankingData
 from rankinite.trees.kernels.binning import encode, find_cuts
 from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
 MOST_BINS = 255
+# Unless a number of bins is given: at least so many, and one for so many documents.
+FEWEST_BINS = 64
+DOCS_PER_BIN = 100
 # Cut points of a column are padded with infinity to a power of two, for binary search.
 PADDED_CUTS = 256
 FORMAT = "rankinite binned data 1"
@@ -118,6 +121,15 @@ class BinnedColumns:
         return np.where(varies, self.n_bins, 0)
 
 
+def bins_for(n_docs: int) -> int:
+    """Return how many bins of a feature so many documents are worth.
+
+    Most of the time of a tree on few documents goes into bins that hold none, or so few that a cut
+    between them is chosen by chance.
+    """
+    return min(max(FEWEST_BINS, n_docs // DOCS_PER_BIN), MOST_BINS)
+
+
 def padded(n_columns: int) -> int:
     """Return the number of columns padded to whole words."""
     return -(-n_columns // COLUMNS_PER_WORD) * COLUMNS_PER_WORD
@@ -182,7 +194,7 @@ class BinnedData:
         *,
         rows: NDArray[np.int64] = EVERY_ROW,
         docs: NDArray[np.int64] = EVERY_ROW,
-        most_bins: int = MOST_BINS,
+        most_bins: int | None = MOST_BINS,
         seed: int = 0,
     ) -> BinnedData:
         """Bin a matrix.
@@ -199,16 +211,21 @@ class BinnedData:
             Row of each document. Bins hold about equal numbers of documents. Each row counts once
             if empty.
         most_bins
-            Number of bins of a feature at most, besides the one for missing values.
+            Number of bins of a feature at most, besides the one for missing values. If None, by the
+            number of documents, see `bins_for`.
         seed
             Seed of the sample that cut points are found on.
         """
-        check("BinnedData", "most_bins", most_bins, Whole(2, MOST_BINS))
+        check("BinnedData", "most_bins", most_bins, or_none(Whole(2, MOST_BINS)))
+        if most_bins is None:
+            most_bins = bins_for(len(docs) if len(docs) else len(X))
         main = BinnedColumns.make(X, rows, docs, most_bins, seed)
         return cls(main, _no_columns(main.columns.shape[1]), tuple(feature_names))
 
     @classmethod
-    def of(cls, data: RankingData, *, most_bins: int = MOST_BINS, seed: int = 0) -> BinnedData:
+    def of(
+        cls, data: RankingData, *, most_bins: int | None = MOST_BINS, seed: int = 0
+    ) -> BinnedData:
         """Bin the whole matrix that a data set shares with its splits and folds.
 
         Parameters
