@@ -50,6 +50,7 @@ SYSTEMS = (
     "CatBoost-QueryRMSE",
     "CatBoost-YetiRank",
     "CatBoost-YetiRankPairwise",
+    "sklearn-MLP",
 )
 N_FOLDS = 5
 # A fold of a larger set has queries enough, and takes long: each seed measures one of the five.

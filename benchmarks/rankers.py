@@ -16,6 +16,10 @@ import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankinite as rk
 from peers import BINS
@@ -202,6 +206,19 @@ def _catboost(loss: str) -> System:
     return System(fit, by_chance=True)
 
 
+def _net_of_sklearn(_plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
+    """Train scikit-learn's net on grades, with its defaults; its own part of documents stops it."""
+    net = make_pipeline(
+        SimpleImputer(keep_empty_features=True),
+        StandardScaler(),
+        MLPRegressor(early_stopping=True, random_state=seed),
+    )
+    parts = [train] if valid is None else [train, valid]
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "Xy")
+    net.fit(X, y)
+    return Fitted(lambda data: net.predict(data.X), net[-1].n_iter_)
+
+
 def _ours(kind: str, **options: Any) -> System:
     def fit(plan: Plan, train: rk.RankingData, valid: Valid, seed: int) -> Fitted:
         is_symmetric = getattr(RANKERS[kind](**options), "symmetric", False)
@@ -240,6 +257,7 @@ SYSTEMS = {
     "XGBoost-ndcg": _xgboost("rank:ndcg"),
     "XGBoost-map": _xgboost("rank:map"),
     "XGBoost-pairwise": _xgboost("rank:pairwise"),
+    "sklearn-MLP": System(_net_of_sklearn, by_chance=True),
     "CatBoost-YetiRank": _catboost("YetiRank"),
     "CatBoost-YetiRankPairwise": _catboost("YetiRankPairwise"),
     "CatBoost-QueryRMSE": _catboost("QueryRMSE"),
