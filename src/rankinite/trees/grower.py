@@ -14,6 +14,7 @@ from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.trees.binning import BinnedData
 from rankinite.trees.forest import Tree
+from rankinite.trees.kernels.gain import Limits
 from rankinite.trees.kernels.grow import (
     SPLIT_COLUMN,
     SPLIT_CUT,
@@ -44,7 +45,6 @@ from rankinite.trees.kernels.predict import (
     leaf_type,
     sum_leaves,
 )
-from rankinite.trees.kernels.split import Limits
 
 EVERY_DOC = np.zeros(0, np.bool_)
 NO_NOISE = np.zeros((1, 0))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.trees.kernels.gain import Limits
 from rankinite.trees.kernels.histogram import (
     COLUMNS_PER_WORD,
     DEPTH,
@@ -46,7 +47,6 @@ from rankinite.trees.kernels.split import (
     MISSING,
     SCORE,
     SCRATCH_ROWS,
-    Limits,
     best_leaf_split,
     best_level_split,
     missing_shift,

@@ -1,16 +1,6 @@
 """Splits: the best one of a leaf, or of all leaves of a level, and the rows on either side of it.
 
-Splits are found in histograms. With G and H the sums of gradients and hessians of a leaf (each
-document's hessian is 1 unless hessians are used), a split into l and r gains
-
-    G_l^2 / H_l + G_r^2 / H_r - G^2 / H  =  (G_l - H_l G / H)^2 H / (H_l H_r).
-
-The right side needs a single division per cut and loses no digits to the difference of large
-squares. Its factor H, the same for all cuts, is left out until the best cut is known.
-
-L2 regularisation adds a constant r to the hessian of every leaf. With r in H_l and in H_r the same
-formula holds for H + 2 r; what the leaf itself has is G^2 / (H + r), and the difference, which is
-the same for all cuts, is added to the gain of the best one: see `parent_correction`.
+Splits are found by the gains of all cuts, see `gain`.
 
 With noise, the column is not chosen by its gain, but by sqrt(gain) plus a random number that is as
 large as the root of the gain of a split of pure noise. So splits that data cannot tell apart win
@@ -23,19 +13,22 @@ rows of every leaf are one range.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import float_of_bits, inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.trees.kernels.gain import (
+    Limits,
+    column_gains,
+    gains_by_side,
+    leaf_totals,
+    parent_correction,
+)
 from rankinite.trees.kernels.histogram import (
     DEPTH,
-    GRADIENT,
-    HESSIAN,
     HISTOGRAM,
     SPLITTABLE,
-    Packing,
     TreeData,
     Workspace,
     docs_in,
@@ -51,10 +44,6 @@ RIGHT = 0
 LEFT = 1
 UNSEEN = 2
 
-# An int64 below 2^51 added to these bits is a float64: the processor has no vector instruction
-# that converts. Subtracting the same number as a float leaves the converted one.
-MAGIC_BITS = np.int64(0x4338000000000000)
-MAGIC = 6755399441055744.0
 # Cuts of a column at most: 255 bins, and one between them and the missing values.
 MAX_CUTS = 256
 # Rows of scratch: packed sums and hessians to the left of each cut; gains of a leaf with missing
@@ -62,171 +51,6 @@ MAX_CUTS = 256
 SCRATCH_ROWS = 6
 # Fewer rows are partitioned by one thread before the others would have woken up.
 PARALLEL_ROWS = 8192
-
-
-class Limits(NamedTuple):
-    """Where growth stops, and which leaf is split next.
-
-    Attributes
-    ----------
-    n_leaves, max_depth
-        Number of leaves and depth at most.
-    min_docs
-        Number of documents of a leaf at least.
-    min_gain
-        A split must gain more than this, in units of the packed gradients.
-    l2
-        What is added to the hessian of every leaf, in units of the packed hessians.
-    symmetric
-        Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
-        is split next.
-    """
-
-    n_leaves: int
-    max_depth: int
-    min_docs: int
-    min_gain: float
-    l2: float
-    symmetric: bool
-
-
-class Totals(NamedTuple):
-    """Sums over the documents of a leaf, as floats.
-
-    Attributes
-    ----------
-    n_docs, gradient
-        Number of documents and sum of their gradients.
-    hessian
-        Sum of their hessians, or the number of documents if gains are measured without; plus twice
-        the L2 term, one for each of the two leaves that a split would make.
-    """
-
-    n_docs: float
-    gradient: float
-    hessian: float
-
-
-@inlined_kernel
-def float_of(integer: int) -> float:
-    """Return an integer between -2^51 and 2^51 as a float, in a way that can be vectorised."""
-    number: float = float_of_bits(integer + MAGIC_BITS) - MAGIC
-    return number
-
-
-@inlined_kernel
-def low_bits(n: int) -> int:
-    """Return a mask of this many bits."""
-    return (np.int64(1) << n) - 1
-
-
-@kernel
-def leaf_totals(leaf: NDArray[np.int64], packing: Packing, l2: float) -> Totals:
-    """Return the sums of a leaf from its row of the table of leaves."""
-    packed = leaf[GRADIENT]
-    n_docs = float(docs_in(packed, packing.count_bits))
-    gradient = float(packed >> (packing.count_bits + packing.hessian_bits))
-    hessian = n_docs
-    if packing.separate_hessians:
-        hessian = float(leaf[HESSIAN])
-    elif packing.hessian_bits > 0:
-        hessian = float((packed >> packing.count_bits) & low_bits(packing.hessian_bits))
-    return Totals(n_docs, gradient, hessian + 2.0 * l2)
-
-
-@kernel
-def parent_correction(totals: Totals, l2: float) -> float:
-    """Return what to add to the gain of a split because the leaf itself has its L2 term only once.
-
-    Never above 0: a split must be worth a second term.
-    """
-    square = totals.gradient * totals.gradient
-    return square / totals.hessian - square / (totals.hessian - l2) if l2 > 0.0 else 0.0
-
-
-@kernel
-def running_sums(
-    histogram: NDArray[np.int64], n_cuts: int, missing_left: bool, sums: NDArray[np.int64]
-) -> None:
-    """Write what is to the left of each cut of a column.
-
-    A cut at b sends bins 0 to b to the left, and the missing values too, which have the last bin
-    of the histogram, if ``missing_left``.
-    """
-    total = histogram[len(histogram) - 1] if missing_left else np.int64(0)
-    for b in range(n_cuts):
-        total += histogram[b]
-        sums[b] = total
-
-
-@kernel
-def column_gains(
-    histogram: NDArray[np.int64],
-    hessians: NDArray[np.int64],
-    n_cuts: int,
-    missing_left: bool,
-    packing: Packing,
-    totals: Totals,
-    limits: Limits,
-    sums: NDArray[np.int64],
-    gains: NDArray[np.float64],
-) -> None:
-    """Write what a leaf gains by each cut of a column, over H; -1 where a side is too small.
-
-    ``sums`` is scratch of two rows. Running sums cannot be vectorised; they are written out first,
-    so that all that follows can.
-    """
-    left_sums, left_hessians = sums[0], sums[1]
-    running_sums(histogram, n_cuts, missing_left, left_sums)
-    separate = packing.separate_hessians
-    if separate:
-        running_sums(hessians, n_cuts, missing_left, left_hessians)
-    count_mask = low_bits(packing.count_bits)
-    gradient_shift = packing.count_bits + packing.hessian_bits
-    # Without hessians every document counts 1: the field of the hessian is that of the count.
-    hessian_shift, hessian_mask = 0, count_mask
-    if packing.hessian_bits > 0:
-        hessian_shift, hessian_mask = packing.count_bits, low_bits(packing.hessian_bits)
-    n_docs, hessian = totals.n_docs, totals.hessian
-    min_docs, l2 = limits.min_docs, limits.l2
-    mean = totals.gradient / hessian
-    for b in range(n_cuts):
-        packed = left_sums[b]
-        left_docs = float_of(packed & count_mask)
-        left = left_hessians[b] if separate else (packed >> hessian_shift) & hessian_mask
-        left_hessian = float_of(left) + l2
-        surplus = float_of(packed >> gradient_shift) - left_hessian * mean
-        # `&` instead of `and`, which would branch, and the loop would not be vectorised.
-        enough = (left_docs >= min_docs) & (n_docs - left_docs >= min_docs)
-        product = left_hessian * (hessian - left_hessian)
-        gains[b] = surplus * surplus / product if enough & (product > 0.0) else -1.0
-
-
-# Inlined, because it is called for every leaf and column, and arrays that are handed to a function
-# cost reference counts.
-@inlined_kernel
-def gains_by_side(
-    histogram: NDArray[np.int64],
-    hessians: NDArray[np.int64],
-    packing: Packing,
-    totals: Totals,
-    limits: Limits,
-    sums: NDArray[np.int64],
-    right_gains: NDArray[np.float64],
-    left_gains: NDArray[np.float64],
-) -> int:
-    """Write the gains of a column with missing values to either side; return how many cuts it has.
-
-    Without missing values the gains are the same, and only those to the right are written. With
-    them there are as many cuts as bins: the last sends all values left and the missing ones right.
-    """
-    n = len(histogram) - 1
-    has_missing = docs_in(histogram[n], packing.count_bits) > 0
-    n_cuts = n if has_missing else n - 1
-    column_gains(histogram, hessians, n_cuts, False, packing, totals, limits, sums, right_gains)
-    if has_missing:
-        column_gains(histogram, hessians, n - 1, True, packing, totals, limits, sums, left_gains)
-    return n_cuts
 
 
 @kernel

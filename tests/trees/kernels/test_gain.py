@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from rankinite.trees.kernels.gain import Limits, gains_by_side, leaf_totals
 from rankinite.trees.kernels.histogram import GRADIENT, HESSIAN, LEAF_FIELDS, Packing
-from rankinite.trees.kernels.split import MAX_CUTS, SCRATCH_ROWS, Limits, gains_by_side, leaf_totals
+from rankinite.trees.kernels.split import MAX_CUTS, SCRATCH_ROWS
 
 pytestmark = pytest.mark.kernel
 
