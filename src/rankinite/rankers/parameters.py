@@ -284,8 +284,7 @@ class TreeParameters(CommonParameters):
     most_bins: int | None = parameter(
         default=None,
         constraint=or_none(Whole(2, 255)),
-        help="Number of bins of a feature at most.",
-        details="If None, one for every 100 documents, but at least 64 and at most 255.",
+        help="Number of bins of a feature at most; none is one for every 100 documents, 64 to 255.",
         aliases="max_bin max_bins border_count n_bins",
     )
 
