@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import numba
@@ -34,6 +35,10 @@ CLOCK = CompileClock()
 
 def pytest_configure() -> None:
     numba_events.register("numba:compile", CLOCK)
+    # A shell starts what it runs in the background with Ctrl-C ignored, and commands that tests
+    # interrupt would inherit that.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -154,8 +154,8 @@ def test_inspect_shows_the_layers_of_a_net_and_its_base(call, net):
     lines = [line.split() for line in call("inspect", "net.rk", "--top", 2).splitlines()]
     assert ["Epoch", "kept", f"{net.best_epoch_}"] in lines
     assert ["Epochs", "done", "5"] in lines
-    assert ["Layers", "5", "inputs,", "4", "units,", "3", "units,", "score"] in lines
-    assert ["Weights", f"{5 * 4 + 4 + 4 * 3 + 3 + 3 + 1}"] in lines
+    assert ["Layers", "10", "inputs,", "4", "units,", "3", "units,", "score"] in lines
+    assert ["Weights", f"{10 * 4 + 4 + 4 * 3 + 3 + 3 + 1}"] in lines
     assert ["hidden", "(4,", "3)"] not in lines  # a file holds a list
     assert any(line[:3] == ["hidden", "[4,", "3]"] for line in lines)
     assert ["Learning", "curve", "over", "5", "epochs"] in lines
@@ -170,7 +170,7 @@ def test_inspect_gives_json_of_a_net(call, net):
     output = json.loads(call("inspect", "net.rk", "--json"))
     assert (output["class"], output["base"]["class"]) == ("LambdaRank", "LambdaMART")
     assert (output["epochs"], output["epochs_done"]) == (net.best_epoch_, 5)
-    assert (output["layers"], output["weights"]) == ([5, 4, 3, 1], 43)
+    assert (output["layers"], output["weights"]) == ([10, 4, 3, 1], 63)
     assert [entry["feature"] for entry in output["importances"]] == list(net.importances())
     assert sum(entry["share"] for entry in output["importances"]) == pytest.approx(1.0)
     assert [(entry["set"], len(entry["values"])) for entry in output["history"]] == [("train", 5)]
@@ -178,7 +178,7 @@ def test_inspect_gives_json_of_a_net(call, net):
 
 def test_inspect_shows_the_weights_of_a_linear_net(call, data):
     wide = rk.RankingData(np.insert(data.X, 5, 1.0, axis=1), data.y, data.qid)
-    fitted = rk.LambdaRank(hidden=0, n_epochs=3).fit(wide)
+    fitted = rk.LambdaRank(hidden=0, n_epochs=3, rank_inputs=False).fit(wide)
     fitted.save("linear.rk")
     lines = [line.split() for line in call("inspect", "linear.rk").splitlines()]
     assert ["Layers", "5", "inputs,", "score"] in lines

@@ -68,7 +68,7 @@ OF_TREES = [
     ({"max_depth": 0}, "max_depth must be a whole number of at least 1, or one of None; got 0"),
     ({"min_docs_in_leaf": 0}, "min_docs_in_leaf must be a whole number of at least 1; got 0"),
     ({"min_gain": -1.0}, "min_gain must be a finite number, at least 0; got -1.0"),
-    ({"most_bins": 256}, "most_bins must be a whole number from 2 to 255; got 256"),
+    ({"most_bins": 256}, "most_bins must be a whole number from 2 to 255, or one of None; got 256"),
 ]
 UNITS = "hidden must be a whole number from 0 (a linear net) to 65536, or several from 1, one for"
 OF_NETS = [

@@ -72,7 +72,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
     --------
     >>> import rankinite as rk
     >>> train = rk.polynomials(40, part="train", n_features=5)
-    >>> model = rk.LambdaRank("NDCG@10", hidden=10, n_epochs=20).fit(train)
+    >>> model = rk.LambdaRank("NDCG@10", hidden=10, n_epochs=60).fit(train)
     >>> rk.evaluate(model.predict(train), train, "NDCG@10").mean["NDCG@10"] > 0.6
     True
     """
