@@ -40,9 +40,9 @@ def net_of_scores(measure: str, hidden: int = 0, random_state: Any = 0) -> Lambd
 class Stacked(Ensemble):
     """A ranker on top of others, whose scores are its features.
 
-    With ``ranker=LambdaRank("NDCG@10", hidden=0)`` it learns one weight per member, and with
-    ``hidden=10`` a net of two layers: the combiners that Ensemble, Table 1, compares. All scores
-    are first scaled, as in `Average`.
+    With ``ranker=LambdaRank("NDCG@10", preset="paper", hidden=0)`` it learns one weight per member,
+    and with ``hidden=10`` a net of two layers: the combiners that Ensemble, Table 1, compares. All
+    scores are first scaled, as in `Average`.
 
     Parameters
     ----------
