@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
+from collections.abc import Iterator
+
+# Before numba is imported: tests of several threads may use up to four, whatever the machine has,
+# and threads that wait leave the cores to others.
+os.environ.setdefault("NUMBA_NUM_THREADS", "4")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numba
 import numba.core.event as numba_events
@@ -33,6 +40,17 @@ class CompileClock(numba_events.Listener):
 CLOCK = CompileClock()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run the tests marked long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
 def pytest_configure() -> None:
     numba_events.register("numba:compile", CLOCK)
     # A shell starts what it runs in the background with Ctrl-C ignored, and commands that tests
@@ -53,16 +71,26 @@ def in_empty_folder(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def one_thread():
-    """Run kernels on one thread: on tiny data others only wait, and for long on a busy machine.
-
-    That their number does not matter is tested in processes of their own.
-    """
-    usual = numba.get_num_threads()
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Run kernels on one thread: on tiny data others only wait, and for long on a busy machine."""
     numba.set_num_threads(1)
     yield
-    numba.set_num_threads(usual)
+    numba.set_num_threads(1)
+
+
+@pytest.fixture
+def on_threads():
+    """Call a function on one, two, three and four threads; what it returns, by their number."""
+
+    def results_of(function):
+        results = {}
+        for n_threads in (1, 2, 3, 4):
+            numba.set_num_threads(n_threads)
+            results[n_threads] = function()
+        return results
+
+    return results_of
 
 
 @pytest.fixture

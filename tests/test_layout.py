@@ -8,10 +8,10 @@ import pytest
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "src" / "rankinite"
 # Tests of the project as a whole.
-WHOLE = {"benchmarks", "layout", "models", "public_names", "readme", "vocabulary"}
+WHOLE = {"benchmarks", "docs", "layout", "models", "public_names", "vocabulary"}
 # `rankers/trainer.py` in a document is a file of the package, `tests/x.py` one of the project.
 NAMED_FILE = re.compile(r"`([a-z_]+/[a-z_/]+\.pyi?)`")
-HELPERS = {"__init__.py", "cases.py", "conftest.py", "pages.py"}
+HELPERS = {"__init__.py", "cases.py", "conftest.py", "pages.py", "processes.py"}
 
 
 def test_folders_of_tests_are_packages():
@@ -34,7 +34,7 @@ def test_files_of_tests_are_named_after_modules():
     assert strays == []
 
 
-@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/custom.md", "docs/design.md"])
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/explanation/design.md"])
 def test_files_that_documents_name_exist(document):
     project = TESTS.parent
     named = NAMED_FILE.findall((project / document).read_text(encoding="utf-8"))
@@ -45,4 +45,4 @@ def test_files_that_documents_name_exist(document):
 
 
 def test_documents_name_files():
-    assert len(NAMED_FILE.findall((TESTS.parent / "docs/design.md").read_text())) > 10
+    assert len(NAMED_FILE.findall((TESTS.parent / "docs/explanation/design.md").read_text())) > 10

@@ -30,7 +30,6 @@ from tests.rankers.cases import (
 )
 
 MODEL = Path("model.rk")
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def refused(data: bytes | None = None) -> str:

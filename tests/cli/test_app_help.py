@@ -20,11 +20,21 @@ def load_generator():
 
 
 GENERATOR = load_generator()
-COMMANDS = list(GENERATOR.commands(typer.main.get_command(app)))
+COMMANDS = dict(GENERATOR.commands(typer.main.get_command(app)))
 
 
 def test_the_reference_is_what_help_says():
-    assert (DOCS / "commands.md").read_text() == GENERATOR.reference(), "run: make docs"
+    page = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert page == GENERATOR.reference(), "run: make docs"
+
+
+def test_every_parameter_is_in_the_reference():
+    page = GENERATOR.reference()
+    for name, command in COMMANDS.items():
+        section = page.partition(f"\n## {f'rankinite {name}'.strip()}\n")[2].partition("\n## ")[0]
+        for parameter in command.params:
+            if parameter.param_type_name != "argument":
+                assert f"| `{parameter.opts[0]}`" in section, (name, parameter.name)
 
 
 def test_every_command_has_an_example_of_itself():
@@ -32,13 +42,14 @@ def test_every_command_has_an_example_of_itself():
         f"data simulate {name}" for name in ("polynomials", "challenge", "clicks")
     } <= set(COMMANDS)
     assert {"train", "predict", "inspect", "evaluate", "compare", "demo"} <= set(COMMANDS)
-    for command in COMMANDS:
-        text = GENERATOR.help_text(command)
-        assert f"Example: rankinite {command}".strip() in text, command
+    for name, command in COMMANDS.items():
+        assert command.epilog.startswith(f"Example: rankinite {name}".strip()), name
 
 
-def test_brackets_of_label_sources_are_shown():
-    assert "CNDCG@3[clicks]" in GENERATOR.help_text("train")
+def test_help_shows_the_example_and_brackets_of_label_sources(call):
+    text = call("train", "--help")
+    assert "CNDCG@3[clicks]" in text
+    assert "Example: rankinite train train.txt" in text
 
 
 def test_help_imports_nothing_heavy():

@@ -23,8 +23,6 @@ from rankinite.papers import (
 )
 from rankinite.papers.setting import half_interval, with_interval
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 PNG = b"\x89PNG\r\n\x1a\n"
 TINY = ["--scale", "0.001", "--quiet", "--out", "results"]
 FOUR = ("NDCG", "NDCG@10", "MAP", "MRR")

@@ -12,8 +12,6 @@ import rankinite as rk
 from rankinite.ensembles.combine import METHODS
 from tests.rankers.cases import SMALL, SMALL_NET, TEST, TRAIN, VALID
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 # On one scale a is -1, 1, -1, 1 and b is 1, -1, -1, 1; the average is 0, 0, -2, 2.
 A, B = [0, 2, 0, 2], [4, 0, 0, 4]
 PAIR = ["a.scores", "b.scores", "--data", "data.parquet", "--measures", "MRR,P@1"]

@@ -8,8 +8,6 @@ import pytest
 
 import rankinite as rk
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 PNG = b"\x89PNG\r\n\x1a\n"
 # Of each query the second document is relevant. Mixed, its score and that of the other are
 # alpha and 1 - alpha in the first query, so it is first above 1/2; 2 - 2 alpha and alpha in the

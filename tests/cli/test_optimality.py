@@ -7,8 +7,6 @@ import pytest
 
 import rankinite as rk
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

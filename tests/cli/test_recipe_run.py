@@ -1,14 +1,13 @@
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 import rankinite as rk
 from rankinite.cli import terminal
+from tests import processes
 from tests.runs.cases import MICRO, micro_data
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 RUN = ["recipe", "run", "micro.toml", "--train", "train.txt", "--jobs", 1]
 
 
@@ -98,12 +97,14 @@ def test_lines_in_a_pipe_say_what_runs_before_anything_is_done(monkeypatch, capf
     monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", 0.05)
     with terminal.Lines("first stage", 3, "tasks") as task:
         task.note("now M1")
-        deadline = time.monotonic() + 20
-        said = ""
-        while not said and time.monotonic() < deadline:
-            time.sleep(0.01)
-            said += capfd.readouterr().err
-    assert said == "first stage: 0 of 3 tasks, now M1\n"
+        said = []
+
+        def has_spoken():
+            said.append(capfd.readouterr().err)
+            return bool(said[-1])
+
+        processes.wait_until(has_spoken)
+    assert "".join(said) == "first stage: 0 of 3 tasks, now M1\n"
 
 
 def test_a_report_is_rendered_again_without_training(call):

@@ -33,7 +33,7 @@ def files():
     Path("r.toml").write_text(RECIPE)
 
 
-@pytest.mark.usefixtures("files", "one_thread")
+@pytest.mark.usefixtures("files")
 def test_a_sweep(call):
     common = ["sweep", "r.toml", "--model", "M", "--train", "train.parquet", "--out", "s"]
     arguments = [*common, *OVER, "--folds", "2", "--jobs", "1", "--search", "grid"]

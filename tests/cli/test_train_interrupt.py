@@ -1,27 +1,39 @@
 """Training that is stopped, by Ctrl-C or by kill -9, and goes on to the same bytes."""
 
+import contextlib
 import os
 import pty
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import rankinite as rk
+from rankinite.cli import main
+from tests import processes
 
-# A checkpoint after every tree, so that the tests need not wait for one.
-HASTY = (
-    "import rankinite.rankers.checkpoint as c; c.SECONDS_BETWEEN = 0.0; "
-    "from rankinite.cli import main; main()"
-)
-RUN = [sys.executable, "-c", HASTY, "train", "train.parquet", "--valid", "valid.parquet"]
-ARGUMENTS = [*RUN, "--n-trees", "60", "--n-leaves", "8", "--patience", "none"]
+# Writes a checkpoint after every round, and pauses after some of them.
+HASTY = """
+import rankinite.rankers.checkpoint as checkpoint
+from rankinite.cli import main
+
+checkpoint.SECONDS_BETWEEN = 0.0
+write, last = checkpoint.Checkpoint.write, int(sys.argv.pop(1))
+
+def write_and_pause(self, n_rounds, content):
+    write(self, n_rounds, content)
+    if n_rounds == last:
+        pause("kept")
+
+checkpoint.Checkpoint.write = write_and_pause
+main()
+"""
+TRAIN = ["train", "train.parquet", "--valid", "valid.parquet"]
+TREES = [*TRAIN, "--n-trees", "12", "--n-leaves", "4", "--patience", "none"]
 CHECKPOINT = Path("m.rk.checkpoint")
-SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +42,8 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     for part in ("train", "valid"):
         rk.save(rk.polynomials(10, part=part, n_features=5), folder / f"{part}.parquet")
-    run(*ARGUMENTS, "--out", "u.rk", cwd=folder)
+    with contextlib.chdir(folder), pytest.raises(SystemExit):
+        main([*TREES, "--quiet", "--out", "u.rk"])
     return folder
 
 
@@ -41,76 +54,71 @@ def undisturbed(finished):
     return (finished / "u.rk").read_bytes()
 
 
-def run(*arguments, code=0, cwd="."):
-    done = subprocess.run(
-        arguments, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=cwd
-    )
-    assert done.returncode == code, done.stderr
-    return done
+def stop(number, n_rounds, arguments=TREES):
+    """Send a signal to a training that has just kept a round; how it ended, and its errors."""
+    with processes.start(HASTY, n_rounds, *arguments, "--out", "m.rk") as worker:
+        processes.wait_for("kept", worker)
+        code, _, errors = processes.signal_and_end(worker, number)
+    return code, errors
 
 
-def age():
-    return CHECKPOINT.stat().st_mtime_ns if CHECKPOINT.exists() else None
+def resume(capsys, arguments=TREES):
+    """Run the command again to its end; what it printed, and its notes."""
+    with pytest.raises(SystemExit) as leaving:
+        main([*arguments, "--out", "m.rk"])
+    printed = capsys.readouterr()
+    assert not leaving.value.code, printed.err
+    return printed
 
 
-def stop(number, arguments=ARGUMENTS):
-    """Send a signal to a training as soon as it has kept another tree."""
-    before = age()
-    worker = subprocess.Popen([*arguments, "--out", "m.rk"], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + SECONDS
-    while age() == before and time.monotonic() < deadline and worker.poll() is None:
-        time.sleep(0.005)
-    worker.send_signal(number)
-    _, errors = worker.communicate(timeout=SECONDS)
-    return worker.returncode, errors
-
-
-def test_ctrl_c_keeps_the_trees_and_says_how_to_go_on(undisturbed):
-    code, errors = stop(signal.SIGINT)
+def test_ctrl_c_keeps_the_trees_and_says_how_to_go_on(undisturbed, capsys):
+    code, errors = stop(signal.SIGINT, 3)
     assert code == 130
     assert "m.rk.checkpoint keeps the trees, and the same command resumes from there" in errors
     assert "Traceback" not in errors
     assert not Path("m.rk").exists()
-    done = run(*ARGUMENTS, "--out", "m.rk")
-    assert "resumes from m.rk.checkpoint" in done.stderr
+    assert "resumes from m.rk.checkpoint" in resume(capsys).err
     assert Path("m.rk").read_bytes() == undisturbed
     assert not CHECKPOINT.exists()
 
 
-def test_ctrl_c_keeps_the_epochs_of_a_net(undisturbed):
-    arguments = [*RUN, "--ranker", "LambdaRank", "--n-epochs", "300", "--patience", "none"]
-    code, errors = stop(signal.SIGINT, arguments)
+def test_ctrl_c_keeps_the_epochs_of_a_net(undisturbed, capsys):
+    arguments = [*TRAIN, "--ranker", "LambdaRank", "--n-epochs", "8", "--patience", "none"]
+    code, errors = stop(signal.SIGINT, 3, arguments)
     assert code == 130
     assert "m.rk.checkpoint keeps the epochs, and the same command resumes from there" in errors
-    done = run(*arguments, "--out", "m.rk")
-    assert "resumes from m.rk.checkpoint" in done.stderr
-    assert "of 300 epochs" in done.stdout
+    done = resume(capsys, arguments)
+    assert "resumes from m.rk.checkpoint" in done.err
+    assert "of 8 epochs" in done.out
     train, valid = (rk.load(f"{part}.parquet") for part in ("train", "valid"))
-    rk.LambdaRank(n_epochs=300, patience=None).fit(train, valid={"valid": valid}).save("own.rk")
+    rk.LambdaRank(n_epochs=8, patience=None).fit(train, valid={"valid": valid}).save("own.rk")
     assert Path("m.rk").read_bytes() == Path("own.rk").read_bytes()
 
 
-def test_kill_at_any_time_does_not_change_the_model(undisturbed):
-    for _ in range(2):
-        code, _ = stop(signal.SIGKILL)
+def test_kill_does_not_change_the_model(undisturbed, capsys):
+    for n_rounds in (2, 7):
+        code, _ = stop(signal.SIGKILL, n_rounds)
         assert code == -signal.SIGKILL
         assert not Path("m.rk").exists()
-    shown = run(*ARGUMENTS, "--out", "m.rk").stdout
+    shown = resume(capsys).out
     assert Path("m.rk").read_bytes() == undisturbed
     assert not CHECKPOINT.exists()
-    assert shown.splitlines()[:4] == run(*ARGUMENTS, "--out", "m.rk").stdout.splitlines()[:4]
+    assert shown.splitlines()[:4] == resume(capsys).out.splitlines()[:4]
 
 
-def test_a_checkpoint_of_other_parameters_is_refused(undisturbed):
-    stop(signal.SIGKILL)
-    done = run(*ARGUMENTS, "--out", "m.rk", "--n-leaves", "9", code=2)
-    assert "m.rk.checkpoint: is the checkpoint of a fit with another n_leaves" in done.stderr
+def test_a_checkpoint_of_other_parameters_is_refused(undisturbed, call):
+    stop(signal.SIGKILL, 1)
+    said = call(*TREES, "--out", "m.rk", "--n-leaves", "9", code=2)
+    assert "m.rk.checkpoint: is the checkpoint of a fit with another n_leaves" in said
 
 
 def test_the_bar_shows_the_measure(undisturbed):
     shown, typed = pty.openpty()
-    slow = "import rankinite.cli.terminal as t; t.SECONDS_BEFORE_BAR = 0.0; "
-    arguments = [sys.executable, "-c", slow + HASTY, *RUN[3:], "--n-trees", "20", "--out", "m.rk"]
+    at_once = (
+        "import rankinite.cli.terminal as t; t.SECONDS_BEFORE_BAR = 0.0; "
+        "from rankinite.cli import main; main()"
+    )
+    arguments = [sys.executable, "-c", at_once, *TRAIN, "--n-trees", "20", "--out", "m.rk"]
     with subprocess.Popen(
         arguments, stderr=typed, stdout=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "100"}
     ) as worker:

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rankinite
@@ -75,16 +76,27 @@ class Copy:
     def write(self, module: str, text: str) -> None:
         (self.package / f"{module}.py").write_text(text)
 
-    def run(self, **environment: str) -> dict:
+    def begin(self, **environment: str) -> subprocess.Popen[str]:
         clean = {n: v for n, v in os.environ.items() if not n.startswith(("NUMBA", "RANKINITE"))}
         variables = (
             clean | {"PYTHONPATH": str(self.folder), "PYTHONWARNINGS": "error"} | environment
         )
-        done = subprocess.run(
-            [sys.executable, "-c", RUN], env=variables, capture_output=True, text=True, check=False
+        return subprocess.Popen(
+            [sys.executable, "-c", RUN],
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        assert done.returncode == 0, done.stderr
-        results = json.loads(done.stdout)
+
+    def run(self, **environment: str) -> dict:
+        return self.results_of(self.begin(**environment))
+
+    def results_of(self, process: subprocess.Popen[str]) -> dict:
+        with process:
+            printed, errors = process.communicate()
+        assert process.returncode == 0, errors
+        results = json.loads(printed)
         assert results["all"] == [results["times"] / 1.5 * i for i in range(4)]
         assert results["total"] == sum(results["all"])
         return results
@@ -128,6 +140,26 @@ def test_a_second_process_compiles_nothing_and_an_edit_is_noticed(copy, tmp_path
     assert (edited["times"], edited["hits"]) == (7.5, [0, 0])
     assert edited["directory"] != first["directory"]
     assert files_in(cache).items() > kept.items()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no locks")
+def test_of_several_processes_one_compiles_a_kernel(copy, tmp_path):
+    begun = [copy.begin(RANKINITE_CACHE_DIR=str(tmp_path)) for _ in range(3)]
+    results = [copy.results_of(process) for process in begun]
+    assert np.sum([result["misses"] for result in results], axis=0).tolist() == [1, 1]
+    assert np.sum([result["hits"] for result in results], axis=0).tolist() == [2, 2]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no locks")
+def test_a_lock_that_is_never_released_is_not_waited_for_forever(monkeypatch, tmp_path):
+    holder = jit._locked(tmp_path / "kernel.lock")
+    assert holder is not None
+    monkeypatch.setattr(jit, "SECONDS_TO_WAIT", 0.0)
+    assert jit._locked(tmp_path / "kernel.lock") is None
+    holder.close()
+    again = jit._locked(tmp_path / "kernel.lock")
+    assert again is not None
+    again.close()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="folders of other users are told by their mode")

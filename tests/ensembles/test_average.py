@@ -12,8 +12,6 @@ from rankinite.ensembles.members import Scaling, weighted_sum
 from tests.ensembles.cases import members, scores_of
 from tests.rankers.cases import TEST, VALID
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 DATA = rk.RankingData(np.zeros((4, 1)), [0, 1, 2, 0], [1, 1, 2, 2])
 
 

@@ -9,8 +9,6 @@ import rankinite as rk
 from tests.ensembles.cases import members, scores_of
 from tests.rankers.cases import TEST, VALID
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def value_of(scores, data, measure="NDCG@10"):
     return rk.evaluate(scores, data, measure).mean[measure]

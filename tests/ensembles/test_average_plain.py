@@ -10,9 +10,18 @@ from rankinite.core.container import Content, read_container, write_container
 from tests.ensembles.cases import members, scores_of
 from tests.rankers.cases import SMALL, TEST, VALID, bytes_of, copied
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 
-NAMED = dict(zip("abc", members(), strict=True))
+def named():
+    return dict(zip("abc", members(), strict=True))
+
+
+def of_scores():
+    return {"a": rk.Average().fit(VALID, member_scores=scores_of(VALID))}
+
+
+def of_other_features():
+    other = rk.MART(**SMALL | {"n_trees": 1}).fit(copied(TEST, feature_names=list("123x")))
+    return {"a": members()[0], "b": other}
 
 
 def test_a_plain_mean():
@@ -25,8 +34,8 @@ def test_a_plain_mean():
 
 
 def test_made_of_members_it_is_the_plain_mean():
-    model = rk.Average.from_members(NAMED)
-    fitted = rk.Average(NAMED, scaled=False).fit(VALID)
+    model = rk.Average.from_members(named())
+    fitted = rk.Average(named(), scaled=False).fit(VALID)
     np.testing.assert_array_equal(model.predict(TEST), fitted.predict(TEST))
     assert bytes_of(model) == bytes_of(fitted)
     assert model.member_names_ == ("a", "b", "c")
@@ -34,8 +43,8 @@ def test_made_of_members_it_is_the_plain_mean():
 
 
 def test_made_of_members_and_scales_it_is_the_fitted_average():
-    fitted = rk.Average(NAMED).fit(VALID)
-    model = rk.Average.from_members(NAMED, means=fitted.means_, scales=list(fitted.scales_))
+    fitted = rk.Average(named()).fit(VALID)
+    model = rk.Average.from_members(named(), means=fitted.means_, scales=list(fitted.scales_))
     assert bytes_of(model) == bytes_of(fitted)
     np.testing.assert_array_equal(model.weights_, np.ones(3))
     np.testing.assert_array_equal(model.predict(TEST), fitted.predict(TEST))
@@ -73,34 +82,31 @@ def test_scaled_must_be_yes_or_no():
         rk.Average(members(), scaled=1).fit(VALID)
 
 
-SCORES = rk.Average().fit(VALID, member_scores=scores_of(VALID))
-OTHER = rk.MART(**SMALL | {"n_trees": 1}).fit(copied(TEST, feature_names=list("123x")))
-
-
 @pytest.mark.parametrize(
     ("rankers", "scales", "sentence"),
     [
-        (NAMED, {"means": [0, 0, 0]}, "means and scales belong together; give both or none"),
-        (NAMED, {"scales": [1, 1, 1]}, "means and scales belong together"),
-        (NAMED, {"means": [0, 0], "scales": [1, 1, 1]}, "means has the shape (2,); expected one"),
-        (NAMED, {"means": [0, 0, 0], "scales": 1}, "scales has the shape ()"),
-        (NAMED, {"means": [0, 0, 0], "scales": [1, 0, 1]}, "scales has 0.0; expected positive"),
+        (named, {"means": [0, 0, 0]}, "means and scales belong together; give both or none"),
+        (named, {"scales": [1, 1, 1]}, "means and scales belong together"),
+        (named, {"means": [0, 0], "scales": [1, 1, 1]}, "means has the shape (2,); expected one"),
+        (named, {"means": [0, 0, 0], "scales": 1}, "scales has the shape ()"),
+        (named, {"means": [0, 0, 0], "scales": [1, 0, 1]}, "scales has 0.0; expected positive"),
         (
-            NAMED,
+            named,
             {"means": [0, np.nan, 0], "scales": [1, 1, 1]},
             "means has NaN or numbers that are too",
         ),
-        (NAMED, {"means": ["x", 0, 0], "scales": [1, 1, 1]}, "means cannot be made numbers"),
+        (named, {"means": ["x", 0, 0], "scales": [1, 1, 1]}, "means cannot be made numbers"),
         ({}, {}, "members is empty"),
         (None, {}, "members is a NoneType"),
         ({"a": rk.MART()}, {}, "the member 'a', a MART, is not fitted yet"),
         ({"a": "a.rk"}, {}, "the member 'a' is a str"),
-        ({"a": members()[0], "b": OTHER}, {}, "'a' and 'b' were fitted to different features"),
-        ({"a": SCORES}, {}, "the member 'a', a Average, was fitted to scores, not to rankers"),
+        (of_other_features, {}, "'a' and 'b' were fitted to different features"),
+        (of_scores, {}, "the member 'a', a Average, was fitted to scores, not to rankers"),
     ],
 )
 def test_what_cannot_be_put_together(rankers, scales, sentence):
+    made = rankers() if callable(rankers) else rankers
     with pytest.raises(ValueError) as caught:
-        rk.Average.from_members(rankers, **scales)
+        rk.Average.from_members(made, **scales)
     assert str(caught.value).startswith("Average: ")
     assert sentence in str(caught.value)

@@ -10,8 +10,6 @@ from rankinite.ensembles.mix_tree import neighbours, parse_mix_tree
 from tests.ensembles.cases import members, scores_of
 from tests.rankers.cases import TEST, VALID
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_a_tree_is_a_text():
     with pytest.raises(rk.UsageError, match="BestMix: tree must be a text such as"):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
+from rankinite.measures import line_search
 from tests.ensembles.cases import members
 from tests.rankers.cases import TRAIN, VALID
 
@@ -101,38 +98,27 @@ def test_scores_of_different_lengths_are_not_mixed():
         rk.best_mix(A, B, QUERY).scores([1.0, 2.0], [1.0])
 
 
-MANY = """
-import hashlib
-import numpy as np
-import rankinite as rk
-import rankinite.measures.line_search as following
+def test_the_number_of_threads_does_not_matter(on_threads, monkeypatch):
+    monkeypatch.setattr(line_search, "MOST_CHANGES", 20_000)
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 60, size=400)
+    y = rng.integers(0, 5, sizes.sum())
+    data = rk.RankingData(np.zeros((len(y), 1), np.float32), y, group_sizes=sizes, top_grade=4)
+    a, b = y + rng.normal(0, 3, (2, len(y)))
+    b[::7] = np.round(b[::7])
 
-following.MOST_CHANGES = 20_000
-rng = np.random.default_rng(0)
-sizes = rng.integers(1, 60, size=400)
-y = rng.integers(0, 5, sizes.sum())
-data = rk.RankingData(np.zeros((len(y), 1), np.float32), y, group_sizes=sizes, top_grade=4)
-a, b = y + rng.normal(0, 3, (2, len(y)))
-b[::7] = np.round(b[::7])
-for measure in ("NDCG", "ERR", "MAP"):
-    mix = rk.best_mix(a, b, data, measure)
-    assert not mix.course.is_whole
-    numbers = [mix.alpha, mix.value, *mix.interval, *mix.course.begins, *mix.course.values]
-    print(measure, hashlib.sha256(np.array(numbers).tobytes()).hexdigest())
-"""
+    def numbers():
+        numbers_found = []
+        for measure in ("NDCG", "ERR", "MAP"):
+            mix = rk.best_mix(a, b, data, measure)
+            assert not mix.course.is_whole
+            numbers_found += [
+                mix.alpha,
+                mix.value,
+                *mix.interval,
+                *mix.course.begins,
+                *mix.course.values,
+            ]
+        return np.array(numbers_found).tobytes()
 
-
-def test_the_number_of_threads_does_not_matter():
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", MANY],
-            env={**os.environ, "NUMBA_NUM_THREADS": str(n)},
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        ).stdout
-        for n in (1, 2, 3)
-    }
-    (only,) = printed
-    assert only.count("\n") == 3
+    assert len(set(on_threads(numbers).values())) == 1

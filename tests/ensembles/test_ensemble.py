@@ -22,8 +22,6 @@ from tests.ensembles.cases import (
 )
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, bytes_of, copied
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_the_cases_are_of_all_ensembles():
     assert {case.kind.__name__ for case in CASES.values()} == set(ENSEMBLES)

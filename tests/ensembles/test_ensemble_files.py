@@ -16,7 +16,6 @@ from tests.ensembles.cases import CASES, every_case, every_ensemble, members, sc
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, bytes_of
 
 MODEL = Path("model.rk")
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def refused(content: Content) -> str:

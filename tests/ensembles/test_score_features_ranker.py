@@ -19,8 +19,6 @@ from rankinite.ensembles.score_features import (
 from tests.ensembles.cases import members
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, bytes_of, copied
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 SCORER = rk.MART("logistic", **SMALL | {"n_trees": 3})
 RANKER = rk.MART(**SMALL | {"n_leaves": 12, "min_docs_in_leaf": 1, "valid_measure": "NDCG"})
 

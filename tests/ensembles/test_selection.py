@@ -11,8 +11,6 @@ from rankinite.evaluation.evaluate import Evaluation, evaluate
 from tests.ensembles.cases import scores_of
 from tests.rankers.cases import VALID
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 MEASURES = ("NDCG@10", "ERR")
 
 

@@ -9,8 +9,6 @@ import rankinite as rk
 from tests.ensembles.cases import LINEAR, members, scores_of
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, bytes_of
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def standardised(data: rk.RankingData) -> np.ndarray:
     """Return the members' scores, scaled as on VALID, one column a member."""

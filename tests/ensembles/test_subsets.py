@@ -15,8 +15,6 @@ from rankinite.core.progress import ProgressBar
 from tests.ensembles.cases import members, scores_of
 from tests.rankers.cases import VALID
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def some_data(seed: int, n_queries: int = 20, n_docs: int = 6):
     rng = np.random.default_rng(seed)

@@ -10,8 +10,6 @@ from tests.ensembles.cases import members, scores_of
 from tests.ensembles.test_subsets import naive, noisy, some_data
 from tests.rankers.cases import VALID
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_only_given_subsets_and_all_members_are_measured():
     data, rng = some_data(2, 30)

@@ -166,7 +166,7 @@ def test_longer_queries_agree_with_measuring_every_gap(text, digits):
 def test_hundreds_of_random_cases(text):
     """Grids make ties at the ends, equal lines and common crossings; others are as they come."""
     rng = np.random.default_rng(len(text))
-    for case in range(250):
+    for case in range(80):
         step = (0.5, 1.0, 1e-9)[case % 3]
         queries = []
         for n in rng.integers(1, 9, 3):

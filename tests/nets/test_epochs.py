@@ -18,7 +18,7 @@ from tests.nets.cases import ACTIVATIONS, sizes_of, some_features, some_net
 
 JIT = not numba.config.DISABLE_JIT
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.kernel
 
 # One query without pairs, one of one document, one for which lambdas count twice.
 QUERY_SIZES = [5, 1, 9, 3, 6, 2, 7, 4, 8, 3, 3, 4, 6] if JIT else [3, 1, 4, 2, 2]

@@ -2,90 +2,56 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
+import numpy as np
 import pytest
 
-TRAIN = """
-import hashlib
-import sys
-
-sys.path[:0] = sys.argv[1:]
-import numba
-import numpy as np
+from rankinite.nets.epochs import EpochRunner
+from rankinite.nets.inputs import Standardiser
+from rankinite.nets.kernels.adam import AdamState
+from rankinite.objectives.objective import Targets
+from rankinite.objectives.pairwise import Lambdas
 from tests.nets.cases import scored, some_features, some_net
 
-from rankinite.nets.inputs import Standardiser
-from rankinite.nets.epochs import EpochRunner
-from rankinite.nets.kernels.adam import AdamState
-from rankinite.objectives.pairwise import Lambdas
-from rankinite.objectives.objective import Targets
-
-rng = np.random.default_rng(0)
-sizes = rng.integers(1, 40, size=600)
-offsets = np.concatenate([[0], np.cumsum(sizes)])
-n_docs = int(offsets[-1])
-X = some_features(rng, n_docs, 11, constant=[3])
-labels = rng.integers(5, size=n_docs).astype(float)
-gradients = Lambdas("NDCG").prepare(Targets({None: labels}, offsets, 4.0))
-net = some_net(rng, X, (7, 4))
-rows = rng.permutation(n_docs)
-fit = Standardiser.fit(X, rows, n_docs)
-assert n_docs > 2 * 4096
+RNG = np.random.default_rng(0)
+SIZES = RNG.integers(1, 40, size=600)
+OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])
+N_DOCS = int(OFFSETS[-1])
+X = some_features(RNG, N_DOCS, 11, constant=[3])
+LABELS = RNG.integers(5, size=N_DOCS).astype(float)
+NET = some_net(RNG, X, (7, 4))
+ROWS = RNG.permutation(N_DOCS)
 
 
-def train(queries_per_step, adam):
-    weights = net.packed()
-    start = np.zeros(n_docs)
-    runner = EpochRunner(net, X, None, offsets, gradients, start, queries_per_step)
+def trained(queries_per_step, with_adam):
+    gradients = Lambdas("NDCG").prepare(Targets({None: LABELS}, OFFSETS, 4.0))
+    weights, start = NET.packed(), np.zeros(N_DOCS)
+    adam = AdamState.zeros(len(weights)) if with_adam else AdamState.empty()
+    runner = EpochRunner(NET, X, None, OFFSETS, gradients, start, queries_per_step)
     for epoch in range(2):
-        order = np.random.default_rng(epoch).permutation(len(sizes))
+        order = np.random.default_rng(epoch).permutation(len(SIZES))
         adam = runner.run(order, epoch, weights, adam, 0.01)
     assert np.isfinite(weights).all()
-    assert (weights != net.packed()).any()
+    assert (weights != NET.packed()).any()
     return weights.tobytes() + adam.second_moment.tobytes() + runner.scores.tobytes()
 
 
-zeros = AdamState.zeros(len(net.packed()))
-cases = {
-    "inputs": fit.means.tobytes() + fit.scales.tobytes(),
-    "scores": scored(net, X).tobytes(),
-    "scores of rows": scored(net, X, rows).tobytes(),
-    "one": train(1, AdamState.empty()),
-    "batches": train(50, AdamState.empty()),
-    "batches of adam": train(37, zeros),
-    "all": train(None, zeros),
-}
-sys.stdout.write(f"{numba.get_num_threads()}\\n")
-for name, value in cases.items():
-    sys.stdout.write(f"{name}: {len(value)} bytes, {hashlib.sha256(value).hexdigest()}\\n")
-"""
-ROOT = Path(__file__).parents[2]
+@pytest.mark.parametrize(
+    ("queries_per_step", "with_adam"), [(1, False), (50, False), (37, True), (None, True)]
+)
+def test_training(on_threads, queries_per_step, with_adam):
+    results = on_threads(lambda: trained(queries_per_step, with_adam))
+    assert len(results) == 4
+    assert len(set(results.values())) == 1
 
 
-@pytest.fixture(scope="module")
-def outputs() -> dict[int, list[str]]:
-    """Return one line per case, by number of threads: numba fixes that at import."""
-    return {
-        n_threads: subprocess.run(
-            [sys.executable, "-W", "error", "-c", TRAIN, str(ROOT)],
-            env={**os.environ, "NUMBA_NUM_THREADS": str(n_threads)},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-        for n_threads in (1, 2, 4)
-    }
+def test_inputs_and_scores(on_threads):
+    assert N_DOCS > 2 * 4096  # more than one range of documents on every thread
 
+    def bytes_of_all():
+        fitted = Standardiser.fit(X, ROWS, N_DOCS)
+        return b"".join(
+            array.tobytes()
+            for array in (fitted.means, fitted.scales, scored(NET, X), scored(NET, X, ROWS))
+        )
 
-def test_every_number_of_threads_was_tried(outputs):
-    assert {n: lines[0] for n, lines in outputs.items()} == {1: "1", 2: "2", 4: "4"}
-    assert {len(lines) for lines in outputs.values()} == {8}
-
-
-@pytest.mark.parametrize("n_threads", [2, 4])
-def test_nets_are_the_same(outputs, n_threads):
-    assert outputs[n_threads][1:] == outputs[1][1:]
+    assert len(set(on_threads(bytes_of_all).values())) == 1

@@ -16,7 +16,7 @@ JIT = not numba.config.DISABLE_JIT
 MAX = float(np.finfo(np.float32).max)
 TINY = float(np.finfo(np.float32).tiny)
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.kernel
 
 
 def assert_same(standardiser: Standardiser, X: np.ndarray) -> None:

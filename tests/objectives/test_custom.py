@@ -66,7 +66,9 @@ def clean_registry():
     CUSTOM.clear()
 
 
-@pytest.mark.parametrize("objective", [squared_error, Same(), Same, Ducks()], ids=str)
+@pytest.mark.parametrize(
+    "objective", [squared_error, Same(), Same, Ducks()], ids=["function", "object", "class", "duck"]
+)
 def test_every_kind_gives_the_same_trees_and_nets(objective):
     trees = [
         rk.LambdaMART(o, **TREES).fit(TRAIN) for o in (objective, FunctionObjective(squared_error))

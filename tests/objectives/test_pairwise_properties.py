@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -250,39 +247,24 @@ class TestLightGBM:
         np.testing.assert_allclose(lam[pushed] / weight[pushed], theirs[pushed], rtol=1e-3)
 
 
-BYTES_OF_LAMBDAS = """
-import sys
-import numba
-import numpy as np
-from rankinite.objectives.parse import parse_objective
-from rankinite.objectives.functional import lambda_gradients
+def test_any_number_of_threads_gives_the_same_bits(on_threads):
+    rng = np.random.default_rng(8)
+    sizes = rng.integers(1, 200, size=300)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    y = rng.integers(5, size=sizes.sum()).astype(float)
+    scores = rng.integers(40, size=sizes.sum()) / 7.0
 
-rng = np.random.default_rng(8)
-sizes = rng.integers(1, 200, size=300)
-offsets = np.concatenate([[0], np.cumsum(sizes)])
-y = rng.integers(5, size=sizes.sum()).astype(float)
-scores = rng.integers(40, size=sizes.sum()) / 7.0
-sys.stdout.buffer.write(bytes([numba.get_num_threads()]))
-for measure in ("NDCG", "ERR@10", "MAP", "MRR"):
-    for normalise in ("none", "deviation", "distance"):
-        both = lambda_gradients(measure, scores, y, offsets, normalise=normalise)
-        sys.stdout.buffer.write(both[0].tobytes() + both[1].tobytes())
-"""
+    def all_lambdas():
+        return b"".join(
+            part.tobytes()
+            for measure in ("NDCG", "ERR@10", "MAP", "MRR")
+            for normalise in ("none", "deviation", "distance")
+            for part in lambda_gradients(measure, scores, y, offsets, normalise=normalise)
+        )
 
-
-def test_any_number_of_threads_gives_the_same_bits():
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", BYTES_OF_LAMBDAS],
-            env={**os.environ, "NUMBA_NUM_THREADS": str(n_threads)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for n_threads in (1, 2, 3)
-    ]
-    assert [output[0] for output in outputs] == [1, 2, 3]
-    assert len(outputs[0]) > 12 * 16 * 300
-    assert outputs[0][1:] == outputs[1][1:] == outputs[2][1:]
+    results = on_threads(all_lambdas)
+    assert len(results[1]) > 12 * 16 * 300
+    assert len(set(results.values())) == 1
 
 
 class TestWhatIsRefused:

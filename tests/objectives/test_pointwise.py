@@ -64,7 +64,7 @@ def class_entropy(scores):
         (Logistic(), cross_entropy, 1.0),
         (MultiClass(), class_entropy, 4 / 5),
     ],
-    ids=str,
+    ids=["squared", "centred", "logistic", "classes"],
 )
 def test_lambda_is_minus_the_slope_and_weight_the_curvature(objective, loss, step_of):
     rng = np.random.default_rng(1)

@@ -59,7 +59,7 @@ def some_objectives(text):
 def test_lambdas_are_those_of_real_swaps(text):
     rng = np.random.default_rng(7)
     for objective in some_objectives(text):
-        for n in rng.integers(1, 14, size=max(1, SCALE // 10)):
+        for n in rng.integers(1, 14, size=max(1, SCALE // 33)):
             labels, scores = random_query(rng, n)
             ours = computed(objective, labels, scores, [n])
             if sum(objective.weights) == 1.0 and len(objective.weights) == 1:

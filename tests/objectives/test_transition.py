@@ -82,7 +82,7 @@ class TestSigmoidCost:
             objective = SigmoidCost(replace(measure, depth=depth), mu=mu).with_options(
                 truncation=truncation, normalise=normalise
             )
-            for n in rng.integers(1, 14, size=max(1, SCALE // 20)):
+            for n in rng.integers(1, 14, size=max(1, SCALE // 50)):
                 scores, labels = random_query(rng, n)
                 lam, weight = computed(objective, scores, labels, [n])
                 assert_equal(lam, expected_sigmoid(objective, scores, labels))

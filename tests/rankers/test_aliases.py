@@ -7,8 +7,6 @@ import pytest
 import rankinite as rk
 from tests.rankers.cases import CLASSES, TRAIN, every_ranker
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def refused(call):
     with pytest.raises(rk.UsageError) as caught:

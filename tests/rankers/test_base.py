@@ -21,8 +21,6 @@ from tests.rankers.cases import (
     copied,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_a_base_shifts_where_training_starts():
     """Squared error from a base is squared error of what the base leaves, by hand."""

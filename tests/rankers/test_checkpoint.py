@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +12,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core.container import Content, read_container, write_container
+from tests import processes
 from tests.rankers.cases import (
     CASES,
     SMALL,
@@ -27,8 +24,6 @@ from tests.rankers.cases import (
     copied,
     every_case,
 )
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 KEPT = Path("fit.ckpt")
 PATIENT = {"patience": None}
@@ -145,35 +140,24 @@ def test_the_first_set_and_measure_still_decide():
 
 
 SCRIPT = """
-import json, sys, time
+import json
 import rankinite as rk
 from rankinite.rankers import checkpoint
 
 checkpoint.SECONDS_BETWEEN = 0.0
 train = rk.polynomials(12, part="train", n_features=4, n_docs=8)
 valid = rk.polynomials(6, part="valid", n_features=4, n_docs=8)
-kind, slowly = sys.argv[1], sys.argv[2] == "slowly"
+kind, stops = sys.argv[1], sys.argv[2] == "stops"
 params = json.loads(sys.argv[3])
 
 def wait(done):
-    if slowly and done.number >= 3:
-        print("grown", flush=True)
-        time.sleep(60)
+    if stops and done.number >= 3:
+        pause("grown")
 
 model = getattr(rk, kind)(**params)
 model.fit(train, valid=valid, checkpoint="fit.ckpt", callbacks=[wait])
 model.save("model.rk")
 """
-
-
-def wait_until_grown(process: subprocess.Popen[str]) -> None:
-    """Wait for three rounds, with a limit: a process that is killed closes its output."""
-    limit = threading.Timer(120, process.kill)
-    limit.start()
-    try:
-        assert process.stdout.readline() == "grown\n"
-    finally:
-        limit.cancel()
 
 
 TREES = {"n_trees": 6, "n_leaves": 4, "min_docs_in_leaf": 2, "random_state": 3}
@@ -184,29 +168,31 @@ NET = {"n_epochs": 6, "optimiser": "sgd", "patience": 1, "random_state": 3}
     ("kind", "params"), [("LambdaMART", TREES), ("McRank", TREES), ("LambdaRank", NET)]
 )
 def test_a_killed_fit_resumes_to_the_same_bytes(kind, params):
-    run = [sys.executable, "-c", SCRIPT, kind]
     text = json.dumps(params)
-    with subprocess.Popen([*run, "slowly", text], stdout=subprocess.PIPE, text=True) as process:
-        wait_until_grown(process)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait(timeout=30) == -signal.SIGKILL
+    with processes.start(SCRIPT, kind, "stops", text) as process:
+        processes.wait_for("grown", process)
+        code, _, _ = processes.signal_and_end(process, signal.SIGKILL)
+    assert code == -signal.SIGKILL
     assert not Path("model.rk").exists()
-    subprocess.run([*run, "on", text], check=True, timeout=120)
+    with processes.start(SCRIPT, kind, "goes on", text) as process:
+        _, errors = process.communicate(timeout=processes.LIMIT)
+        assert process.returncode == 0, errors
     model = getattr(rk, kind)(**params).fit(TRAIN, valid=VALID)
     assert Path("model.rk").read_bytes() == bytes_of(model)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_in_a_terminal_keeps_what_was_grown():
-    run = [sys.executable, "-c", SCRIPT, "MART", "slowly", json.dumps(TREES)]
-    with subprocess.Popen(
-        run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        wait_until_grown(process)
-        time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) != 0
+    with processes.start(SCRIPT, "MART", "stops", json.dumps(TREES)) as process:
+        processes.wait_for("grown", process)
+        code, _, _ = processes.signal_and_end(process, signal.SIGINT)
+    assert code != 0
     assert read_container(KEPT).arrays["n_leaves"].shape == (3,)
+
+
+def made(changes):
+    """Fit the base of a change only now, not when tests are collected."""
+    return {name: value() if callable(value) else value for name, value in changes.items()}
 
 
 def fit(**changes):
@@ -229,7 +215,7 @@ def fit(**changes):
         ({"data": copied(TRAIN, y=TRAIN.y[::-1])}, "to other data"),
         ({"data": copied(TRAIN, top_grade=5)}, "to other data"),
         ({"query_weight": np.arange(1.0, 13.0)}, "to other data"),
-        ({"base": background()}, "to other data"),
+        ({"base": background}, "to other data"),
         ({"valid": TEST}, "to other data or validation sets"),
         ({"valid": None}, "to other data or validation sets"),
         ({"valid": {"other": VALID}}, "to other data or validation sets"),
@@ -240,7 +226,7 @@ def test_the_checkpoint_of_another_fit_is_refused(changes, sentence):
     fit()
     before = KEPT.read_bytes()
     with pytest.raises(rk.UsageError) as caught:
-        fit(**changes)
+        fit(**made(changes))
     assert str(caught.value).startswith("fit.ckpt: ")
     assert sentence in str(caught.value)
     assert KEPT.read_bytes() == before
@@ -254,7 +240,7 @@ def test_the_checkpoint_of_another_fit_is_refused(changes, sentence):
         ({"optimiser": "sgd"}, "with another optimiser;"),
         ({"min_improvement": 0.1}, "with another min_improvement;"),
         ({"queries_per_step": "all"}, "with another queries_per_step;"),
-        ({"base": background()}, "to other data"),
+        ({"base": background}, "to other data"),
     ],
 )
 def test_the_checkpoint_of_another_net_is_refused(changes, sentence):
@@ -262,7 +248,7 @@ def test_the_checkpoint_of_another_net_is_refused(changes, sentence):
     case.fit(checkpoint=KEPT, valid=VALID)
     before = KEPT.read_bytes()
     with pytest.raises(rk.UsageError, match=r"^fit.ckpt: is the checkpoint of a fit ") as caught:
-        case.fit(checkpoint=KEPT, valid=VALID, changes=changes)
+        case.fit(checkpoint=KEPT, valid=VALID, changes=made(changes))
     assert sentence in str(caught.value)
     assert KEPT.read_bytes() == before
 

@@ -16,8 +16,6 @@ from tests.naive import pairwise as naive_lambdas
 from tests.naive import tiers as naive_graded
 from tests.rankers.cases import CASES, SMALL, TRAIN
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 TOP_GRADE = 4.0
 GRADES = [0.0, 1.0, 2.0, 3.0, 4.0]
 CLICKED = TRAIN.with_labels(

@@ -15,7 +15,6 @@ from rankinite.objectives.tiers import Tiered
 from rankinite.rankers.diagnostics import DiagnosticsCallback
 from tests.rankers.cases import CASES, SMALL, TRAIN, VALID, bytes_of, every_case
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 KEPT = Path("fit.ckpt")
 CLICKED = TRAIN.with_labels(
     {"clicks": np.random.default_rng(5).choice([0, 0.25, 0.5, 1, np.nan], TRAIN.n_docs)}

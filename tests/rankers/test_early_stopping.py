@@ -17,8 +17,6 @@ from rankinite.rankers.early_stopping import BestRound, EarlyStopping
 from tests.naive.early_stopping import best_rounds as naive
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, every_case_of_trees
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 TIERS = (rk.NDCG(depth=3), rk.measures.CNDCG(depth=3, source="clicks"), rk.ERR())
 
 

@@ -14,8 +14,6 @@ from rankinite.rankers.gradient_descent import NetLearner
 from tests.naive.early_stopping import best_rounds as naive
 from tests.rankers.cases import SMALL, bytes_of
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 TIERS = (rk.NDCG(depth=3), rk.measures.CNDCG(depth=3, source="clicks"), rk.ERR())
 
 

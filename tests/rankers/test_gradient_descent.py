@@ -12,8 +12,6 @@ from rankinite.objectives.pointwise import SquaredError
 from rankinite.rankers.gradient_descent import NetLearner
 from tests.rankers.cases import SMALL_NET, TEST, TRAIN, VALID, bytes_of, copied
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def net(*measure, **params):
     """Return a small net as the papers have them, whose numbers can be followed by hand."""

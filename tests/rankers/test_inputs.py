@@ -23,8 +23,6 @@ from tests.rankers.cases import (
     every_ranker,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 X, Y, QID = np.array(TRAIN.X), np.array(TRAIN.y), np.array(TRAIN.qid)
 NAMES = ["bm25", "pagerank", "length", "age"]
 

@@ -8,8 +8,6 @@ import pytest
 import rankinite as rk
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, every_ranker
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 MORE = rk.augment(TRAIN, 0.5, 4)
 
 

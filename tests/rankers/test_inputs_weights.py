@@ -19,8 +19,6 @@ from tests.rankers.cases import (
     every_case_of_trees,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 # Without sampling, which draws by the number of documents.
 LEAVING_OUT = {**WHOLE, "min_docs_in_leaf": 2, "n_trees": 4}
 LAMBDAS = {name: case for name, case in TREES.items() if case.kind is rk.LambdaMART}

@@ -10,8 +10,6 @@ import pytest
 import rankinite as rk
 from tests.rankers.cases import SMALL, SMALL_NET, bytes_of
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def clicked(n: int, part: str) -> rk.RankingData:
     """Simulate queries with click rates, of which most documents have some."""

@@ -12,8 +12,6 @@ from rankinite.core.container import Content, read_container, write_container
 from rankinite.objectives.pointwise import MultiClass, SquaredError
 from tests.rankers.cases import SMALL_NET, TEST, TRAIN, VALID, bytes_of, copied
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 MORE = rk.polynomials(60, part="train", n_features=4, n_docs=10)
 OTHERS = rk.polynomials(60, part="test", n_features=4, n_docs=10)
 X, Y, QID = np.array(TRAIN.X), np.array(TRAIN.y), np.array(TRAIN.qid)

@@ -8,8 +8,6 @@ import pytest
 import rankinite as rk
 from tests.rankers.cases import TEST, TRAIN, background, bytes_of
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 STEPS = np.array([0.0, 0.1, 0.7, 3.0])
 
 

@@ -23,8 +23,6 @@ from tests.rankers.cases import (
     every_ranker,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_the_cases_are_of_all_rankers():
     assert {case.kind.__name__ for case in CASES.values()} == set(RANKERS)

@@ -23,8 +23,6 @@ import rankinite as rk
 from rankinite.models import RANKERS
 from tests.rankers.cases import SMALL, TEST, TRAIN, WHOLE, every_ranker
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 X, Y, QID = np.array(TRAIN.X), np.array(TRAIN.y), np.array(TRAIN.qid)
 
 

@@ -23,8 +23,6 @@ from tests.rankers.cases import (
     every_ranker,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @every_case_of_trees
 def test_values_are_those_of_evaluate(case):

@@ -12,8 +12,6 @@ from rankinite.runs.graph import Graph, with_dependencies
 from rankinite.runs.store import Store
 from tests.runs.cases import TEST, TRAIN, VALID, go, micro_data
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_the_ensemble_is_a_model_that_gives_the_scores_of_the_run(recipe_of, tmp_path):
     run = go(recipe_of())

@@ -9,13 +9,17 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import rankinite as rk
-from tests.runs.cases import MICRO, bytes_of, micro_data
+from rankinite.report import write_report
+from rankinite.runs.recipe_reader import recipe_of
+from tests.processes import LIMIT, run_until_change, wait_until
+from tests.runs.cases import MICRO, bytes_of, go, micro_data
 
-# More of them, once in a while: RANKINITE_KILLS=200.
-KILLS = int(os.environ.get("RANKINITE_KILLS", "20"))
+# Of the long test.
+KILLS = 200
 # Of one run, whatever it has done by then.
 MOST_KILLS = 8
 TRAIN = ["recipe", "run", "micro.toml", "--train", "train.parquet"]
@@ -52,15 +56,12 @@ def begin(tmp_path):
 
 
 def finish(running, tmp_path):
-    assert running.wait(300) == 0, (tmp_path / "said.txt").read_text()
+    assert running.wait(LIMIT) == 0, (tmp_path / "said.txt").read_text()
 
 
 def wait_for(running, folder):
     """Wait until the run has begun to work; importing everything takes longer than the run."""
-    deadline = time.monotonic() + 120
-    lock = folder / "lock"
-    while not lock.exists() and running.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until(lambda: (folder / "lock").exists() or running.poll() is not None)
 
 
 def was_killed(running, seconds):
@@ -74,7 +75,25 @@ def was_killed(running, seconds):
     return False
 
 
-def test_killed_and_started_again(begin, tmp_path):
+def run_micro(out):
+    write_report(go(recipe_of("micro.toml", MICRO), out=out))
+
+
+def test_killed_between_changes_of_files_and_started_again(tmp_path):
+    n_changes = run_until_change(run_micro, 0, tmp_path / "whole")
+    assert n_changes > 100
+    expected = bytes_of(tmp_path / "whole")
+    for first in np.linspace(1, n_changes, 6, dtype=int):
+        out = tmp_path / f"killed-{first}"
+        assert run_until_change(run_micro, first, out) is None
+        # The next one, soon after it has begun: it may be cleaning up.
+        assert run_until_change(run_micro, 4, out) is None
+        assert run_until_change(run_micro, 0, out)
+        assert bytes_of(out) == expected
+
+
+@pytest.mark.long
+def test_killed_at_any_moment_and_started_again(begin, tmp_path):
     # Kernels are compiled by then, and a run takes as long as it will.
     finish(begin("whole"), tmp_path)
     expected = bytes_of(tmp_path / "whole")
@@ -106,14 +125,15 @@ def test_killed_and_started_again(begin, tmp_path):
     assert min(kills.values()) > 0
 
 
-def test_a_file_that_cannot_be_written_is_a_sentence_and_nothing_is_lost(begin, tmp_path):
-    finish(begin("whole"), tmp_path)
-    finish(begin("full", command=TRAIN), tmp_path)
+def test_a_file_that_cannot_be_written_is_a_sentence_and_nothing_is_lost(begin, call, tmp_path):
+    options = ["--jobs", 1, "--quiet", "--out"]
+    call(*RUN, *options, "whole")
+    call(*TRAIN, *options, "full")
     before = bytes_of(tmp_path / "full")
     # Files cannot grow beyond four kilobytes, as on a disk that fills up: test scores fit, and
     # what is written in the end does not.
     limited = begin("full", "-c", LIMITED)
-    assert limited.wait(300) == 1
+    assert limited.wait(LIMIT) == 1
     said = (tmp_path / "said.txt").read_text()
     assert re.match(r"Error: full/.+: File too large\n$", said)
     after = bytes_of(tmp_path / "full")
@@ -122,5 +142,5 @@ def test_a_file_that_cannot_be_written_is_a_sentence_and_nothing_is_lost(begin, 
     }
     assert after.keys() >= before.keys()
     assert not [name for name in after if name.endswith(".part")]
-    finish(begin("full"), tmp_path)
+    call(*RUN, *options, "full")
     assert bytes_of(tmp_path / "full") == bytes_of(tmp_path / "whole")

@@ -13,8 +13,6 @@ from rankinite.runs.graph import Graph
 from rankinite.runs.run import open_run
 from tests.runs.cases import TRAIN, bytes_of, go
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_a_finished_run_is_opened_again_with_the_same_results(recipe_of, tmp_path):
     run = go(recipe_of(('name = "micro"\n', ""), ('choose = "all"', 'choose = "named"')))

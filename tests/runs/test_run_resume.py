@@ -12,8 +12,6 @@ from rankinite.data.memmap import fingerprint
 from rankinite.runs.graph import Graph
 from tests.runs.cases import TEST, TRAIN, VALID, bytes_of, go, micro_data, tasks_of
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_a_finished_run_executes_nothing_again(recipe_of, tmp_path):
     recipe = recipe_of()

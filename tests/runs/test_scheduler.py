@@ -1,7 +1,6 @@
 import errno
 import os
 import signal
-import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from rankinite.runs.scheduler import execute
 from rankinite.runs.store import Store
 from rankinite.runs.tasks import Task, TaskSummary, execute_task
 from rankinite.runs.workers import InProcess, Processes
+from tests.processes import is_alive, wait_until
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def test_a_task_that_kills_its_worker_ends_the_run(store, processes):
 def test_a_worker_that_dies_without_work_is_replaced(store, processes):
     worker = processes.submit(os.getpid).result()
     os.kill(worker, signal.SIGKILL)
-    time.sleep(0.5)
+    wait_until(lambda: not is_alive(worker))
     tasks = [task(str(k)) for k in range(3)]
     go(tasks, store, processes)
     assert all(store.is_finished(t.key) for t in tasks)

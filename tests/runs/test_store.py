@@ -8,8 +8,6 @@ from rankinite.core.errors import UsageError
 from rankinite.runs.store import Store
 from tests.runs.cases import go
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_a_folder_in_use_is_refused(recipe_of, tmp_path):
     with Store(tmp_path / "run").locked(), pytest.raises(UsageError, match="another run works"):

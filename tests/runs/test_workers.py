@@ -2,9 +2,9 @@
 
 import logging
 import os
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import rankinite as rk
 from rankinite.core.errors import MissingExtraError, UsageError
 from rankinite.runs import workers
 from rankinite.runs.workers import InProcess, Processes, new_workers
+from tests import processes
 from tests.runs.cases import MICRO, bytes_of, micro_data
 
 
@@ -34,7 +35,7 @@ def test_the_same_bytes_on_any_workers(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=processes.LIMIT,
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -43,38 +44,27 @@ def test_the_same_bytes_on_any_workers(tmp_path):
     assert contents["one"] == contents["two"] == contents["cluster"]
 
 
-SLEEPING = """\
-import os, sys, time
+WAITING = """
+import os, time
 from rankinite.runs.workers import Processes
 
 if __name__ == "__main__":
     workers = Processes(2, 1)
-    pids = {workers.submit(os.getpid).result()}
-    print(*pids, flush=True)
-    workers.submit(time.sleep, 60)
-    time.sleep(60)
+    print(workers.submit(os.getpid).result(), flush=True)
+    workers.submit(time.sleep, 10**6)
+    pause("working")
 """
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
-def test_workers_end_when_their_run_is_killed(tmp_path):
-    Path("sleeping.py").write_text(SLEEPING)
-    running = subprocess.Popen([sys.executable, "sleeping.py"], stdout=subprocess.PIPE, text=True)
-    with running:
-        worker = int(running.stdout.readline())
-        running.kill()
-    deadline = time.monotonic() + 30
-    while is_alive(worker) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not is_alive(worker)
-
-
-def is_alive(pid):
-    """Whether a process is there; one that has ended may wait for somebody who asks how."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def test_workers_end_when_their_run_is_killed():
+    # A file, as worker processes import it.
+    Path("waiting.py").write_text(processes.PAUSE + WAITING)
+    with processes.start("import runpy; runpy.run_path('waiting.py', run_name='__main__')") as run:
+        worker = int(run.stdout.readline())
+        processes.wait_for("working", run)
+        processes.signal_and_end(run, signal.SIGKILL)
+    processes.wait_until(lambda: not processes.is_alive(worker))
 
 
 def test_threads_and_jobs_share_the_cores(monkeypatch):

@@ -21,8 +21,6 @@ from rankinite.sweeps.sweep import open_sweep, run_sweep
 from rankinite.trees.binning import BinnedData
 from tests.sweeps.cases import RECIPE, SPACE, files_of, micro_recipe, micro_sweep, sweep_data
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):

@@ -3,38 +3,51 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import random
 import time
 
+import numba
+import numpy as np
+import pytest
+
+from tests.processes import LIMIT, run_until_change, wait_until
 from tests.sweeps.cases import files_of, micro_sweep
 
-# More of them, once in a while: RANKINITE_KILLS=200.
-KILLS = int(os.environ.get("RANKINITE_KILLS", "4"))
+# Of the long test.
+KILLS = 200
+
+
+def test_killed_between_changes_of_files_and_started_again(tmp_path):
+    n_changes = run_until_change(micro_sweep, 0, tmp_path / "whole")
+    assert n_changes > 20
+    expected = files_of(tmp_path / "whole")
+    for first in np.linspace(1, n_changes, 4, dtype=int):
+        out = tmp_path / f"killed-{first}"
+        assert run_until_change(micro_sweep, first, out) is None
+        assert run_until_change(micro_sweep, 0, out)
+        assert files_of(out) == expected
 
 
 def sweep_alone(out):
-    import numba
-
     numba.set_num_threads(1)
     micro_sweep(out)
 
 
-def test_killed_and_started_again(tmp_path):
+@pytest.mark.long
+def test_killed_at_any_moment_and_started_again(tmp_path):
     # Processes that have imported everything already are there at once.
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.sweeps.cases", "optuna", "rankinite.models"])
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["tests.sweeps.cases", "optuna", "rankinite.models"])
 
     def begin(out):
-        running = processes.Process(target=sweep_alone, args=(out,))
+        running = forks.Process(target=sweep_alone, args=(out,))
         running.start()
-        while not out.exists() and running.is_alive():
-            time.sleep(0.002)
+        wait_until(lambda: out.exists() or not running.is_alive())
         return running, time.monotonic()
 
     whole = tmp_path / "whole"
     running, begun = begin(whole)
-    running.join(300)
+    running.join(LIMIT)
     assert running.exitcode == 0
     seconds = time.monotonic() - begun
     expected = files_of(whole)
@@ -45,7 +58,7 @@ def test_killed_and_started_again(tmp_path):
         out = tmp_path / f"killed-{rounds}"
         while True:
             running, _ = begin(out)
-            running.join(moments.uniform(0.0, 0.7 * seconds) if kills < KILLS else 100)
+            running.join(moments.uniform(0.0, 0.7 * seconds) if kills < KILLS else LIMIT)
             if not running.is_alive():
                 break
             running.kill()

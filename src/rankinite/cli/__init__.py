@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; Ctrl-C counts from the first import."""
     try:
         # Inside: imports take long enough for somebody to press Ctrl-C.
-        from rankinite.cli.main import run
+        from rankinite.cli.invoke import run
 
         code = run(arguments)
     except KeyboardInterrupt:

@@ -38,7 +38,7 @@ def _group(parent: typer.Typer | None, name: str, text: str, example: str) -> ty
         epilog=f"Example: {example}",
         context_settings=SETTINGS,
         no_args_is_help=True,
-        pretty_exceptions_enable=False,  # `cli.main` explains exceptions
+        pretty_exceptions_enable=False,  # `cli.invoke` explains exceptions
     )
     if parent is not None:
         parent.add_typer(group, name=name)

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import numba
 import numba.core.event as events
@@ -211,7 +211,67 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """Kernels on disk: of several processes that need a new one, one compiles and others wait."""
+
     _impl_class = _KernelCacheImpl
+    _lock: IO[bytes] | None = None
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Load a kernel; if there is none, hold its lock until it is saved."""
+        kernel = super().load_overload(signature, target_context)
+        if kernel is None and self._lock is None:
+            self._lock = _locked(Path(f"{self._cache_path}/{self._impl.filename_base}.lock"))
+            # Whoever had the lock before has compiled it.
+            kernel = super().load_overload(signature, target_context)
+            if kernel is not None:
+                self._release()
+        return kernel
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Save a kernel that was compiled."""
+        try:
+            super().save_overload(signature, data)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+# Longer than any kernel takes to compile: a process that was interrupted may keep a lock.
+SECONDS_TO_WAIT = 60.0
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """Return an open file that no other process has locked; it is unlocked when it is closed.
+
+    Where files cannot be locked, and after a minute, there is none: the kernel is compiled twice.
+    """
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    deadline = time.monotonic() + SECONDS_TO_WAIT
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("wb")
+    except OSError:
+        return None
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < deadline:
+                time.sleep(0.02)
+                continue
+            file.close()
+            return None
+        except OSError:  # a file system without locks
+            file.close()
+            return None
+        return file
 
 
 # Messages while compiling

@@ -23,7 +23,7 @@ class TieredMeasure:
 
     A tier decides where values differ by more than its tolerance, for means over queries are
     hardly ever equal; otherwise the next tier does, and the last by any difference. The text joins
-    the tiers with `` > ``, each followed by its tolerance unless that is 0.001.
+    the tiers with ``>`` and spaces around it, each followed by its tolerance unless that is 0.001.
 
     Parameters
     ----------

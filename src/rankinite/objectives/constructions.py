@@ -68,8 +68,8 @@ class SpringSmooth(_Construction):
     """Lambdas in which every pair counts at least as if the unnormalised measure changed by 1.
 
     As in `Lambdas`, documents i and j of which i has the larger value get gradients of
-    change / (1 + exp(s_i - s_j)); but change is max(1, |unnormalised change of a swap|), and then
-    divided by the query's normaliser. So every pair counts, also those below the depth.
+    change / (1 + exp(s_i - s_j)); but change is ``max(1, |unnormalised change of a swap|)``, and
+    then divided by the query's normaliser. So every pair counts, also those below the depth.
 
     A swap changes ERR, pFound, MRR and P, unnormalised, by 1 at most: for these this is RankNet
     among documents of different value, for P over its depth.
@@ -174,9 +174,9 @@ class DiscreteBounded(_Construction):
 
     The ideal order is by value from high to low; documents of equal value keep their present order.
     A document is removed and inserted at its ideal rank, and those between move by one rank. The
-    gradient is min(1, |change of the unnormalised measure|), positive if the document moves up and
-    negative if down, even where the move itself, with all others unchanged, lowers the measure. It
-    is 0 for a document at its ideal rank. The hessian is 1: a Newton step is a mean. A query's
+    gradient is ``min(1, |change of the unnormalised measure|)``, positive if the document moves up
+    and negative if down, even where the move itself, with all others unchanged, lowers the measure.
+    It is 0 for a document at its ideal rank. The hessian is 1: a Newton step is a mean. A query's
     gradients need not sum to 0.
 
     Parameters
@@ -203,10 +203,10 @@ class SigmoidCost(WithRankerOptions):
     """The lambda gradient of a measure with a sigmoid as the cost of a pair (Objectives, Sec. 5.2).
 
     A pair whose better document i has the score s_i and the other s_j costs
-    1 / (1 + exp(s_i - s_j + mu)). So the gradient of a pair is |change of the measure if they were
-    swapped| times x / (1 + x)^2, with x = exp(s_i - s_j + mu): it is largest, a quarter of the
-    change, where s_i - s_j = -mu, and falls the further apart they are, in the right order (which
-    needs no change) and in the wrong one (which is given up).
+    1 / (1 + exp(s_i - s_j + mu)). So the gradient of a pair is the absolute change of the measure
+    if they were swapped, times x / (1 + x)^2, with x = exp(s_i - s_j + mu): it is largest, a
+    quarter of the change, where s_i - s_j = -mu, and falls the further apart they are, in the right
+    order (which needs no change) and in the wrong one (which is given up).
 
     With a depth, as in ``SigmoidCost("NDCG@3")``, only pairs with a document above it count.
 

@@ -71,9 +71,9 @@ class Lambdas(NamedObjective):
     normalise
         ``"none"`` as in the papers. ``"deviation"``: a query's gradients and hessians are divided
         by the standard deviation of its gradients (Objectives, Sec. 5.3). ``"distance"``: each
-        pair's change is divided by 0.01 + |s_i - s_j| (unless all scores of the query are equal),
-        then a query's gradients and hessians are multiplied by log2(1 + S) / S, where S sums the
-        sizes of the pairs' lambdas over both documents.
+        pair's change is divided by ``0.01 + |s_i - s_j|`` (unless all scores of the query are
+        equal), then a query's gradients and hessians are multiplied by log2(1 + S) / S, where S
+        sums the sizes of the pairs' lambdas over both documents.
     gain_only
         For MRR: only swaps count that raise the measure (Optimality, Eq. 11).
 

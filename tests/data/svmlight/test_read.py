@@ -2,10 +2,7 @@
 
 import gzip
 import logging
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -319,28 +316,17 @@ def test_plain_text_may_be_called_gz() -> None:
     assert read_text("1 qid:1 1:5\n", "data.txt.gz").n_docs == 1
 
 
-DIGEST = """
-import hashlib, sys
-from rankinite.data.svmlight import read_svmlight
-data = read_svmlight(sys.argv[1])
-digest = hashlib.sha256()
-for part in (data.X, data.y, data.qids, data.offsets, repr(data.comments.tolist()).encode()):
-    digest.update(part)
-print(digest.hexdigest())
-"""
-
-
-def test_same_bits_for_any_number_of_threads() -> None:
+def test_same_bits_for_any_number_of_threads(on_threads) -> None:
     path = Path("data.txt")
     path.write_bytes(sample(1, 1500))
-    digests = []
-    for n_threads in (1, 2, 4):
-        command = [sys.executable, "-c", DIGEST, str(path)]
-        environment = os.environ | {"NUMBA_NUM_THREADS": str(n_threads)}
-        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-        digests.append(done.stdout)
-    assert len(digests[0].strip()) == 64
-    assert digests[1:] == digests[:1] * 2
+
+    def parts_of_data():
+        data = read_svmlight(path)
+        arrays = (data.X, data.y, data.qids, data.offsets)
+        return [*(array.tobytes() for array in arrays), repr(data.comments.tolist())]
+
+    results = on_threads(parts_of_data)
+    assert all(result == results[1] for result in results.values())
     naive_svmlight.assert_same(read_svmlight(path), naive_svmlight.read(path.read_bytes()))
 
 

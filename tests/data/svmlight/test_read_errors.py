@@ -249,7 +249,7 @@ PACKED = gzip.compress(GOOD.encode() * 500, mtime=0)
         (PACKED[:15] + b"\xff" * 8 + PACKED[23:], "damaged"),
         (PACKED + b"rest", "damaged"),
         (b"\x1f\x8b\x07" + PACKED[3:], "damaged"),
-        (gzip.compress(b""), "no documents"),
+        (gzip.compress(b"", mtime=0), "no documents"),
     ],
 )
 @pytest.mark.parametrize("block", [64, stream.BLOCK])

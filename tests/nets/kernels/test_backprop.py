@@ -28,7 +28,7 @@ from tests.nets.cases import (
 
 JIT = not numba.config.DISABLE_JIT
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.kernel
 
 HIDDEN = [(), (1,), (4,), (3, 2), (2, 5)]
 KINDS = (np.float32, np.float64)

@@ -21,8 +21,6 @@ from rankinite.rankers.diagnostic_curves import Grades, GradeShares, Ranks, Snap
 from tests.naive import diagnostics as naive_diagnostics
 from tests.rankers.cases import SMALL, TRAIN
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 # Kernels' tests also run with the JIT off, where they must be small.
 SMALL_RUN = numba.config.DISABLE_JIT
 

@@ -59,7 +59,8 @@ def _repeat_interrupt(unraisable: Any) -> None:
 def _explain(problem: BaseException) -> int:
     if isinstance(problem, SystemExit):
         return problem.code if isinstance(problem.code, int) else FAILURE
-    # `cli.main` gives it its exit code. Typer makes an Abort of Ctrl-C and of the end of the input.
+    # `rankinite.cli.main` gives it its exit code. Typer makes an Abort of Ctrl-C, and of the end of
+    # the input.
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         raise KeyboardInterrupt
     if isinstance(problem, BrokenPipeError):
