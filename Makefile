@@ -2,17 +2,27 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Modules are compiled to bytecode when they are first imported, which most never are.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Kernels compile into the checkout, so a fresh clone is always a cold start.
 export RANKINITE_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test lint kernels docs lock clean
+.PHONY: demo test test-long lint kernels coverage docs lock clean
 
 demo: $(VENV)/installed
 	$(BIN)/rankinite demo --out demo
 
+# On all cores; a file of tests is one process's, so that what its tests share is made once.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+
 test: $(VENV)/installed lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 	$(MAKE) --no-print-directory kernels
+
+# What takes long by nature: hundreds of kills at random moments, long fuzzing.
+test-long: $(VENV)/installed
+	RANKINITE_FUZZ_FILES=100000 $(PYTEST) --long tests/runs/test_run_kills.py \
+		tests/sweeps/test_sweep_kills.py tests/data/svmlight/test_read_fuzz.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
@@ -22,16 +32,28 @@ lint: $(VENV)/installed
 
 # The kernels' tests once more without the JIT: it catches the index errors that compiled code hides.
 kernels: $(VENV)/installed
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m kernel tests
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel tests
 
-docs: $(VENV)/installed
+# Kernels count as covered when they run without the JIT.
+coverage: $(VENV)/installed
+	$(PYTEST) --cov=rankinite --cov-report=
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m kernel --cov=rankinite --cov-append --cov-report=term \
+		--cov-report=html tests
+
+docs: $(VENV)/docs
 	$(BIN)/python docs/make_command_reference.py
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "wrote docs/_build/html/index.html"
 
 $(VENV)/installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "Rankinite needs Python 3.11 to 3.13, and $(PYTHON) is %d.%d; try make PYTHON=python3.12" % v)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(INSTALL) --require-hashes -r requirements.txt
+	$(INSTALL) --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/docs: $(VENV)/installed requirements-docs.txt
+	$(INSTALL) --require-hashes -r requirements-docs.txt
 	touch $@
 
 # Pins the newest versions anew: names, versions and hashes, for every supported Python.
@@ -40,6 +62,9 @@ lock:
 	.cache/lock/bin/python -m pip install --quiet uv
 	.cache/lock/bin/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header \
 		--python-version 3.11 --extra test pyproject.toml --output-file requirements.txt
+	.cache/lock/bin/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header \
+		--python-version 3.11 --extra docs --constraint requirements.txt pyproject.toml \
+		--output-file requirements-docs.txt
 
 clean:
-	rm -rf $(VENV) .cache demo
+	rm -rf $(VENV) .cache demo docs/_build docs/reference/generated htmlcov .coverage

@@ -1,0 +1,84 @@
+"""Sphinx: how the documentation site is built (``make docs``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+
+import rankinite
+
+project = "Rankinite"
+author = "the Rankinite developers"
+release = version = rankinite.__version__
+html_title = f"Rankinite {version}"
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+nitpicky = False
+suppress_warnings: list[str] = []
+root_doc = "index"
+default_role = "code"
+
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = True
+numpydoc_show_inherited_class_members = False
+numpydoc_class_members_toctree = False
+
+# Only what is typed is copied, not prompts and output.
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "Rankinite"},
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 5,
+}
+html_context = {"default_mode": "auto"}
+copyright = "the Rankinite developers; MIT licence"
+
+
+def write_math(translator: Any, node: nodes.Element, is_block: bool) -> None:
+    """Write a formula as MathML, which browsers draw without a script from another host."""
+    translator.body.append(
+        tex2mathml(node.astext(), as_block=is_block).replace("<math", '<math tabindex="0"', 1)
+        if is_block
+        else tex2mathml(node.astext())
+    )
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Register the renderer of formulas."""
+    app.add_html_math_renderer(
+        "mathml",
+        inline_renderers=(lambda self, node: write_math(self, node, False), None),
+        block_renderers=(lambda self, node: write_math(self, node, True), None),
+    )
+
+
+html_math_renderer = "mathml"
