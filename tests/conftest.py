@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from typing import Any
 
 # Before numba is imported: tests of several threads may use up to four, whatever the machine has,
 # and threads that wait leave the cores to others.
@@ -57,6 +58,20 @@ def pytest_configure() -> None:
     # interrupt would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that prints the summary, if this is one of several workers."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["kernels"] = [CLOCK.n_kernels, CLOCK.seconds]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    n_kernels, seconds = getattr(node, "workeroutput", {}).get("kernels", [0, 0.0])
+    CLOCK.n_kernels += n_kernels
+    CLOCK.seconds += seconds
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
