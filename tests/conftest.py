@@ -82,8 +82,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def in_empty_folder(tmp_path, monkeypatch) -> None:
-    """Run every test in a folder of its own, so that none can leave files in the project."""
+    """Run every test in a folder of its own, so that none can leave files in the project.
+
+    Nothing there has to survive a power failure, and flushing to disk takes longer than most tests.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
 
 
 @pytest.fixture(autouse=True)

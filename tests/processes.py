@@ -105,6 +105,7 @@ def _count_and_run(
 
         return count_and_change
 
+    os.fsync = lambda _handle: None  # counted, but no power failure will come
     for name in CHANGES:
         setattr(os, name, counted(getattr(os, name)))
     function(*arguments)

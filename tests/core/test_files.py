@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rankinite.core.files import atomic_write
+from rankinite.core.files import atomic_folder, atomic_write
 
 TARGET = Path("target.bin")
 
@@ -100,3 +100,28 @@ def test_what_is_no_file_is_refused():
         pass
     with pytest.raises(IsADirectoryError, match="this is a directory"), atomic_write("."):
         pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows cannot flush a folder")
+def test_contents_are_on_disk_before_the_name_is(monkeypatch):
+    """A power failure at any time leaves the old file or the new one, whole."""
+    events = []
+    replace, rename = os.replace, os.rename
+
+    def flushed(handle):
+        status = os.fstat(handle)
+        events.append("folder" if stat.S_ISDIR(status.st_mode) else f"{status.st_size} bytes")
+
+    def named(change):
+        return lambda *paths: (events.append("name"), change(*paths))[1]
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", named(replace))
+    monkeypatch.setattr(os, "rename", named(rename))
+    with atomic_write("file") as file:
+        file.write(b"five!")
+    assert events == ["5 bytes", "name", "folder"]
+    events.clear()
+    with atomic_folder("folder") as folder:
+        (folder / "inside").write_bytes(b"six!!!")
+    assert events == ["6 bytes", "folder", "name", "folder"]
