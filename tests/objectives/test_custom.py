@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -211,14 +208,3 @@ def test_reading_a_text_imports_every_module_that_registers_objectives():
     registering = {path for path, text in sources.items() if "\n@named\n" in text}
     assert registering
     assert registering <= with_imports([PACKAGE / "objectives" / "parse.py"])
-
-
-def test_the_page_on_custom_objectives_runs():
-    page = (Path(__file__).parents[2] / "docs" / "custom.md").read_text(encoding="utf-8")
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
-    names: dict[str, object] = {}
-    try:
-        exec(compile(code, "docs/custom.md", "exec"), names)
-    finally:
-        rk.measures.MEASURES.pop("RBP", None)
-    assert names["improved"].n_rounds_ == 5
