@@ -13,16 +13,16 @@ demo: $(VENV)/installed
 	$(BIN)/rankinite demo --out demo
 
 # On all cores; a file of tests is one process's, so that what its tests share is made once.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/installed lint
 	$(PYTEST)
 	$(MAKE) --no-print-directory kernels
 
-# What takes long by nature: hundreds of kills at random moments, long fuzzing.
+# What takes long by nature: hundreds of kills at random moments, long fuzzing, and new examples
+# where `make test` has the same ones every time.
 test-long: $(VENV)/installed
-	RANKINITE_FUZZ_FILES=100000 $(PYTEST) --long tests/runs/test_run_kills.py \
-		tests/sweeps/test_sweep_kills.py tests/data/svmlight/test_read_fuzz.py
+	RANKINITE_FUZZ_FILES=100000 $(PYTEST) --long
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .

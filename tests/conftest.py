@@ -13,6 +13,7 @@ from typing import Any
 os.environ.setdefault("NUMBA_NUM_THREADS", "4")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import hypothesis
 import numba
 import numba.core.event as numba_events
 import pytest
@@ -45,14 +46,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long")
 
 
+# Their tests take longest, and wait for other processes.
+FIRST = {"test_docs.py", "runs", "sweeps", "cli"}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out long tests, and begin with files that take long: no worker waits for one then."""
     if not config.getoption("--long"):
         long = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+    items.sort(key=lambda item: FIRST.isdisjoint(item.path.parts))
 
 
-def pytest_configure() -> None:
+# The same examples every time: a test that fails once in a hundred runs belongs to --long.
+hypothesis.settings.register_profile("repeated", derandomize=True, database=None)
+hypothesis.settings.register_profile("long", max_examples=1000)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("long" if config.getoption("--long") else "repeated")
     numba_events.register("numba:compile", CLOCK)
     # A shell starts what it runs in the background with Ctrl-C ignored, and commands that tests
     # interrupt would inherit that.

@@ -200,8 +200,10 @@ class Problem:
     def noise(self) -> Fraction:
         """What rounding may change about a gain: gains that differ by less are equal."""
         size = sum((abs(Fraction(self.gradients[i])) for i in self.docs), Fraction(0))
-        hessians = [h for h in self.split_hessians or () if h] or [1]
-        return size**2 / Fraction(min(hessians)) * self.rounding
+        hessians = [Fraction(h) for h in self.split_hessians or () if h] or [Fraction(1)]
+        # A leaf without any hessian is divided by the L2 term alone.
+        smallest = min(*hessians, self.l2(sum(hessians, Fraction(0))) or hessians[0])
+        return size**2 / smallest * self.rounding
 
 
 def assert_grown_best_first(tree: Tree, problem: Problem) -> None:
