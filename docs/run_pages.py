@@ -126,15 +126,13 @@ def number_of(text: str) -> float:
 
 def run_command(command: str) -> str:
     """Return what a command of a transcript prints; ours runs in this process."""
-    with contextlib.suppress(ValueError):
-        words, _, target = command.partition(" > ")
-        parts = shlex.split(words)
-        if parts[0] == "rankinite":
-            printed = run_rankinite(parts[1:])
-            if not target:
-                return printed
-            Path(target.strip()).write_text(printed, encoding="utf-8")
-            return ""
+    words = shlex.split(command)
+    if words[0] == "rankinite" and not {"|", "&&"} & set(words):
+        if ">" not in words:
+            return run_rankinite(words[1:])
+        at = words.index(">")
+        Path(words[at + 1]).write_text(run_rankinite(words[1:at]), encoding="utf-8")
+        return ""
     done = subprocess.run(
         command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rankinite as rk
+import rankinite.objectives.parse  # registers all objectives
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
