@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
 from docutils import nodes
@@ -36,9 +38,8 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-numpydoc_show_class_members = True
-numpydoc_show_inherited_class_members = False
-numpydoc_class_members_toctree = False
+maximum_signature_line_length = 88
+numpydoc_show_class_members = False
 
 # Only what is typed is copied, not prompts and output.
 copybutton_prompt_text = "$ "
@@ -72,8 +73,31 @@ def write_math(translator: Any, node: nodes.Element, is_block: bool) -> None:
     raise nodes.SkipNode
 
 
+def skip_member(
+    _app: Sphinx, _kind: str, name: str, member: Any, skip: bool, _options: Any
+) -> bool:
+    """Leave out what scikit-learn gives every estimator: its own documentation explains it."""
+    is_routing = (
+        name == "get_metadata_routing" or re.fullmatch(r"set_\w+_request", name) is not None
+    )
+    return skip or is_routing or str(getattr(member, "__module__", "")).startswith("sklearn.")
+
+
+def show_signature(
+    _app: Sphinx, kind: str, _name: str, member: Any, *_rest: Any
+) -> tuple[str, str] | None:
+    """Show the parameters that a ranker declares, which its ``__init__`` gets by name."""
+    if kind != "class" or not hasattr(member, "get_params"):
+        return None
+    parameters = inspect.signature(member).parameters.values()
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+    return str(inspect.Signature(plain)), ""
+
+
 def setup(app: Sphinx) -> None:
-    """Register the renderer of formulas."""
+    """Register the renderer of formulas, and what is shown of classes."""
+    app.connect("autodoc-skip-member", skip_member)
+    app.connect("autodoc-process-signature", show_signature)
     app.add_html_math_renderer(
         "mathml",
         inline_renderers=(lambda self, node: write_math(self, node, False), None),
