@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.scores import check_scores, load_scores, save_qrels, save_scores
+from rankinite.data.scores import (
+    check_scores,
+    feature_scores,
+    load_scores,
+    save_qrels,
+    save_scores,
+)
 
 FILE = Path("scores.txt")
 NAMED = RankingData(
@@ -258,3 +264,12 @@ def test_qrels():
     halves = RankingData([[1], [2]], [1, 0.5], [1, 1])
     with pytest.raises(DataError, match=r"document 1 has label 0\.5"):
         save_qrels(halves, FILE)
+
+
+def test_documents_without_a_value_of_a_feature_rank_last():
+    lowest = float(np.finfo(np.float32).min)
+    X = np.array([[1.0], [np.nan], [lowest], [-3.0]], np.float32)
+    scores = feature_scores(RankingData(X, [0, 1, 0, 1], [1, 1, 1, 1]), "1")
+    assert np.isfinite(scores).all()
+    assert np.argsort(-scores).tolist() == [0, 3, 2, 1]
+    assert len(set(scores.tolist())) == 4

@@ -131,6 +131,13 @@ class RecordedProgress(ProgressBar):
         self.calls.append("end")
 
 
+def test_the_rounds_of_a_checkpoint_count_as_done():
+    rk.LambdaMART("NDCG@3", **SMALL | {"n_trees": 4}).fit(TRAIN, checkpoint="fit.ckpt")
+    progress = RecordedProgress()
+    rk.LambdaMART("NDCG@3", **SMALL).fit(TRAIN, checkpoint="fit.ckpt", progress=progress)
+    assert [call for call in progress.calls if isinstance(call, int)] == [4, 1, 1]
+
+
 def test_progress_is_reported_for_every_tree():
     progress = RecordedProgress()
     model = rk.LambdaMART("NDCG@3", **SMALL).fit(TRAIN, valid=VALID, progress=progress)

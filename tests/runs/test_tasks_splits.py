@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from rankinite.runs.graph import Graph
+from rankinite.runs.recipe_reader import recipe_of
 from rankinite.runs.tasks import Fold, Split, Stage
-from tests.runs.cases import micro_data
+from tests.runs.cases import MICRO, micro_data
 
 DATA = micro_data(50)
 FIRST = Stage("first", 6, 10, 0)
@@ -52,3 +54,10 @@ def test_cuts_share_the_matrix():
     assert train.matrix is DATA.matrix
     assert valid.matrix is DATA.matrix
     assert np.array_equal(train.X, DATA.X[train.rows])
+
+
+def test_the_bags_of_a_model_differ_in_their_fold_and_in_their_seed():
+    graph = Graph(recipe_of("micro.toml", MICRO), "digest")
+    bags = [task.function for task in graph.model("B", graph.final).fits]
+    assert [bag.split.valid for bag in bags] == [Fold(k, 3) for k in range(3)]
+    assert len({bag.parameters["random_state"] for bag in bags}) == 3
