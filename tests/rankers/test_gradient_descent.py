@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rankinite as rk
+from rankinite.nets.epochs import EpochRunner
 from rankinite.objectives.pointwise import SquaredError
 from rankinite.rankers.gradient_descent import NetLearner
 from tests.rankers.cases import SMALL_NET, TEST, TRAIN, VALID, bytes_of, copied
@@ -168,3 +169,17 @@ def test_labels_that_are_too_large_for_weights():
     model = net(SquaredError(), optimiser="sgd", n_epochs=30, valid_measure="NDCG(gain=linear)")
     with pytest.raises(rk.UsageError, match=r"give a smaller learning_rate .*, or labels and feat"):
         model.fit(data)
+
+
+def test_every_epoch_goes_through_all_queries_in_another_order(monkeypatch):
+    orders = []
+    run = EpochRunner.run
+
+    def recorded(self, order, *rest):
+        orders.append(order.tolist())
+        return run(self, order, *rest)
+
+    monkeypatch.setattr(EpochRunner, "run", recorded)
+    net(n_epochs=4, patience=None).fit(TRAIN)
+    assert [sorted(order) for order in orders] == [list(range(TRAIN.n_queries))] * 4
+    assert len(set(map(tuple, orders))) == 4
