@@ -44,6 +44,7 @@ numpydoc_show_class_members = False
 # Only what is typed is copied, not prompts and output.
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
+copybutton_line_continuation_character = "\\"
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]

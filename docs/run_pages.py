@@ -143,14 +143,16 @@ def run_rankinite(arguments: list[str]) -> str:
     """Return what one of our commands prints, to both streams."""
     from rankinite.cli import main
 
-    printed = io.StringIO()
+    # As a terminal or a pipe is, so that the output has the characters that people see.
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with (
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
         contextlib.suppress(SystemExit),
     ):
         main(arguments)
-    return printed.getvalue()
+    printed.seek(0)
+    return printed.read()
 
 
 def run_python(code: str, namespace: dict[str, Any]) -> str:
