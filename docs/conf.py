@@ -30,6 +30,7 @@ templates_path = ["_templates"]
 nitpicky = False
 suppress_warnings: list[str] = []
 root_doc = "index"
+smartquotes = False  # two dashes are a flag
 default_role = "code"
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]

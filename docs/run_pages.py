@@ -74,6 +74,13 @@ class Outcome:
     text: str
     mismatches: list[Mismatch] = field(default_factory=list)
 
+    def compare(self, code: str, shown: str, printed: str) -> str:
+        """Note a difference; return what the page should show, with the dots that it has."""
+        if is_alike(printed, shown):
+            return shown if "..." in shown.splitlines() else printed
+        self.mismatches.append(Mismatch(code, shown, printed))
+        return printed
+
 
 def blocks_of(text: str) -> Iterator[Block]:
     """Yield the fenced blocks of a page, those inside of directives too."""
@@ -197,17 +204,14 @@ def run_page(text: str) -> Outcome:
             if shown is None:
                 if printed:
                     outcome.mismatches.append(Mismatch(block.text, "", printed))
-            elif not is_alike(printed, shown.text):
-                outcome.mismatches.append(Mismatch(block.text, shown.text, printed))
-                renewed.append((shown, printed))
+            else:
+                renewed.append((shown, outcome.compare(block.text, shown.text, printed)))
         elif block.language == "console":
             parts = []
             for command, shown_text in transcript(block.text):
                 printed = run_command(command.replace("\\\n", " "))
-                if not is_alike(printed, shown_text):
-                    outcome.mismatches.append(Mismatch(command, shown_text, printed))
-                    shown_text = printed
-                parts.append(f"$ {command}\n{shown_text}")
+                new = outcome.compare(command, shown_text, printed)
+                parts.append(f"$ {command}\n{new}")
             renewed.append((block, "".join(parts)))
         elif block.language not in SHOWN_ONLY and not block.language.startswith("{"):
             raise ValueError(

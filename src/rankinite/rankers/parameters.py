@@ -179,7 +179,8 @@ class TreeParameters(CommonParameters):
         default=64,
         constraint=Whole(2, 1 << 16),
         help="Number of leaves of a tree at most.",
-        details="Symmetric trees have powers of two: 16 if 31 are allowed.",
+        details="A level of a symmetric tree is split whole, as long as twice its leaves are "
+        "allowed; leaves that cannot be split stay as they are.",
         aliases="num_leaves max_leaves max_leaf max_leaf_nodes num_leaf",
     )
     learning_rate: float = parameter(
