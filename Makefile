@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Modules are compiled to bytecode when they are first imported, which most never are.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# Bytecode is written at the first import, also where the environment forbids it: tests start many
+# processes, and each would compile numba's sources again.
+export PYTHONDONTWRITEBYTECODE :=
 # Kernels compile into the checkout, so a fresh clone is always a cold start.
 export RANKINITE_CACHE_DIR := $(CURDIR)/.cache
 

@@ -193,7 +193,7 @@ def run_page(text: str) -> Outcome:
     blocks = list(blocks_of(text))
     namespace: dict[str, Any] = {"__name__": "__main__"}
     renewed: list[tuple[Block, str]] = []
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip(blocks, [*blocks[1:], None], strict=False):
         if block.caption:
             Path(block.caption).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
