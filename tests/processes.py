@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +42,10 @@ def start(script: str, *arguments: object, **options: object) -> subprocess.Pope
 
 def wait_for(word: str, process: subprocess.Popen[str]) -> None:
     """Wait until a process pauses with a word."""
+    limit = threading.Timer(LIMIT, process.kill)  # its output then ends
+    limit.start()
     line = process.stdout.readline()
+    limit.cancel()
     assert line == f"{word}\n", process.communicate(timeout=LIMIT)[1]
 
 
