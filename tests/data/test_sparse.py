@@ -16,6 +16,7 @@ from rankinite.trees.binning import BinnedData
 
 rng = np.random.default_rng(4)
 X = np.where(rng.random((120, 7)) < 0.3, rng.normal(size=(120, 7)).round(1), 0).astype(np.float32)
+X += 0  # -0.0 is not stored in a sparse matrix
 X[5, 2] = X[70, 2] = np.nan
 X[:, 6] = 0
 Y = np.clip(np.rint(2 * np.nan_to_num(X).sum(axis=1) + 1), 0, 4)

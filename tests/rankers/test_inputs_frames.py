@@ -144,3 +144,13 @@ def test_mapped_files_are_not_copied(tmp_path):
     assert np.shares_memory(data.matrix, mapped)
     model = rk.LambdaMART(**SMALL).fit(data)
     np.testing.assert_array_equal(model.predict(mapped), model.predict(X))
+
+
+@every_kind
+def test_a_data_set_of_a_frame_has_its_names(kind):
+    data = rk.RankingData(kind(frame_of()), Y, QID)
+    assert data.equals(rk.RankingData(X, Y, QID, feature_names=NAMES))
+    renamed = rk.RankingData(kind(frame_of()), Y, QID, feature_names=list("abcd"))
+    assert renamed.feature_names == tuple("abcd")
+    numbered = rk.RankingData(pd.DataFrame(X), Y, QID)
+    assert numbered.feature_names == ("1", "2", "3", "4")

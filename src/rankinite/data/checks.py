@@ -15,6 +15,7 @@ from rankinite.core.params import Real, SourceName, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data.precision import Rounding, to_float32
 from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
+from rankinite.data.tables import as_matrix, plain_array
 
 log = logging.getLogger("rankinite")
 
@@ -39,7 +40,7 @@ def feature_matrix(X: ArrayLike) -> tuple[Floats32, Rounding]:
         _refuse_empty(matrix)
         return matrix, Rounding(matrix.shape[1])
     try:
-        values = plain_array(X)
+        values = as_matrix("RankingData", X)
         if values.ndim != 2:
             raise DataError(f"X: has {values.ndim} dimensions; expected 2, documents x features")
         matrix, rounding = to_float32(values)
@@ -50,20 +51,6 @@ def feature_matrix(X: ArrayLike) -> tuple[Floats32, Rounding]:
     _refuse_empty(matrix)
     # The caller's array stays writeable when this view is made read-only.
     return matrix.view(), rounding
-
-
-def plain_array(values: Any) -> NDArray[Any]:
-    """Return an array of numbers, or of whatever else it holds; pandas' NA becomes NaN."""
-    array = np.asarray(values)
-    if array.dtype.kind != "O" or not hasattr(values, "to_numpy"):
-        return array
-    # Columns of pandas that may hold NA; those of texts stay what they are.
-    kind = getattr(getattr(values, "dtype", None), "kind", "f")
-    if kind in "iu" and not values.isna().any():
-        return np.asarray(values.to_numpy(dtype=np.int64))
-    if kind not in "iufb":
-        return array
-    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _refuse_empty(matrix: Any) -> None:

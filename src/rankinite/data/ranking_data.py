@@ -16,8 +16,9 @@ from rankinite.core.memory import require_memory
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
-from rankinite.data.sparse import is_sparse, same_entries
+from rankinite.data.sparse import is_sparse, same_entries, to_csr
 from rankinite.data.splits import are_samples, fold_queries, origins, split_queries
+from rankinite.data.tables import feature_names_of
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -48,7 +49,7 @@ class RankingData:
     doc_ids, comments
         One text per document: its id, and the comment behind ``#`` in a text file.
     feature_names
-        One name per feature; "1", "2", ... by default.
+        One name per feature; by default the names of a frame's columns, or "1", "2", ...
     top_grade
         Largest label that a document can have; the largest label in ``y`` by default, 0 without.
     group
@@ -108,6 +109,8 @@ class RankingData:
         # Names come before the checks of values, whose messages use them.
         matrix, rounding = checks.feature_matrix(X)
         n_docs, n_features = matrix.shape
+        if feature_names is None:
+            feature_names = feature_names_of(X)
         names = checks.feature_names(feature_names, n_features)
         checks.require_finite_features(matrix, names)
         rounding.warn(names)
@@ -373,7 +376,7 @@ class RankingData:
             raise UsageError(f"select_features: feature {twice!r} is chosen twice")
         matrix = self.matrix[:, columns]
         return self.replace(
-            matrix=matrix if is_sparse(matrix) else np.ascontiguousarray(matrix),
+            matrix=to_csr(matrix) if is_sparse(matrix) else np.ascontiguousarray(matrix),
             feature_names=names,
         )
 

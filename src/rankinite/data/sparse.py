@@ -46,7 +46,7 @@ def to_csr(matrix: Any) -> Any:
     csr = scipy.sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
     if not csr.has_canonical_format:
         csr = csr.copy()
-        csr.sum_duplicates()
+        csr.sum_duplicates()  # and sorts
     return csr
 
 

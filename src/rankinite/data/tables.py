@@ -132,8 +132,36 @@ class MatrixOfBatches:
         self.n_filled += batch.num_rows
 
 
-def features_of(owner: str, frame: Any) -> Floats32:
-    """Return all columns of a frame as a matrix."""
+def column_names(X: Any) -> list[Any] | None:
+    """Return what a frame calls its columns; None for an array."""
+    if is_lazy(X):
+        return list(X.collect_schema().names())
+    if is_table(X) and not hasattr(X, "columns"):  # a dataset has a schema only
+        return list(X.schema.names)
+    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
+        if hasattr(X, attribute):
+            return list(getattr(X, attribute))
+    return None
+
+
+def feature_names_of(X: Any) -> list[str] | None:
+    """Return the names of a frame's columns; None for an array, or if they are only numbered."""
+    names = column_names(X)
+    # A frame of pandas numbers the columns that nobody named.
+    if names is None or all(isinstance(name, (int, np.integer)) for name in names):
+        return None
+    return [str(name) for name in names]
+
+
+def as_matrix(owner: str, X: Any) -> NDArray[Any]:
+    """Return the values of an array or of a frame, of whatever type; nulls become NaN."""
+    # Frames of pandas have columns that Arrow does not know, such as sparse ones.
+    if is_table(X) and not hasattr(X, "iloc"):
+        return _matrix_of_table(owner, X)
+    return plain_array(X)
+
+
+def _matrix_of_table(owner: str, frame: Any) -> Floats32:
     table = open_table(owner, frame)
     n_rows, batches = table.read(table.names)
     features = MatrixOfBatches(owner, n_rows, table.names)
@@ -141,6 +169,20 @@ def features_of(owner: str, frame: Any) -> Floats32:
         features.take(batch)
     features.rounding.warn(table.names)
     return features.matrix
+
+
+def plain_array(values: Any) -> NDArray[Any]:
+    """Return an array of numbers, or of whatever else it holds; pandas' NA becomes NaN."""
+    array = np.asarray(values)
+    if array.dtype.kind != "O" or not hasattr(values, "to_numpy"):
+        return array
+    # Columns of pandas that may hold NA; those of texts stay what they are.
+    kind = getattr(getattr(values, "dtype", None), "kind", "f")
+    if kind in "iu" and not values.isna().any():
+        return np.asarray(values.to_numpy(dtype=np.int64))
+    if kind not in "iufb":
+        return array
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def numbers(column: Any, name: str) -> NDArray[Any]:

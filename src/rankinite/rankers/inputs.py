@@ -19,9 +19,10 @@ from sklearn.utils.validation import column_or_1d
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
-from rankinite.data.checks import plain_array, require_labels
+from rankinite.data.checks import require_labels
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import first_sample
+from rankinite.data.tables import plain_array
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
@@ -320,7 +321,6 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
         )
     try:
         if isinstance(value, RankingData):
-            require_labels(owner, value)
             valid = InputData(value)
         elif len(value) == 3:
             X, y, qid = value
@@ -332,6 +332,7 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
             )
         if valid.data.n_queries == 0:
             raise DataError("it has no queries; give some, or leave valid out")
+        require_labels(owner, valid.data)
         sample = first_sample(valid.data.qids)
         if sample is not None:
             raise DataError(

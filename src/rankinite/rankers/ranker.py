@@ -23,10 +23,10 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
-from rankinite.data.checks import ROWS_A_BLOCK, plain_array
+from rankinite.data.checks import ROWS_A_BLOCK
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
-from rankinite.data.tables import features_of, is_lazy, is_table
+from rankinite.data.tables import as_matrix, column_names, feature_names_of, is_lazy
 from rankinite.rankers.aliases import explain_alias
 
 log = logging.getLogger("rankinite")
@@ -230,10 +230,10 @@ def _unknown(owner: str, name: str, known: list[str]) -> str:
 
 def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | None]:
     """Return the features of an array or a frame, and the names of a frame's columns."""
-    columns = _column_names(X)
+    columns = column_names(X)
     if columns is not None:
         _refuse_categories(owner, X, [str(name) for name in columns])
-    names = _names(X)
+    names = feature_names_of(X)
     matrix = X if is_sparse(X) else _as_array(owner, X)
     # These sentences begin with scikit-learn's own, which its `check_estimator` looks for.
     if matrix.dtype.kind == "c":
@@ -251,24 +251,12 @@ def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | No
 
 
 def _as_array(owner: str, X: Any) -> NDArray[Any]:
-    # Frames of pandas have columns that Arrow does not know, such as sparse ones.
-    if is_table(X) and not hasattr(X, "iloc"):
-        return features_of(owner, X)
     try:
-        return plain_array(X)
+        return as_matrix(owner, X)
+    except DataError:
+        raise  # it is a ValueError, too
     except (TypeError, ValueError) as problem:
         raise DataError(f"{owner}: X cannot be made a matrix of numbers: {problem}") from None
-
-
-def _column_names(X: Any) -> list[Any] | None:
-    if is_lazy(X):
-        return list(X.collect_schema().names())
-    if is_table(X) and not hasattr(X, "columns"):  # a dataset has a schema only
-        return list(X.schema.names)
-    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
-        if hasattr(X, attribute):
-            return list(getattr(X, attribute))
-    return None
 
 
 def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
@@ -305,7 +293,7 @@ def match_features(owner: str, X: Any, expected: Sequence[str]) -> Any:
         The features of fit.
     """
     is_set = isinstance(X, RankingData)
-    names = X.feature_names if is_set else _names(X)
+    names = X.feature_names if is_set else feature_names_of(X)
     if names is None or tuple(names) == tuple(expected):
         return X
     known, wanted = set(names), set(expected)
@@ -324,14 +312,6 @@ def match_features(owner: str, X: Any, expected: Sequence[str]) -> Any:
 
 def _are_numbers(names: Sequence[str]) -> bool:
     return tuple(names) == tuple(str(k) for k in range(1, len(names) + 1))
-
-
-def _names(X: Any) -> list[str] | None:
-    """Return the names of a frame's columns; None for an array, or if they are only numbered."""
-    names = _column_names(X)
-    if names is None or all(isinstance(name, (int, np.integer)) for name in names):
-        return None
-    return [str(name) for name in names]
 
 
 def _select(frame: Any, names: Sequence[str], expected: Sequence[str]) -> Any:
