@@ -22,6 +22,7 @@ from rankinite.objectives.objective import Objective, Targets, doc_weights
 from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.boosting import Sampling, TreeLearner
 from rankinite.rankers.callbacks import Callback, ValidationSet
+from rankinite.rankers.constraints import MONOTONE, directions_of, groups_of
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
 from rankinite.rankers.inputs import (
@@ -39,6 +40,9 @@ from rankinite.rankers.trainer import TrainedRanker, Trainer
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
+from rankinite.trees.leaf_values import MOST_ORDERED_LEAVES
+
+ORDERED_LEAVES = Whole(2, MOST_ORDERED_LEAVES)
 
 
 class TreeRanker(TreeParameters, TrainedRanker):
@@ -141,7 +145,7 @@ class TreeRanker(TreeParameters, TrainedRanker):
             inputs,
             binned=bins,
             rows=rows,
-            growth=self._growth(),
+            growth=self._growth(inputs.data.feature_names),
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
             sets=sets,
@@ -173,7 +177,12 @@ class TreeRanker(TreeParameters, TrainedRanker):
         """Return the regression term that is added to the gradients; None if there is none."""
         return None
 
-    def _growth(self) -> GrowthOptions:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.monotone_constraints is not None:
+            check(f"{self._name} with {MONOTONE}", "n_leaves", self.n_leaves, ORDERED_LEAVES)
+
+    def _growth(self, names: Sequence[str]) -> GrowthOptions:
         by_step = "newton" if self.step == "newton" else "mse"
         return GrowthOptions(
             n_leaves=self.n_leaves,
@@ -185,6 +194,10 @@ class TreeRanker(TreeParameters, TrainedRanker):
             symmetric=self.symmetric,
             l2_regularization=self.l2_regularization,
             random_strength=self.random_strength,
+            max_delta_step=float(self.max_delta_step),
+            path_smooth=float(self.path_smooth),
+            directions=directions_of(self._name, self.monotone_constraints, names),
+            groups=groups_of(self._name, self.interaction_constraints, names),
         )
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
