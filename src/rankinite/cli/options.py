@@ -122,12 +122,15 @@ class Loading:
         bool, typer.Option("--no-comments", help="Skip the comments (after #) of a text file.")
     ] = False
 
-    def load(self, path: Path, terminal: Terminal) -> RankingData:
-        """Load a data set with these options."""
-        from rankinite.data.formats import load
+    def load(
+        self, path: Path, terminal: Terminal, features: Sequence[str] | None = None
+    ) -> RankingData:
+        """Load a data set with these options; of a table only these features."""
+        from rankinite.data.formats import format_of, load
 
         return load(
             path,
+            features=features if "features" in format_of(path).options else None,
             labels=None if self.labels is None else _names(self.labels),
             label=self.label_column,
             qid=self.qid_column,
@@ -222,9 +225,11 @@ class LabelledData:
 
     def load(self, command: str, loading: Loading, terminal: Terminal) -> RankingData:
         """Load the data set; refuse samples of queries, which paired tests would count again."""
+        from rankinite.data.checks import require_labels
         from rankinite.data.splits import refuse_dependent_queries
 
         data = loading.load(self.source, terminal)
+        require_labels(command, data)
         refuse_dependent_queries(command, data.qids)
         return data
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from sklearn.utils.validation import column_or_1d
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
+from rankinite.data.checks import require_labels
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import first_sample
+from rankinite.data.tables import plain_array
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
@@ -28,7 +30,7 @@ from rankinite.rankers.aliases import FIT_ADVICE
 from rankinite.rankers.base import Base
 from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
-from rankinite.rankers.ranker import check_features, feature_matrix
+from rankinite.rankers.ranker import feature_matrix, match_features
 
 log = logging.getLogger("rankinite")
 
@@ -145,6 +147,8 @@ def prepare(
     base: Base,
     valid_measure: Any,
     seed: int,
+    *,
+    takes_sparse: bool = True,
 ) -> TrainingInputs:
     """Check the arguments of fit, and prepare the objective for the training data.
 
@@ -162,10 +166,22 @@ def prepare(
         The measure of validation sets, or several; that of training if None.
     seed
         The seed of the fit.
+    takes_sparse
+        Whether the learner takes sparse matrices; others are made dense.
     """
     train = training_data(owner, arguments.X, arguments.y, arguments.qid, arguments.query_weight)
-    data = train.data
+    data = train.data if takes_sparse else train.data.dense(owner)
+    if objective.measure is not None and np.isnan(data.y).all():
+        for measure in parse_measures(objective.measure):
+            # Without a lambda, training would end with a model that ranks nothing.
+            if measure.source is None:
+                raise DataError(
+                    f"{owner}: the data set has no labels in y, which {measure} needs; give y, or "
+                    f"name a label source, as in {measure}[clicks]"
+                )
     sets = validation_sets(owner, arguments.valid, data.feature_names)
+    if not takes_sparse:
+        sets = {name: replace(valid, data=valid.data.dense(owner)) for name, valid in sets.items()}
     weights = checked_doc_weights(owner, arguments.sample_weight, train)
     targets = Targets(
         data.all_labels, data.offsets, data.top_grade, data.query_weight, weights, seed
@@ -245,6 +261,7 @@ def training_data(
     """Return the training set, from a RankingData, or from arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
         _refuse_besides(owner, y=y, qid=qid)
+        require_labels(owner, X)
         return InputData(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
         raise UsageError(
@@ -253,7 +270,7 @@ def training_data(
         )
     matrix, names = feature_matrix(owner, X)
     # Documents of a query may stand apart in arrays; `group` brings them together.
-    one_query = np.zeros(len(matrix), np.int64)
+    one_query = np.zeros(matrix.shape[0], np.int64)
     data = RankingData(
         X=matrix,
         y=_labels(owner, y),
@@ -262,6 +279,7 @@ def training_data(
         query_weight=query_weight,
         group=True,
     )
+    require_labels(owner, data)
     return InputData(data, data.rows)
 
 
@@ -274,7 +292,7 @@ def _refuse_besides(owner: str, **arguments: Any) -> None:
 
 
 def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
-    labels = np.asarray(y)
+    labels = plain_array(y)
     if labels.dtype.kind == "c":
         raise DataError(f"{owner}: y has complex numbers; labels are real numbers of at least 0")
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -314,6 +332,7 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
             )
         if valid.data.n_queries == 0:
             raise DataError("it has no queries; give some, or leave valid out")
+        require_labels(owner, valid.data)
         sample = first_sample(valid.data.qids)
         if sample is not None:
             raise DataError(
@@ -321,7 +340,7 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
                 "validation data is never augmented; leave them out (valid.originals, or "
                 "rankinite data convert --originals)"
             )
-        check_features(owner, valid.data.feature_names, features)
+        valid = replace(valid, data=match_features(owner, valid.data, features))
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
     return valid

@@ -81,6 +81,8 @@ class TrainedRanker(CommonParameters, Ranker):
     """
 
     learns_in_rounds: ClassVar[bool] = True
+    # Whether the learner takes sparse matrices as they are.
+    takes_sparse: ClassVar[bool] = False
     # The name of rounds, in the plural.
     rounds: ClassVar[str]
     # Parameters that may differ between a fit and the one that resumes from its checkpoint.
@@ -187,7 +189,15 @@ class TrainedRanker(CommonParameters, Ranker):
         listed = as_callbacks(owner, callbacks)
         seed = seed_of(owner, self.random_state)
         base = Base(owner, self.base)
-        inputs = prepare(owner, objective, arguments, base, self.valid_measure, seed)
+        inputs = prepare(
+            owner,
+            objective,
+            arguments,
+            base,
+            self.valid_measure,
+            seed,
+            takes_sparse=self.takes_sparse,
+        )
         # Before features are binned or weights are drawn, which takes long on large data.
         check_validation_sets(owner, inputs, self._ranking)
         sets = self._measured_sets(inputs)

@@ -22,6 +22,7 @@ from rankinite.objectives.objective import Objective, Targets, doc_weights
 from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.boosting import Sampling, TreeLearner
 from rankinite.rankers.callbacks import Callback, ValidationSet
+from rankinite.rankers.constraints import MONOTONE, directions_of, groups_of
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
 from rankinite.rankers.inputs import (
@@ -39,6 +40,9 @@ from rankinite.rankers.trainer import TrainedRanker, Trainer
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
+from rankinite.trees.leaf_values import MOST_ORDERED_LEAVES
+
+ORDERED_LEAVES = Whole(2, MOST_ORDERED_LEAVES)
 
 
 class TreeRanker(TreeParameters, TrainedRanker):
@@ -65,6 +69,7 @@ class TreeRanker(TreeParameters, TrainedRanker):
     """
 
     takes_binned: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
     rounds: ClassVar[str] = "trees"
     # Trees do not depend on when training stops, so a resumed fit may have more of them, or fewer.
     free_parameters: ClassVar[Sequence[str]] = ("n_trees", "patience", "min_improvement")
@@ -141,7 +146,7 @@ class TreeRanker(TreeParameters, TrainedRanker):
             inputs,
             binned=bins,
             rows=rows,
-            growth=self._growth(),
+            growth=self._growth(inputs.data.feature_names),
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
             sets=sets,
@@ -173,7 +178,12 @@ class TreeRanker(TreeParameters, TrainedRanker):
         """Return the regression term that is added to the gradients; None if there is none."""
         return None
 
-    def _growth(self) -> GrowthOptions:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.monotone_constraints is not None:
+            check(f"{self._name} with {MONOTONE}", "n_leaves", self.n_leaves, ORDERED_LEAVES)
+
+    def _growth(self, names: Sequence[str]) -> GrowthOptions:
         by_step = "newton" if self.step == "newton" else "mse"
         return GrowthOptions(
             n_leaves=self.n_leaves,
@@ -185,6 +195,10 @@ class TreeRanker(TreeParameters, TrainedRanker):
             symmetric=self.symmetric,
             l2_regularization=self.l2_regularization,
             random_strength=self.random_strength,
+            max_delta_step=float(self.max_delta_step),
+            path_smooth=float(self.path_smooth),
+            directions=directions_of(self._name, self.monotone_constraints, names),
+            groups=groups_of(self._name, self.interaction_constraints, names),
         )
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
@@ -227,12 +241,13 @@ class TreeRanker(TreeParameters, TrainedRanker):
         base_scores
             The scores of the base, for a ranker whose base was given as scores.
         """
+        X = self._matched(X)
         matrix, rows = self._features_of(X)
         forest = self.forest_
         if n_trees is not None:
             check(self._name, "n_trees", n_trees, Whole(0, self.n_trees_))
             forest = forest.first(int(n_trees))
-        n_docs = len(matrix if rows is None else rows)
+        n_docs = (matrix if rows is None else rows).shape[0]
         scores = self._start_scores(X, qid, n_docs, base_scores)
         return self._prediction(forest.add_to(scores, matrix, rows), X, qid)
 
@@ -254,8 +269,9 @@ class TreeRanker(TreeParameters, TrainedRanker):
             Number of rounds between two results; the last result is that of all trees.
         """
         check(self._name, "every", every, Whole(1))
+        X = self._matched(X)
         matrix, rows = self._features_of(X)
-        n_docs = len(matrix if rows is None else rows)
+        n_docs = (matrix if rows is None else rows).shape[0]
         scores = self._start_scores(X, qid, n_docs, base_scores)
         width, n_features = len(self.forest_.start), self.forest_.n_features
         parts = (
@@ -365,7 +381,7 @@ def _binned(
     bins = BinnedData.make(
         data.matrix,
         data.feature_names,
-        rows=used if len(used) < len(data.matrix) else EVERY_ROW,
+        rows=used if len(used) < data.matrix.shape[0] else EVERY_ROW,
         docs=_docs_that_count(data, weights),
         most_bins=most_bins,
         seed=inputs.seed,
@@ -375,10 +391,10 @@ def _binned(
 
 def _check_binned(owner: str, binned: BinnedData, data: RankingData) -> None:
     check_features(f"{owner} with binned", binned.feature_names, data.feature_names)
-    if binned.n_rows != len(data.matrix):
+    if binned.n_rows != data.matrix.shape[0]:
         raise UsageError(
             f"{owner}: binned has {binned.n_rows} rows, and the matrix of the data set has "
-            f"{len(data.matrix)}; make it of the set that this one was cut from"
+            f"{data.matrix.shape[0]}; make it of the set that this one was cut from"
         )
 
 

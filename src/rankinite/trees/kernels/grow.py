@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
-from rankinite.trees.kernels.gain import Limits
+from rankinite.trees.kernels.gain import Limits, leaf_value
 from rankinite.trees.kernels.histogram import (
     COLUMNS_PER_WORD,
     DEPTH,
@@ -36,6 +36,7 @@ from rankinite.trees.kernels.histogram import (
     Workspace,
     count_siblings,
     docs_in,
+    packing_of,
 )
 from rankinite.trees.kernels.split import (
     CANDIDATE_FIELDS,
@@ -49,6 +50,7 @@ from rankinite.trees.kernels.split import (
     SCRATCH_ROWS,
     best_leaf_split,
     best_level_split,
+    inherit_groups,
     missing_shift,
     partition_rows,
     split_gain,
@@ -75,12 +77,21 @@ class Frontier(NamedTuple):
         The leaves that were made last: the smaller, and the larger or -1.
     candidates
         Best splits that each thread found in its columns, for two leaves at most.
+    values
+        Value of each leaf in units of packed gradients; 0 unless values are limited.
+    open_groups
+        Whether each group of an interaction constraint has all features on the path to each leaf.
+    allowed
+        Whether each leaf may be split by each column; no columns if all may.
     """
 
     leaves: NDArray[np.int64]
     best: NDArray[np.float64]
     siblings: NDArray[np.int64]
     candidates: NDArray[np.float64]
+    values: NDArray[np.float64]
+    open_groups: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]
 
 
 class GrownTree(NamedTuple):
@@ -134,16 +145,16 @@ def search_columns(
     candidates = frontier.candidates[share]
     if limits.symmetric:
         best_level_split(
-            data, workspace, limits, leaves[:n_leaves], first, last, scratch,
-            candidates[0],
+            data, workspace, limits, leaves[:n_leaves], frontier.values, frontier.allowed, first,
+            last, scratch, candidates[0],
         )  # fmt: skip
         return
     for k in range(2):
         leaf = siblings[0, k]
         if leaf >= 0:
             best_leaf_split(
-                data, workspace, limits, leaves[leaf], first, last, scratch,
-                candidates[k],
+                data, workspace, limits, leaves[leaf], frontier.values[leaf],
+                frontier.allowed[leaf], first, last, scratch, candidates[k],
             )  # fmt: skip
 
 
@@ -306,6 +317,14 @@ def split_leaf(
     tree.docs[n_splits] = docs_in(leaves[leaf, GRADIENT], data.count_bits)
     smaller, larger = make_siblings(data, limits, workspace.rows, leaves, leaf, new, start + n_left)
     frontier.siblings[sibling, 0], frontier.siblings[sibling, 1] = smaller, larger
+    if limits.limits_values:
+        parent, path_smooth = frontier.values[leaf], limits.path_smooth
+        for side in (leaf, new):
+            frontier.values[side] = leaf_value(
+                leaves[side], packing_of(data), limits, parent, path_smooth
+            )
+    if len(data.groups) > 0:
+        inherit_groups(data.groups, column, leaf, new, frontier.open_groups, frontier.allowed)
 
 
 @kernel
@@ -350,7 +369,8 @@ def split_level(
 ) -> int:
     """Split all leaves by the best split of the level; return the number of splits made.
 
-    A leaf that would have too few documents on a side stays as it is.
+    A leaf that would have too few documents on a side, or that constraints forbid the split, stays
+    as it is.
     """
     split = frontier.candidates[best_share(frontier.candidates, n_shares, 0), 0]
     if split[GAIN] <= limits.min_gain:
@@ -359,7 +379,10 @@ def split_level(
     n_new = 0
     # Leaves that are made here are numbered behind these, and wait for the next level.
     for leaf in range(n_splits + 1):
-        gain = split_gain(data, workspace, limits, frontier.leaves[leaf], split, scratch)
+        gain = split_gain(
+            data, workspace, limits, frontier.leaves[leaf], frontier.values[leaf],
+            frontier.allowed[leaf], split, scratch,
+        )  # fmt: skip
         if gain > 0.0:
             split_leaf(
                 data, limits, workspace, frontier, tree, leaf, split, gain, n_splits + n_new, n_new
@@ -388,11 +411,17 @@ def grow(data: TreeData, limits: Limits, workspace: Workspace, tree: GrownTree) 
         np.zeros((limits.n_leaves, CANDIDATE_FIELDS)),
         np.zeros((limits.n_leaves, 2), np.int64),
         np.zeros((len(workspace.tiles), 2, CANDIDATE_FIELDS)),
+        np.zeros(limits.n_leaves),
+        np.ones((limits.n_leaves, len(data.groups)), np.bool_),
+        np.ones((limits.n_leaves, data.groups.shape[1]), np.bool_),
     )
     root = frontier.leaves[0]
     root[END] = len(workspace.rows)
     root[PARENT] = -1
     count_leaf(data, limits, workspace.rows, root)
+    if limits.limits_values:
+        # The root has no parent to be drawn to.
+        frontier.values[0] = leaf_value(root, packing_of(data), limits, 0.0, 0.0)
     # The root is counted like the smaller of two siblings, of which there is no larger.
     frontier.siblings[0, 1] = -1
     n_splits, n_new, n_levels = 0, 1, 0
