@@ -36,12 +36,13 @@ from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.ranker import check_features
 from rankinite.rankers.trainer import TrainedRanker, Trainer
+from rankinite.rankers.tree_contents import TreeContents
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
 
 
-class TreeRanker(TreeParameters, TrainedRanker):
+class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
     """A ranker of boosted trees.
 
     Attributes
