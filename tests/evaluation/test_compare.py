@@ -255,6 +255,20 @@ def test_what_is_no_data_set_is_refused():
         rk.compare(scores, [data])
 
 
+def test_labels_and_query_ids_are_enough():
+    scores, data = pairs_of_documents(a="110", b="101")
+    expected = rk.compare(scores, data, "MRR, P@1")
+    order = np.random.default_rng(1).permutation(data.n_docs)
+    scattered = {name: np.asarray(values)[order] for name, values in scores.items()}
+    result = rk.compare(scattered, data.y[order], "MRR, P@1", qid=data.qid[order])
+    for measure in ("MRR", "P@1"):
+        at = [expected.qids.tolist().index(qid) for qid in result.qids.tolist()]
+        assert result.per_query[measure].tolist() == expected.per_query[measure][:, at].tolist()
+        assert result.p_values[measure] == pytest.approx(expected.p_values[measure], nan_ok=True)
+    with pytest.raises(rk.UsageError, match="compare: labels need the queries"):
+        rk.compare(scores, data.y)
+
+
 def test_single_labels_may_be_why_no_query_counts():
     data = rk.RankingData(X=np.zeros((4, 1)), y=[1] * 4, group_sizes=[2, 2])
     scores = {"a": [1, 2, 1, 2], "b": [2, 1, 2, 1]}

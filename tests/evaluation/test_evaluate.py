@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import rankinite as rk
@@ -80,6 +82,24 @@ def ranked(*queries: list[float], top_grade: float = 4, **labels) -> tuple[list,
         ("P@2", [0, 1, 0, 2, 3], 1 / 2),
         ("P@10", [0, 1, 0, 2, 3], 3 / 10),
         ("P(relevant=2)@4", [0, 1, 0, 2, 3], 1 / 4),
+        ("Recall", [0, 1, 0, 2, 3], 1.0),
+        ("Recall@2", [0, 1, 0, 2, 3], 1 / 3),
+        ("Recall@10", [0, 1, 0, 2, 3], 1.0),
+        ("Recall(relevant=2)@4", [0, 1, 0, 2, 3], 1 / 2),
+        ("Hit@1", [0, 1, 0, 2, 3], 0.0),
+        ("Hit@2", [0, 1, 0, 2, 3], 1.0),
+        ("Hit(relevant=2)@3", [0, 1, 0, 2, 3], 0.0),
+        # Half of the users look at rank 2, a quarter at rank 3, and so on.
+        ("RBP(p=0.5)", [1, 0, 2, 3], (1 + 1 / 4 + 1 / 8) / 2),
+        ("RBP", [0, 1, 0, 2, 3], 0.2 * (0.8 + 0.8**3 + 0.8**4)),
+        ("RBP(p=0.5)@3", [1, 0, 2, 3], (1 + 1 / 4) / 2),
+        ("Judged@10", [0, 1], 1.0),
+        (
+            "NDCG(gain=[0,1,10])",
+            [1, 0, 2],
+            (1 + 10 / 2) / (10 + 1 / LOG3),
+        ),
+        ("DCG(gain=[0,1,10])@2", [1, 2, 2], 1 + 10 / LOG3),
         # Objectives, Eq. 9: gains 2^(4c) - 1 are 1, 15, 3.
         ("CNDCG@2", [0.25, 1, 0.5], (1 + 15 / LOG3) / (15 + 3 / LOG3)),
         ("CNDCG", [0.25, 1, 0.5], (1 + 15 / LOG3 + 3 / 2) / (15 + 3 / LOG3 + 1 / 2)),
@@ -102,6 +122,9 @@ def test_hand_arithmetic(text, labels, expected):
         ("MRR@1", (1 + 0) / 2),
         ("P@1", (1 + 0) / 2),
         ("pFound", (0.9375 + 0.85 * 0.9375) / 2),
+        ("Recall@1", (1 + 0) / 2),
+        ("Hit@1", (1 + 0) / 2),
+        ("RBP", 0.2 * (1 + 0.8) / 2),
     ],
 )
 def test_hand_arithmetic_with_a_tie(text, expected):
@@ -111,7 +134,7 @@ def test_hand_arithmetic_with_a_tie(text, expected):
 
 
 @pytest.mark.parametrize("empty", [None, 0, 1, "skip"])
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", [m for m, kind in MEASURES.items() if kind.is_of_grades])
 def test_a_query_without_a_relevant_document(name, empty):
     scores, data = ranked([1, 0], [0, 0, 0], [0], top_grade=1)
     measure = MEASURES[name]() if empty is None else MEASURES[name](empty=empty)
@@ -128,11 +151,33 @@ def test_a_query_without_a_relevant_document(name, empty):
 
 def test_no_query_counts():
     scores, data = ranked([0, 0], [0])
-    left_out, counted = ("NDCG", "CNDCG", "MAP", "MRR"), ("DCG", "ERR", "P", "pFound")
+    left_out = ("NDCG", "CNDCG", "MAP", "MRR", "Recall", "Hit")
+    counted = ("DCG", "ERR", "P", "pFound", "RBP")
     result = rk.evaluate(scores, data, [*left_out, *counted])
     assert result.n_queries == dict.fromkeys(left_out, 0) | dict.fromkeys(counted, 2)
     assert all(math.isnan(result.mean[name]) for name in left_out)
-    assert [result.mean[name] for name in counted] == [0.0] * 4
+    assert [result.mean[name] for name in counted] == [0.0] * len(counted)
+
+
+def test_judged_documents_are_those_with_a_label_of_any_grade():
+    clicks = [0.0, math.nan, 0.5, math.nan, math.nan, 1.0]
+    scores, data = ranked([1, 1, 1], [1, 1], [1], clicks=clicks)
+    names = ["Judged@2[clicks]", "Judged[clicks]", "Judged@2", "Judged(empty=skip)[clicks]"]
+    result = rk.evaluate(scores, data, names)
+    expected = [[1 / 2, 0, 1], [2 / 3, 0, 1], [1, 1, 1], [2 / 3, math.nan, 1]]
+    np.testing.assert_array_equal(list(result.per_query.values()), expected)
+    # Tied: two of the three documents of the first query have a label, whichever comes first.
+    tied = rk.evaluate([0.0] * 6, data, "Judged@1[clicks]").per_query["Judged@1[clicks]"]
+    np.testing.assert_allclose(tied, [2 / 3, 0, 1], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"), [([0, 3], "label 3"), ([0, 0.5], "label 0.5"), ([1, 2, 9], "label 9")]
+)
+def test_a_label_without_a_gain_is_refused(labels, shown):
+    scores, data = ranked(labels, top_grade=9)
+    with pytest.raises(rk.DataError, match=rf"{shown}, and the table has gains of .* 0 to 2"):
+        rk.evaluate(scores, data, "NDCG(gain=[0,1,3])")
 
 
 def test_queries_with_one_label_are_dropped_by_the_source_of_the_measure():
@@ -313,6 +358,56 @@ def test_samples_are_warned_of(caplog):
     assert caplog.messages == [words]
 
 
-def test_what_is_no_data_set_is_refused():
-    with pytest.raises(rk.UsageError, match="evaluate: a list is no data set"):
-        rk.evaluate([1.0], [1.0])
+@pytest.mark.parametrize("data", [{1.0}, None, [rk.polynomials(2, part="train")]])
+def test_what_is_no_data_set_is_refused(data):
+    with pytest.raises(rk.UsageError, match=r"evaluate: a \w+ is no data set; .* labels with qid"):
+        rk.evaluate([1.0], data)
+
+
+NAMES = ["NDCG@2", "ERR", "MAP(relevant=2)"]
+Y, QID, SCORES = [0, 1, 2, 3, 0, 1], [7, 7, 7, 5, 5, 5], [0.3, -1.0, 0.2, 0.1, 0.9, 0.4]
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series], ids=lambda f: f.__name__)
+def test_labels_and_query_ids_are_enough(make):
+    data = rk.RankingData(np.zeros((6, 1)), Y, QID)
+    expected = rk.evaluate(SCORES, data, NAMES)
+    result = rk.evaluate(make(SCORES), make(Y), qid=make(QID), measures=NAMES)
+    assert result.mean == expected.mean
+    assert result.qids.tolist() == [7, 5]
+    assert rk.evaluate(SCORES, Y, NAMES, group_sizes=[3, 3]).mean == expected.mean
+    higher = rk.evaluate(SCORES, Y, "ERR", qid=QID, top_grade=5).mean["ERR"]
+    assert higher == rk.evaluate(SCORES, data, "ERR(top_grade=5)").mean["ERR(top_grade=5)"]
+
+
+def test_documents_of_a_query_need_not_stand_together():
+    expected = rk.evaluate(SCORES, Y, NAMES, qid=QID)
+    order = [3, 0, 5, 1, 2, 4]
+    scattered = [[values[k] for k in order] for values in (SCORES, Y, QID)]
+    result = rk.evaluate(*scattered[:2], NAMES, qid=scattered[2])
+    assert result.qids.tolist() == [5, 7]
+    for name in NAMES:
+        assert result.per_query[name].tolist() == expected.per_query[name].tolist()[::-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((SCORES, Y, {}), "labels need the queries .* neither .* give group_sizes=\\[6\\]"),
+        ((SCORES, Y, {"qid": QID, "group_sizes": [6]}), "both of the two"),
+        ((SCORES, Y, {"qid": QID[:5]}), "qid: .* for 6 documents; expected one per document"),
+        ((SCORES[:5], Y, {"qid": QID}), r"scores: an array of shape \(5,\) for 6 documents"),
+        ((Y, SCORES, {"qid": QID}), "label of document 1 is negative; expected scores first"),
+        ((SCORES, [[y] for y in Y], {"qid": QID}), "for 6 documents; expected one each"),
+        ((SCORES, list("abcdef"), {"qid": QID}), "y: cannot be made numbers"),
+        ((SCORES, Y, {"qid": QID, "top_grade": 2}), "top_grade"),
+        (
+            (SCORES, rk.RankingData(np.zeros((6, 1)), Y, QID), {"qid": QID}),
+            "the data set has qid already; leave it",
+        ),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(arguments, words):
+    scores, data, options = arguments
+    with pytest.raises(rk.RankiniteError, match=words):
+        rk.evaluate(scores, data, **options)

@@ -16,7 +16,8 @@ from rankinite.measures.score_line import mixed
 from tests.naive import line_search as naive_line_search
 
 TEXTS = ["NDCG", "NDCG@2", "ERR", "ERR@3", "MAP", "MAP@2", "MRR", "MRR@2", "DCG@3", "P@2", "P"]
-TEXTS += ["pFound@3", "NDCG(empty=1)", "ERR(top_grade=5)"]
+TEXTS += ["pFound@3", "NDCG(empty=1)", "ERR(top_grade=5)", "Recall@2", "Hit@2", "RBP"]
+TEXTS += ["RBP(p=0.5)@3", "NDCG(gain=[0,1,1,5,6])@3", "Judged@2"]
 TOP = 4.0
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import ir_measures
 import numpy as np
 import pytest
 import pytrec_eval
-from ir_measures import AP, ERR, RR, P, nDCG
+from ir_measures import AP, ERR, RR, Judged, P, R, Success, nDCG
 from sklearn.metrics import dcg_score, ndcg_score
 
 import rankinite as rk
@@ -67,10 +68,14 @@ def nested(data: rk.RankingData, values: list) -> dict[str, dict]:
         ("P@1", "P_1", 1),
         ("P@10", "P_10", 1),
         ("P(relevant=2)@100", "P_100", 2),
+        ("Recall(empty=0)@5", "recall_5", 1),
+        ("Recall(empty=0, relevant=2)@10", "recall_10", 2),
+        ("Hit(empty=0)@1", "success_1", 1),
+        ("Hit(empty=0, relevant=3)@5", "success_5", 3),
     ],
 )
 def test_trec_eval(data, scores, qrels, run, ours, theirs, level):
-    name = theirs.replace("_cut_", "_cut.").replace("P_", "P.")
+    name = re.sub(r"_(\d+)$", r".\1", theirs)
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {name}, relevance_level=level)
     results = evaluator.evaluate(run)
     expected = [results[str(qid)][theirs] for qid in data.qids]
@@ -109,6 +114,9 @@ def test_trec_eval_without_the_queries_that_have_no_relevant_document(data, scor
         ("MRR(empty=0, relevant=2)", RR(rel=2), 1e-12),
         ("MRR(empty=0)@3", RR @ 3, 1e-12),
         ("P(relevant=2)@7", P(rel=2) @ 7, 1e-12),
+        ("Recall(empty=0, relevant=2)@7", R(rel=2) @ 7, 1e-12),
+        ("Hit(empty=0, relevant=3)@4", Success(rel=3) @ 4, 1e-12),
+        ("NDCG(empty=0, gain=[0,1,1,4,9])@10", nDCG(gains={2: 1, 3: 4, 4: 9}) @ 10, 1e-12),
     ],
     ids=str,
 )
@@ -120,6 +128,23 @@ def test_ir_measures(data, scores, qrels, run, ours, theirs, tolerance):
     values = rk.evaluate(scores, data, ours).per_query[ours]
     np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance)
     assert 0.05 < values.mean() < 0.95
+
+
+def test_judged_documents_of_ir_measures(data, scores, qrels, run):
+    """A document of which the judgements say nothing is one without a label here."""
+    known = np.random.default_rng(3).random(data.n_docs) < 0.6
+    source = rk.RankingData(
+        data.X, data.y, data.qid, labels={"some": np.where(known, data.y, np.nan)}
+    )
+    judged = {
+        str(qid): {f"d{doc}": int(data.y[doc]) for doc in range(begin, end) if known[doc]}
+        for qid, begin, end in zip(data.qids, data.offsets[:-1], data.offsets[1:], strict=True)
+    }
+    results = {m.query_id: m.value for m in ir_measures.iter_calc([Judged @ 10], judged, run)}
+    expected = [results.get(str(qid), 0.0) for qid in data.qids]
+    values = rk.evaluate(scores, source, "Judged@10[some]").per_query["Judged@10[some]"]
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+    assert 0.2 < values.mean() < 0.8
 
 
 @pytest.mark.parametrize("depth", [None, 1, 3, 10, 100])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import FrozenInstanceError
+from itertools import accumulate
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 import rankinite as rk
 from rankinite.core.params import Constraint, Either, OneOf, Real, SourceName, Whole
 from rankinite.measures import MEASURES, TieredMeasure, parse_measure, parse_measures
+from rankinite.measures.definitions import GainTable
 
 
 def allowed(constraint: Constraint) -> st.SearchStrategy[object]:
@@ -23,6 +26,9 @@ def allowed(constraint: Constraint) -> st.SearchStrategy[object]:
             return st.sampled_from(values)
         case Whole(low, high):
             return st.integers(low, high)
+        case GainTable():
+            steps = st.lists(st.floats(0, 1e6) | st.integers(0, 10), min_size=1, max_size=5)
+            return steps.map(lambda steps: (0, *accumulate(steps)))
         case SourceName():
             return st.text("abcXYZ019_-. =@é", min_size=1).map(str.strip).filter(bool)
         case Real(low, high, low_open=low_open, high_open=high_open) if high < float("inf"):
@@ -100,6 +106,16 @@ def test_every_measure_is_an_immutable_value(kind):
         ("DCG(gain=linear)[ my clicks ]", rk.DCG(gain="linear", source="my clicks")),
         ("NDCG@3>CNDCG[a]", TieredMeasure((rk.NDCG(depth=3), rk.measures.CNDCG(source="a")))),
         ("NDCG > ERR > MAP", TieredMeasure((rk.NDCG(), rk.ERR(), rk.MAP()))),
+        ("R@10", rk.measures.Recall(depth=10)),
+        ("success@5", rk.measures.Hit(depth=5)),
+        ("RBP(p=0.5, relevant=2)", rk.measures.RBP(p=0.5, relevant=2)),
+        ("judged@10[clicks]", rk.measures.Judged(depth=10, source="clicks")),
+        ("NDCG(gain=[0, 1,3.5], empty=1)@5", rk.NDCG(gain=[0, 1, 3.5], empty=1, depth=5)),
+        ("NDCG(gain=[0,1])[a]", rk.NDCG(gain=np.array([0, 1]), source="a")),
+        (
+            "NDCG(gain=[0,1])@3 ~0.1 > CNDCG[a]",
+            TieredMeasure((rk.NDCG(gain=(0, 1), depth=3), rk.measures.CNDCG(source="a")), 0.1),
+        ),
     ],
 )
 def test_what_a_text_means(text, meant):
@@ -118,6 +134,8 @@ def test_what_a_text_means(text, meant):
         (rk.measures.PFound(break_=0.25, depth=5), "pFound(break=0.25)@5"),
         (rk.ERR(top_grade=4.0, empty=0), "ERR(top_grade=4)"),
         (TieredMeasure((rk.NDCG(depth=3), rk.ERR())), "NDCG@3 > ERR"),
+        (rk.NDCG(gain=[0, 1.0, 2.5], empty=0, depth=5), "NDCG(empty=0, gain=[0,1,2.5])@5"),
+        (rk.measures.RBP(p=0.8, depth=3), "RBP@3"),
     ],
 )
 def test_str_names_what_is_not_the_default(measure, text):
@@ -130,6 +148,7 @@ def test_several_measures():
     assert parse_measures(["NDCG@3 > CNDCG@3[clicks]", err, "ndcg@3, ERR"]) == [ndcg, clicks, err]
     assert parse_measures(err) == [err]
     assert parse_measures(m for m in (err, "ERR(empty=0)")) == [err]
+    assert parse_measures("NDCG(gain=[0,1,3]), ERR") == [rk.NDCG(gain=[0, 1, 3]), err]
     options = parse_measures("NDCG(gain=linear, empty=0)@3, MAP(relevant=2, empty=1), ERR")
     assert options == [rk.NDCG(gain="linear", empty=0, depth=3), rk.MAP(relevant=2, empty=1), err]
 
@@ -137,8 +156,17 @@ def test_several_measures():
 BAD_TEXTS = [
     ("", ["''", "is not a measure", "NAME(option=value)@depth[source]"]),
     ("   ", ["is not a measure"]),
-    ("nDCC@10", ["'nDCC@10'", "there is no measure 'nDCC'", "NDCG, DCG, ERR, MAP, MRR, P, CNDCG"]),
+    ("nDCC@10", ["'nDCC@10'", "there is no measure 'nDCC'", "NDCG, DCG, ERR, MAP, MRR, P, Recall"]),
     ("NDCG10", ["is not a measure"]),
+    ("NDCG(gain=[])", ["gain must be one of 'exp2', 'linear', or a list of gains"]),
+    ("NDCG(gain=[0])", ["gain must be"]),
+    ("NDCG(gain=[1,2])", ["0 for the label 0"]),
+    ("NDCG(gain=[0,2,1])", ["none below the one before it"]),
+    ("NDCG(gain=[0,x])", ["gain must be", "'x'"]),
+    ("NDCG(gain=[0,inf])", ["gain must be"]),
+    ("NDCG(gain=[0,1)", ["'1' is not an option of NDCG"]),
+    ("NDCG(gain=0,1)", ["'1' is not an option of NDCG"]),
+    ("RBP(p=1)", ["p must be a finite number, above 0 and below 1"]),
     ("@10", ["is not a measure"]),
     ("NDCG @10", ["is not a measure"]),
     ("NDCG@", ["'NDCG@'", "'' is not a depth", "whole number from 1"]),

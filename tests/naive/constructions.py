@@ -159,7 +159,7 @@ def normaliser(measure: Measure, labels: Sequence[float], top_grade: float) -> f
     if measure.name in ("NDCG", "CNDCG"):
         best = sorted(values, reverse=True)
         return naive.dcg(measure, best, best[: measure.depth])
-    if measure.name == "MAP":
+    if measure.name in ("MAP", "Recall"):
         return sum(values)
     if measure.name == "P":
         return measure.depth or len(labels)

@@ -60,9 +60,13 @@ def distinct_orders(labels: list[float]) -> Iterator[list[float]]:
 
 def document_value(measure: Measure, label: float, top_grade: float) -> float:
     """Return the gain of a document, its chance to satisfy, or whether it is relevant."""
-    if measure.name in ("MAP", "MRR", "P"):
+    if measure.name in ("MAP", "MRR", "P", "Recall", "Hit", "RBP"):
         return 1.0 if label >= measure.relevant else 0.0
+    if measure.name == "Judged":
+        return 0.0 if math.isnan(label) else 1.0
     if measure.name in ("NDCG", "DCG"):
+        if not isinstance(measure.gain, str):
+            return measure.gain[int(label)]
         return label if measure.gain == "linear" else 2.0**label - 1.0
     top = top_grade if measure.top_grade is None else measure.top_grade
     if measure.name == "CNDCG":
@@ -114,6 +118,27 @@ def precision(measure: Measure, relevant: list[float], counted: list[float]) -> 
     return sum(counted) / (measure.depth or len(relevant))
 
 
+def recall(_measure: Measure, relevant: list[float], counted: list[float]) -> float:
+    """Return the relevant documents down to the depth over all relevant ones."""
+    return sum(counted) / sum(relevant)
+
+
+def coverage(_measure: Measure, _all: list[float], judged: list[float]) -> float:
+    """Return the documents with a label down to the depth, over the ranks down to it."""
+    return sum(judged) / len(judged)
+
+
+def hit(_measure: Measure, _all: list[float], counted: list[float]) -> float:
+    """Return 1 if there is a relevant document down to the depth, 0 if not."""
+    return float(any(counted))
+
+
+def rank_biased_precision(measure: Measure, _all: list[float], counted: list[float]) -> float:
+    """Return (1 - p) times the sum of p^(rank - 1) over relevant ranks (Moffat & Zobel 2008)."""
+    chances = (measure.p**above for above, relevant in enumerate(counted) if relevant)
+    return (1.0 - measure.p) * math.fsum(chances)
+
+
 def exact_cascade(
     scores: Sequence[float], labels: Sequence[float], weight: Callable[[int], Fraction]
 ) -> Fraction:
@@ -146,4 +171,8 @@ DEFINITIONS = {
     "MAP": average_precision,
     "MRR": reciprocal_rank,
     "P": precision,
+    "Judged": coverage,
+    "Recall": recall,
+    "Hit": hit,
+    "RBP": rank_biased_precision,
 }

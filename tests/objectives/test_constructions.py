@@ -33,7 +33,8 @@ SCALE = 10 if numba.config.DISABLE_JIT else 100
 TOP = 4.0
 MEASURES = parse_measures(
     "NDCG, NDCG(gain=linear), DCG, CNDCG[clicks], ERR, ERR(top_grade=6), pFound, pFound(break=0), "
-    "MAP, MAP(relevant=2), MRR, MRR(relevant=3), P, P(relevant=2), MAP(relevant=0.3)[clicks]"
+    "MAP, MAP(relevant=2), MRR, MRR(relevant=3), P, P(relevant=2), MAP(relevant=0.3)[clicks], "
+    "DCG(gain=[0,1,1,4,9]), Recall(relevant=2), Hit, RBP"
 )
 REFERENCES = {
     SpringSmooth: naive_constructions.spring_smooth,

@@ -76,3 +76,53 @@ def boost(
 
 def bytes_of(trees: Sequence[Tree]) -> bytes:
     return b"".join(getattr(tree, field.name).tobytes() for tree in trees for field in fields(Tree))
+
+
+def leaf(value: float) -> Tree:
+    """Return a tree without splits."""
+    return chain([], [], [value], [4])
+
+
+def chain(
+    features: Sequence[int],
+    thresholds: Sequence[float],
+    values: Sequence[float],
+    leaf_docs: Sequence[int],
+) -> Tree:
+    """Return a tree whose left children are all leaves; missing values go left, gains are 1."""
+    n = len(features)
+    return Tree(
+        feature=np.array(features, np.int32),
+        threshold=np.array(thresholds, np.float32),
+        missing_left=np.ones(n, np.bool_),
+        first=np.arange(n).astype(np.uint16),
+        right=np.arange(1, n + 1).astype(np.uint16),
+        gain=np.ones(n),
+        docs=np.array([sum(leaf_docs[k:]) for k in range(n)], np.int64),
+        value=np.array(values, np.float64),
+        leaf_docs=np.array(leaf_docs, np.int64),
+    )
+
+
+def random_tree(rng, n_leaves: int, n_features: int) -> Tree:
+    """Return a tree of a random shape with random splits."""
+    splits: list[tuple[int, int]] = []
+    ranges = [(0, n_leaves)]
+    while ranges:
+        begin, end = ranges.pop()
+        if end - begin > 1:
+            right = int(rng.integers(begin + 1, end))
+            splits.append((begin, right))
+            ranges += [(right, end), (begin, right)]
+    first, right_leaf = np.array(splits, np.uint16).reshape(-1, 2).T
+    return Tree(
+        feature=rng.integers(n_features, size=len(splits)).astype(np.int32),
+        threshold=rng.normal(size=len(splits)).astype(np.float32),
+        missing_left=rng.random(len(splits)) < 0.5,
+        first=first.copy(),
+        right=right_leaf.copy(),
+        gain=rng.random(len(splits)),
+        docs=rng.integers(1, 9999, size=len(splits)),
+        value=rng.normal(size=n_leaves),
+        leaf_docs=rng.integers(1, 9999, size=n_leaves),
+    )

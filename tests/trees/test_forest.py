@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from rankinite.core.errors import ModelFileError
+from rankinite.trees import forest as forests
 from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.grower import Grower
 from tests.naive import trees as naive_trees
-from tests.trees.cases import bin_all, boost, bytes_of, growth, mixed_features
+from tests.trees.cases import bin_all, boost, bytes_of, growth, leaf, mixed_features, random_tree
 
 N_FEATURES = 12
 
@@ -46,12 +47,6 @@ def stump(feature: int, threshold: float, low: float, high: float, gain: float =
     )
 
 
-def leaf(value: float) -> Tree:
-    tree = stump(0, 0.0, 0.0, 0.0)
-    none = {field.name: getattr(tree, field.name)[:0] for field in fields(Tree)}
-    return Tree(**none | {"value": np.array([value]), "leaf_docs": np.array([4])})
-
-
 def test_scores_are_those_of_training(documents, grown):
     forest, scores = grown
     assert forest.scores(documents)[0].tobytes() == scores.tobytes()
@@ -78,6 +73,22 @@ def test_scores_are_those_of_training_however_trees_grow(documents, how, sample)
     trees, scores = boost(grower, target, 3, hessians=hessians, sample=sample, n_features=9)
     assert max(tree.n_leaves for tree in trees) == how.n_leaves or how.max_depth
     assert Forest(trees, np.zeros(1), N_FEATURES).scores(documents)[0].tobytes() == scores.tobytes()
+
+
+@pytest.mark.parametrize("n_leaves", [[1, 2, 31], [256], [300, 5]])
+def test_leaves_are_those_of_walking_through_every_tree(n_leaves, monkeypatch):
+    rng = np.random.default_rng(7)
+    trees = tuple(leaf(1.0) if n == 1 else random_tree(rng, n, 3) for n in n_leaves)
+    forest = Forest(trees, np.zeros(1), 3)
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    walked = [[naive_trees.leaf_of(tree, document) for tree in trees] for document in X]
+    assert forest.leaves(X).tolist() == walked
+    rows = rng.integers(60, size=100)
+    monkeypatch.setattr(forests, "VALUES_PER_PART", 7)  # many parts
+    assert forest.leaves(X, rows).tolist() == [walked[row] for row in rows]
+    assert forest.leaves(X).dtype == np.int32
+    assert forest.first(0).leaves(X).shape == (60, 0)
 
 
 def test_scores_are_those_of_walking_through_every_tree(documents, grown):

@@ -40,7 +40,8 @@ def evaluate(
 ) -> None:
     r"""Evaluate a ranking: the mean of every measure over the queries.
 
-    Measures: NDCG, DCG, ERR, MAP, MRR, P, CNDCG, pFound, each as NAME(option=value)@depth\[source].
+    Measures: NDCG, DCG, ERR, MAP, MRR, P, Recall, Hit, RBP, CNDCG, pFound, Judged, each as
+    NAME(option=value)@depth\[source].
     Documents with equal scores count as if every order among them were equally likely.
     """
     from rankinite.data.scores import feature_scores, load_scores

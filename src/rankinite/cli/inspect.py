@@ -10,7 +10,8 @@ import typer
 
 from rankinite.cli.files import load_ranker
 from rankinite.cli.terminal import Terminal, can_print_unicode
-from rankinite.core.format import number_text, plain_number
+from rankinite.core.errors import UsageError
+from rankinite.core.format import number_text, plain_number, some_of
 from rankinite.evaluation.tables import Table
 
 if TYPE_CHECKING:
@@ -31,6 +32,24 @@ def inspect(
             help="Draw the learning curve and the importances as PNG files into this folder."
         ),
     ] = None,
+    member: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Inspect this member of an ensemble."),
+    ] = None,
+    trees: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS",
+            help="List the nodes of these trees instead: all, or from 0 on, as in 0,3,5-9.",
+        ),
+    ] = None,
+    tree: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="List the nodes of this tree.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the tree of --tree as this SVG file."),
+    ] = None,
     *,
     terminal: Terminal,
 ) -> None:
@@ -39,9 +58,17 @@ def inspect(
     Of an ensemble: its members with their weights, and the ranker on top if there is one. Of a
     ranker with another one's scores as features: both.
     """
+    from rankinite.cli.trees import TreeChoice, show_trees
     from rankinite.explain.inspection import draw_figures, inspect_ranker
 
-    inspection = inspect_ranker(load_ranker(model))
+    choice = TreeChoice.checked(trees, tree, out, model)
+    ranker = load_ranker(model)
+    if member is not None:
+        ranker = member_of(ranker, member)
+    if choice is not None:
+        show_trees(terminal, model, ranker, choice)
+        return
+    inspection = inspect_ranker(ranker)
     drawn = [] if figures is None else draw_figures(inspection, figures, top)
     if terminal.json:
         paths = [str(path) for path in drawn]
@@ -49,6 +76,15 @@ def inspect(
         return
     _show(terminal, str(model), inspection, top)
     terminal.say_written(drawn)
+
+
+def member_of(ranker: Any, name: str) -> Any:
+    """Return the ranker of this name inside another one."""
+    inner = ranker.inner_rankers
+    if name not in inner:
+        has = f"it has {some_of(list(inner))}" if inner else "it has no rankers inside"
+        raise UsageError(f"inspect: the {type(ranker).__name__} has no member {name!r}; {has}")
+    return inner[name]
 
 
 def _show(terminal: Terminal, name: str, inspection: Inspection, top: int) -> None:

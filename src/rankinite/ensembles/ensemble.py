@@ -78,6 +78,11 @@ class Ensemble(Ranker):
     means_: Floats
     scales_: Floats
 
+    @property
+    def inner_rankers(self) -> Mapping[str, Ranker]:
+        """The members, by name."""
+        return dict(getattr(self, "members_", {}))
+
     @abstractmethod
     def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
         """Return one score per document from the members' standardised scores."""

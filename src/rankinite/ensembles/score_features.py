@@ -174,6 +174,11 @@ class WithScoreFeatures(Ranker):
         self.ranker = ranker
         self.folds = folds
 
+    @property
+    def inner_rankers(self) -> Mapping[str, Ranker]:
+        """The scorer, and the ranker that has its scores as features."""
+        return {"scorer": self.scorer_, "ranker": self.ranker_} if self.is_fitted else {}
+
     @classmethod
     def from_fitted(cls, scorer: Ranker, ranker: Ranker) -> Self:
         """Make a fitted ranker of a fitted scorer and a fitted ranker, without data.

@@ -15,12 +15,16 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, OneOf, Real, Whole, check
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
-from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
 from rankinite.data.splits import refuse_dependent_queries
 from rankinite.evaluation.comparison import TESTS, Comparison, Settings
-from rankinite.evaluation.evaluate import Evaluation, evaluate_all
+from rankinite.evaluation.evaluate import (
+    Evaluation,
+    evaluate_all,
+    in_order,
+    labelled_queries,
+)
 from rankinite.measures.text import MeasureLike
 from rankinite.stats.bootstrap import Intervals, bootstrap
 from rankinite.stats.kendall import kendall_tau
@@ -40,9 +44,12 @@ CONSTRAINTS: dict[str, Constraint] = {
 
 def compare(
     scores: Mapping[str, ArrayLike],
-    data: RankingData,
+    data: RankingData | ArrayLike,
     measures: MeasureLike | Iterable[MeasureLike] = ("NDCG@10", "ERR"),
     *,
+    qid: ArrayLike | None = None,
+    group_sizes: ArrayLike | None = None,
+    top_grade: float | None = None,
     test: str = "t",
     correction: str = "holm",
     level: float = 0.05,
@@ -62,8 +69,8 @@ def compare(
     scores
         One finite score a document, by the name of the system; larger is better.
     data
-        The data set, without samples of queries, which are not independent.
-    measures, drop_single_label
+        The data set, without samples of queries, which are not independent; or the labels.
+    measures, qid, group_sizes, top_grade, drop_single_label
         As in `evaluate`.
     test
         ``"t"`` for the paired t-test, ``"randomisation"`` for Fisher's randomisation test. Both
@@ -100,12 +107,11 @@ def compare(
     settings = checked(
         Settings(test, correction, level, permutations, resamples, seed, bool(drop_single_label))
     )
-    checks.require_data_set("compare", data)
-    checks.require_labels("compare", data)
     names = checked_names(scores)
-    refuse_dependent_queries("compare", data.qids)
-    rankings = [_checked_scores(name, scores[name], data) for name in names]
-    evaluations = evaluate_all(rankings, data, measures, drop_single_label=drop_single_label)
+    data_set, order = labelled_queries("compare", data, qid, group_sizes, top_grade)
+    refuse_dependent_queries("compare", data_set.qids)
+    rankings = [in_order(_checked_scores(name, scores[name], data_set), order) for name in names]
+    evaluations = evaluate_all(rankings, data_set, measures, drop_single_label=drop_single_label)
     comparison = _compare(dict(zip(names, evaluations, strict=True)), settings, progress)
     _log_equal_systems(comparison.systems, comparison.per_query)
     return comparison

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import make_scorer
 
+from rankinite.core.errors import DataError, UsageError
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import check_scores
@@ -53,12 +54,15 @@ class Evaluation:
 
 def evaluate(
     scores: ArrayLike,
-    data: RankingData,
+    data: RankingData | ArrayLike,
     measures: MeasureLike | Iterable[MeasureLike] = ("NDCG@10", "ERR"),
     *,
+    qid: ArrayLike | None = None,
+    group_sizes: ArrayLike | None = None,
+    top_grade: float | None = None,
     drop_single_label: bool = False,
 ) -> Evaluation:
-    """Evaluate scores on a data set.
+    """Evaluate scores on a data set, or by labels and query ids alone.
 
     Documents with equal scores count as if every order among them were equally likely. Every
     query counts alike in a mean, and so does every sample of one; query weights are for training.
@@ -68,9 +72,13 @@ def evaluate(
     scores
         One finite score a document; larger is better.
     data
-        The data set.
+        The data set; or the labels, one per document, with ``qid`` or ``group_sizes``.
     measures
         Measures as values or texts; see `parse_measure`. Tiers are evaluated one by one.
+    qid, group_sizes, top_grade
+        With labels instead of a data set, as in `RankingData`: the query of each document, or the
+        number of documents of each query; and the top grade. The documents of a query need not
+        stand together.
     drop_single_label
         Leave out queries whose documents all have the same label, of the measure's source: every
         order of them has the same value (LambdaSMART, Sec. 5.1).
@@ -80,16 +88,79 @@ def evaluate(
     >>> data = RankingData(X=[[0.0], [1.0]], y=[0, 1], qid=[1, 1], top_grade=1)
     >>> evaluate([0.3, 0.1], data, ["MRR", "ERR"]).mean
     {'MRR': 0.5, 'ERR': 0.25}
+    >>> evaluate([0.3, 0.1, 0.7], [0, 1, 2], "NDCG", qid=["a", "a", "b"]).mean
+    {'NDCG': 0.8154648767857288}
     """
-    checks.require_data_set("evaluate", data)
-    checks.require_labels("evaluate", data)
-    checked = check_scores(scores, data)
-    sample = first_sample(data.qids)
+    data_set, order = labelled_queries("evaluate", data, qid, group_sizes, top_grade)
+    checked = in_order(check_scores(scores, data_set), order)
+    sample = first_sample(data_set.qids)
     if sample is not None:
         log.warning(
             "the data hold samples, such as %r, which count as queries of their own", sample
         )
-    return evaluate_all([checked], data, measures, drop_single_label=drop_single_label)[0]
+    return evaluate_all([checked], data_set, measures, drop_single_label=drop_single_label)[0]
+
+
+def labelled_queries(
+    owner: str,
+    data: RankingData | ArrayLike,
+    qid: ArrayLike | None,
+    group_sizes: ArrayLike | None,
+    top_grade: float | None,
+) -> tuple[RankingData, NDArray[np.int64] | None]:
+    """Return a data set, or that of labels; and the order of its documents if they were scattered.
+
+    Parameters
+    ----------
+    owner
+        Start of error messages.
+    data, qid, group_sizes, top_grade
+        As in `evaluate`.
+    """
+    extra = {"qid": qid, "group_sizes": group_sizes, "top_grade": top_grade}
+    names = [name for name, value in extra.items() if value is not None]
+    if isinstance(data, RankingData):
+        if names:
+            raise UsageError(
+                f"{owner}: the data set has {names[0]} already; leave it, or give the labels "
+                "instead of the data set"
+            )
+        checks.require_labels(owner, data)
+        return data, None
+    several_sets = isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], RankingData)
+    if several_sets or not (isinstance(data, Sequence) or hasattr(data, "__array__")):
+        raise UsageError(
+            f"{owner}: a {type(data).__name__} is no data set; expected a RankingData, or labels "
+            "with qid"
+        )
+    labels = np.asarray(data)
+    if (qid is None) == (group_sizes is None):
+        which = "neither" if qid is None else "both"
+        raise UsageError(
+            f"{owner}: labels need the queries of their documents, as qid or as group_sizes, and "
+            f"{which} of the two is given; with a single query give group_sizes=[{labels.size}]"
+        )
+    # Scores are often negative, labels never.
+    if labels.dtype.kind in "if" and (labels < 0).any():
+        raise DataError(
+            f"{owner}: the label of document {(labels < 0).ravel().argmax()} is negative; expected "
+            "scores first, and then labels of at least 0"
+        )
+    # Measures look at no features, but a data set has at least one.
+    queries = RankingData(
+        np.zeros((len(labels) if labels.ndim else 0, 1), np.float32),
+        labels,
+        qid,
+        group_sizes=group_sizes,
+        top_grade=top_grade,
+        group=True,
+    )
+    return queries, queries.rows
+
+
+def in_order(scores: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """Return scores in the order of `labelled_queries`."""
+    return scores if order is None else scores[order]
 
 
 def evaluate_all(

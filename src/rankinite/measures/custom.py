@@ -19,7 +19,8 @@ from rankinite.core.errors import UsageError
 from rankinite.core.params import Constraint, OneOf
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers
-from rankinite.measures.measure import MEASURES, Form, Measure
+from rankinite.measures.definitions import MEASURES
+from rankinite.measures.measure import Form, Measure
 
 # A query with ties gets the mean over this many orders of its tied documents. The number of all
 # orders grows without bound, and a function can only be evaluated order by order.

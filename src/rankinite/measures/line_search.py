@@ -16,9 +16,10 @@ import numpy as np
 from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
+from rankinite.measures.definitions import MEASURES
 from rankinite.measures.kernels.line_values import Lines, MeasureArrays
 from rankinite.measures.kernels.values_with_ties import N_BLOCKS
-from rankinite.measures.measure import MEASURES, Form, Measure
+from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.measures.score_line import MOST_BUCKETS, ScoreLine, Steps, is_wide, sweep
 from rankinite.measures.scorer import Scorer, best_sums
 
@@ -85,6 +86,8 @@ class LineOptimum:
 REDUCED_FORMS = {
     Form.NORMALISED: Form.CUMULATED,
     Form.PRECISION: Form.CUMULATED,
+    Form.RECALL: Form.CUMULATED,
+    Form.COVERAGE: Form.CUMULATED,
     Form.RECIPROCAL_RANK: Form.CASCADE,
 }
 BY_RANK = (Form.RECIPROCAL_RANK, Form.AVERAGE_PRECISION)
@@ -135,8 +138,7 @@ class MeasureAlongLine:
         some = query_weights.any()
         self._query_weights = query_weights / query_weights.max() if some else query_weights
         self._scorer = Scorer([measure], labels, offsets, top_grade)
-        known = np.nan_to_num(labels[measure.source], nan=0.0)
-        values = np.ascontiguousarray(measure.document_values(known, top_grade))
+        values = np.ascontiguousarray(measure.known_values(labels[measure.source], top_grade))
         sizes = np.diff(offsets)
         longest = int(sizes.max())
         weights = np.append(measure.rank_weights(longest), 0.0)
@@ -362,11 +364,14 @@ def _course(
 def _norms(measure: Measure, offsets: Integers, values: Floats) -> Floats:
     """Return the divisor of each query's measure; 0 if it has no relevant document."""
     relevant = np.add.reduceat(values, offsets[:-1])
-    if measure.form == Form.AVERAGE_PRECISION:
+    if measure.form in (Form.AVERAGE_PRECISION, Form.RECALL):
         return relevant
     norms = np.ones(len(relevant))
+    sizes = np.diff(offsets)
     if measure.form == Form.PRECISION:
-        norms = np.diff(offsets) * 1.0 if measure.depth is None else norms * measure.depth
+        norms = sizes * 1.0 if measure.depth is None else norms * measure.depth
+    elif measure.form == Form.COVERAGE:
+        norms = np.minimum(sizes, measure.depth or DEEPEST) * 1.0
     elif measure.form == Form.NORMALISED:
         norms = best_sums(measure, values, offsets)
     return np.where(relevant > 0.0, norms, 0.0)

@@ -5,8 +5,9 @@ A measure defines the value of a document (`Measure.document_values`), the weigh
 measure, so gain, discount and depth cannot drift apart. Its text, ``NAME(option=value)@depth
 [source]``, is what the command line takes, the name of a column and what a model file stores.
 
-A measure of one's own is a subclass, which either has a form, document values and discounts, and
-is then compiled like the others, or computes any function of ranked labels; see `Measure`.
+The measures that there are stand in `rankinite.measures.definitions`. One of your own is a
+subclass, which either has a form, document values and discounts, and is then compiled like the
+others, or computes any function of ranked labels; see `Measure`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ import numpy as np
 
 from rankinite.core.errors import DataError
 from rankinite.core.format import plain_number
-from rankinite.core.params import Constraint, OneOf, Real, SourceName, Whole, check, or_none
+from rankinite.core.params import (
+    Constraint,
+    OneOf,
+    SourceName,
+    Whole,
+    check,
+    or_none,
+)
 from rankinite.core.types import Floats
-
-# Gains up to here can be added up without overflow, however many documents there are.
-LARGEST_EXPONENT = 900
-LARGEST_GAIN = 1e270
 
 # The largest depth that can be given, longer than any list; kernels take it for "all ranks".
 DEEPEST = 999_999_999
@@ -38,9 +42,11 @@ class Form(IntEnum):
     NORMALISED = 1  # the same, over that of the best order
     CASCADE = 2  # a user goes down the list and stops at a document with its value as chance
     AVERAGE_PRECISION = 3
-    RECIPROCAL_RANK = 4
-    PRECISION = 5
-    FUNCTION = 6  # any function of ranked labels, `Measure.ranked_value`; not compiled
+    RECIPROCAL_RANK = 4  # weight / rank of the first relevant document
+    PRECISION = 5  # relevant documents over the depth
+    RECALL = 6  # the same over all relevant documents
+    COVERAGE = 7  # documents with a value over the ranks that there are
+    FUNCTION = 8  # any function of ranked labels, `Measure.ranked_value`; not compiled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +86,10 @@ class Measure:
 
     name: ClassVar[str] = "Measure"
     form: ClassVar[Form] = Form.FUNCTION
+    # Whether all orders of a whole list have the same value, so that only a depth makes it one to
+    # train on; and whether it depends on grades at all.
+    needs_depth: ClassVar[bool] = False
+    is_of_grades: ClassVar[bool] = True
     constraints: ClassVar[dict[str, Constraint]] = {
         "depth": or_none(Whole(1, DEEPEST)),
         "source": or_none(SourceName()),
@@ -131,6 +141,12 @@ class Measure:
         """Return the value of each document, at least 0; 0 for one that is not relevant."""
         raise NotImplementedError(f"{self.name}: a measure with a form defines document_values")
 
+    def known_values(self, labels: Floats, top_grade: float) -> Floats:
+        """Return the value of each document; one without a label (NaN) counts as of label 0."""
+        missing = np.isnan(labels)
+        known = np.where(missing, 0.0, labels) if missing.any() else labels
+        return self.document_values(known, top_grade)
+
     def ranked_value(self, labels: Floats) -> float:
         """Return the value of a query from its labels in ranked order, down to the depth.
 
@@ -154,220 +170,7 @@ class Measure:
         return np.ones_like(ranks)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DCG(Measure):
-    """Discounted cumulated gain: gain 2^y - 1 (or y), discount 1/log2(1 + rank).
-
-    Parameters
-    ----------
-    gain
-        ``"exp2"`` for 2^y - 1, ``"linear"`` for y itself.
-    """
-
-    gain: str = "exp2"
-    empty: int | str = 0
-
-    name: ClassVar[str] = "DCG"
-    form: ClassVar[Form] = Form.CUMULATED
-    constraints: ClassVar[dict[str, Constraint]] = {
-        **Measure.constraints,
-        "gain": OneOf(["exp2", "linear"]),
-    }
-
-    def document_values(self, labels: Floats, top_grade: float) -> Floats:
-        """Return the gain of each document."""
-        return labels if self.gain == "linear" else _exponential_gain(labels)
-
-    def _largest_label(self, top_grade: float) -> tuple[float, str]:
-        if self.gain == "linear":
-            return LARGEST_GAIN, "too large for gains that can be added up"
-        return LARGEST_EXPONENT, (
-            "too large for a gain of 2^label; use grades such as 0 to 4, or NDCG(gain=linear)"
-        )
-
-    def values_key(self, top_grade: float) -> Hashable:
-        """Return a key of the gains."""
-        return "gain", self.gain, self.source
-
-    def discounts(self, ranks: Floats) -> Floats:
-        """Return 1 / log2(1 + rank)."""
-        return np.asarray(1.0 / np.log2(1.0 + ranks))
-
-
-@dataclass(frozen=True, kw_only=True)
-class NDCG(DCG):
-    """DCG over the best DCG that any order gives at the same depth."""
-
-    empty: int | str = "skip"
-
-    name: ClassVar[str] = "NDCG"
-    form: ClassVar[Form] = Form.NORMALISED
-
-
-@dataclass(frozen=True, kw_only=True)
-class CNDCG(Measure):
-    """NDCG of click rates in [0, 1]: gain 2^(top_grade c) - 1 (Objectives, Eq. 9).
-
-    Parameters
-    ----------
-    top_grade
-        The grade that a click rate of 1 counts as; the data set's top grade if None.
-    """
-
-    top_grade: float | None = None
-
-    name: ClassVar[str] = "CNDCG"
-    form: ClassVar[Form] = Form.NORMALISED
-    constraints: ClassVar[dict[str, Constraint]] = {
-        **Measure.constraints,
-        "top_grade": or_none(Real(0)),
-    }
-
-    def document_values(self, labels: Floats, top_grade: float) -> Floats:
-        """Return the gain of each document's click rate."""
-        return _exponential_gain(labels * _top_grade(self.top_grade, top_grade))
-
-    def _largest_label(self, top_grade: float) -> tuple[float, str]:
-        top = _top_grade(self.top_grade, top_grade)
-        if top > LARGEST_EXPONENT:  # the label does not matter then
-            return 0.0, f"and a top grade of {top:g} is too large for a gain of 2^(top grade)"
-        return 1.0, "and click rates lie in [0, 1]; name their source, as in CNDCG@3[clicks]"
-
-    def values_key(self, top_grade: float) -> Hashable:
-        """Return a key of the gains."""
-        return "click gain", _top_grade(self.top_grade, top_grade), self.source
-
-    def discounts(self, ranks: Floats) -> Floats:
-        """Return 1 / log2(1 + rank)."""
-        return np.asarray(1.0 / np.log2(1.0 + ranks))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ERR(Measure):
-    """Expected reciprocal rank: a document satisfies with chance R = (2^y - 1) / 2^top_grade.
-
-    Parameters
-    ----------
-    top_grade
-        The top grade; that of the data set if None.
-    """
-
-    top_grade: float | None = None
-    empty: int | str = 0
-
-    name: ClassVar[str] = "ERR"
-    form: ClassVar[Form] = Form.CASCADE
-    constraints: ClassVar[dict[str, Constraint]] = CNDCG.constraints
-
-    def document_values(self, labels: Floats, top_grade: float) -> Floats:
-        """Return the chance that each document satisfies."""
-        # Divided before the subtraction: 2^label alone would overflow for very high grades.
-        top = _top_grade(self.top_grade, top_grade)
-        return np.asarray(np.exp2(labels - top) - np.exp2(-top))
-
-    def _largest_label(self, top_grade: float) -> tuple[float, str]:
-        top = _top_grade(self.top_grade, top_grade)
-        return top, (
-            f"above the top grade {top:g}; give the data set a larger top_grade "
-            f"(--top-grade), or the measure: {self.name}(top_grade=4)"
-        )
-
-    def values_key(self, top_grade: float) -> Hashable:
-        """Return a key of the chances."""
-        return "chance", _top_grade(self.top_grade, top_grade), self.source
-
-    def discounts(self, ranks: Floats) -> Floats:
-        """Return 1 / rank."""
-        return np.asarray(1.0 / ranks)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PFound(ERR):
-    """The chance that a user finds a satisfying document, if at each rank some give up.
-
-    Parameters
-    ----------
-    break_
-        The chance to give up after a document that did not satisfy.
-    """
-
-    break_: float = 0.15
-
-    name: ClassVar[str] = "pFound"
-    constraints: ClassVar[dict[str, Constraint]] = {
-        **ERR.constraints,
-        "break_": Real(0, 1, high_open=True),
-    }
-
-    def discounts(self, ranks: Floats) -> Floats:
-        """Return the chance not to have given up before each rank."""
-        return np.asarray((1.0 - self.break_) ** (ranks - 1.0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Binary(Measure):
-    """A measure of relevant documents, without grades.
-
-    Parameters
-    ----------
-    relevant
-        Labels of at least this count as relevant.
-    """
-
-    relevant: float = 1
-
-    constraints: ClassVar[dict[str, Constraint]] = {
-        **Measure.constraints,
-        "relevant": Real(0, low_open=True),
-    }
-
-    def document_values(self, labels: Floats, top_grade: float) -> Floats:
-        """Return 1 for relevant documents and 0 for others."""
-        return (labels >= self.relevant).astype(np.float64)
-
-    def values_key(self, top_grade: float) -> Hashable:
-        """Return a key of which documents are relevant."""
-        return "relevant", float(self.relevant), self.source
-
-
-@dataclass(frozen=True, kw_only=True)
-class MAP(_Binary):
-    """Average precision (Optimality, Eq. 1): precisions at relevant ranks over all relevant."""
-
-    name: ClassVar[str] = "MAP"
-    form: ClassVar[Form] = Form.AVERAGE_PRECISION
-
-
-@dataclass(frozen=True, kw_only=True)
-class MRR(_Binary):
-    """The reciprocal of the first relevant rank (Optimality, Eq. 2)."""
-
-    name: ClassVar[str] = "MRR"
-    form: ClassVar[Form] = Form.RECIPROCAL_RANK
-
-
-@dataclass(frozen=True, kw_only=True)
-class P(_Binary):
-    """Precision: the share of relevant documents among the first ``depth``, or among all."""
-
-    empty: int | str = 0
-
-    name: ClassVar[str] = "P"
-    form: ClassVar[Form] = Form.PRECISION
-
-
-MEASURES: dict[str, type[Measure]] = {
-    kind.name: kind for kind in (NDCG, DCG, ERR, MAP, MRR, P, CNDCG, PFound)
-}
-
-
-def _exponential_gain(labels: Floats) -> Floats:
-    return np.asarray(np.exp2(labels) - 1.0)
-
-
-def _top_grade(of_measure: float | None, of_data: float) -> float:
-    return float(of_data if of_measure is None else of_measure)
-
-
 def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{','.join(map(_text, value))}]"
     return plain_number(value) if isinstance(value, float) else str(value)

@@ -100,7 +100,7 @@ class Scorer:
         for row, measure in enumerate(self.measures):
             if self._is_compiled[row]:
                 continue
-            labels = _known_labels(measure, self._labels, slice(None))
+            labels = np.nan_to_num(source_of(str(measure), measure.source, self._labels), nan=0.0)
             values[row] = function_values(measure, scores, labels, self._offsets)
         return values
 
@@ -137,8 +137,8 @@ class Scorer:
         """Return the values of documents, and an array for the best value of each query."""
         values = np.empty((len(self._with_values), docs.stop - docs.start))
         for row, measure in enumerate(self._with_values):
-            labels = _known_labels(measure, self._labels, docs)
-            values[row] = measure.document_values(labels, self._top_grade)
+            labels = source_of(str(measure), measure.source, self._labels)[docs]
+            values[row] = measure.known_values(labels, self._top_grade)
         return values, np.zeros((len(self._table.forms), n_queries))
 
 
@@ -217,11 +217,6 @@ def _different_values(
         first.setdefault(key, measure)
     row = {key: k for k, key in enumerate(first)}
     return list(first.values()), np.array([row[key] for key in keys], np.int64)
-
-
-def _known_labels(measure: Measure, labels: Mapping[str | None, Floats], docs: slice) -> Floats:
-    part = source_of(str(measure), measure.source, labels)[docs]
-    return np.nan_to_num(part, nan=0.0) if np.isnan(part).any() else part
 
 
 def _number(empty: int | str) -> float:

@@ -14,10 +14,11 @@ from typing import Any
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Real
 from rankinite.measures.custom import FUNCTIONS, FunctionMeasure, RankedFunction
-from rankinite.measures.measure import DEEPEST, MEASURES, Measure
+from rankinite.measures.definitions import MEASURES
+from rankinite.measures.measure import DEEPEST, Measure
 from rankinite.measures.tiers import DEFAULT_TOLERANCE, TieredMeasure, tiers_of
 
-ALIASES = {"AP": "MAP", "RR": "MRR"}
+ALIASES = {"AP": "MAP", "RR": "MRR", "R": "Recall", "Success": "Hit"}
 # What an option or a source may hold is checked later, for a better message.
 PATTERN = re.compile(
     r"(?P<name>[A-Za-z_]+)"
@@ -27,6 +28,8 @@ PATTERN = re.compile(
 )
 # A label source may be called a~b.
 TILDE = re.compile(r"~(?![^\[]*\])")
+# A comma in brackets is one of a list.
+COMMA_OF_OPTIONS = re.compile(r",(?![^\[]*\])")
 FORM = "NAME(option=value)@depth[source], as in NDCG@10 or MAP(relevant=2)"
 TIERS = "NDCG@3 ~0.002 > CNDCG@3[clicks]"
 
@@ -42,8 +45,8 @@ def parse_measure(text: str) -> Measure | TieredMeasure:
     ----------
     text
         Such as ``NDCG@10``, ``ERR``, ``MAP(relevant=2)`` or ``NDCG@3 > CNDCG@3[clicks]``; upper
-        and lower case are the same in names, and AP and RR are MAP and MRR. A number behind ``~``
-        is the tolerance of the tier before it, 0.001 by default.
+        and lower case are the same in names, and AP, RR, R and Success are MAP, MRR, Recall and
+        Hit. A number behind ``~`` is the tolerance of the tier before it, 0.001 by default.
 
     Examples
     --------
@@ -192,7 +195,7 @@ def _options(
         return
     fields_by_option = {item.name.rstrip("_"): item.name for item in fields(kind)}
     seen = set()
-    for part in text.split(","):
+    for part in COMMA_OF_OPTIONS.split(text):
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not value or option not in kind.option_names() or option in seen:
             raise UsageError(
@@ -200,7 +203,14 @@ def _options(
                 f"option=value, each once, with {', '.join(kind.option_names())}"
             )
         seen.add(option)
-        yield fields_by_option[option], number_or_text(value)
+        yield fields_by_option[option], _option_value(value)
+
+
+def _option_value(text: str) -> object:
+    """Return a number, a text, or the tuple of a list in brackets."""
+    if text.startswith("[") and text.endswith("]"):
+        return tuple(number_or_text(item.strip()) for item in text[1:-1].split(","))
+    return number_or_text(text)
 
 
 def number_or_text(text: str) -> int | float | str:

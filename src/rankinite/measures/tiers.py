@@ -35,7 +35,7 @@ class TieredMeasure:
 
     Examples
     --------
-    >>> from rankinite.measures.measure import CNDCG, NDCG
+    >>> from rankinite.measures.definitions import CNDCG, NDCG
     >>> tiered = TieredMeasure((NDCG(depth=3), CNDCG(depth=3, source="clicks")), tolerance=0.01)
     >>> str(tiered)
     'NDCG@3 ~0.01 > CNDCG@3[clicks]'
@@ -82,7 +82,7 @@ class TieredMeasure:
 
         Examples
         --------
-        >>> from rankinite.measures.measure import ERR, MAP, NDCG
+        >>> from rankinite.measures.definitions import ERR, MAP, NDCG
         >>> tiered = TieredMeasure((NDCG(), ERR(), MAP()), tolerance=(0.1, 0.01))
         >>> tiered.compare([0.75, 0.5, 0.3], [0.8, 0.45, 0.6])
         1
@@ -114,7 +114,7 @@ class TieredMeasure:
 
         Examples
         --------
-        >>> from rankinite.measures.measure import ERR, NDCG
+        >>> from rankinite.measures.definitions import ERR, NDCG
         >>> tiered = TieredMeasure((NDCG(), ERR()), tolerance=0.02)
         >>> circle = [[0.70, 0.3], [0.715, 0.2], [0.73, 0.1]]
         >>> [tiered.compare(circle[k], circle[k - 1]) for k in range(3)]

@@ -26,7 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.measure import MEASURES, Form, Measure
+from rankinite.measures.definitions import MEASURES
+from rankinite.measures.measure import Form, Measure
 from rankinite.measures.scorer import source_of
 from rankinite.measures.text import MeasureLike, measure_value, number_or_text, parse_measure
 from rankinite.measures.tiers import TieredMeasure, tiers_of
@@ -366,6 +367,11 @@ def single_measure(owner: str, measure: MeasureLike) -> Measure:
         raise UsageError(
             f"{owner}: {value} has several tiers; give one measure, such as {value.tiers[0]}, or "
             f"use Tiered({value}), whose lambdas are those of all tiers"
+        )
+    if not value.is_of_grades:
+        raise UsageError(
+            f"{owner}: {value} counts labels, whatever their grades, so that there is nothing to "
+            "learn from it; train on another measure, such as NDCG@10"
         )
     return value
 

@@ -374,7 +374,7 @@ def scales_of(measure: Measure, values: Floats, offsets: Integers) -> Floats:
     n_queries = len(offsets) - 1
     if measure.form == Form.NORMALISED:
         return _reciprocals(best_sums(measure, np.nan_to_num(values), offsets))
-    if measure.form == Form.AVERAGE_PRECISION:
+    if measure.form in (Form.AVERAGE_PRECISION, Form.RECALL):
         return _reciprocals(np.add.reduceat(np.nan_to_num(values), offsets[:-1]))
     if measure.form == Form.PRECISION:
         sizes = np.diff(offsets).astype(np.float64)

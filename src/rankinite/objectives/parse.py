@@ -6,7 +6,7 @@ from typing import Any
 
 from rankinite.core.errors import UsageError
 from rankinite.measures.custom import FUNCTIONS
-from rankinite.measures.measure import MEASURES
+from rankinite.measures.definitions import MEASURES
 from rankinite.measures.text import is_measure_name, parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives import constructions as constructions  # registers its classes

@@ -15,7 +15,7 @@ import numpy as np
 from rankinite.core.errors import DataError
 from rankinite.core.params import SourceName, check, or_none
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.measure import ERR
+from rankinite.measures.definitions import ERR
 from rankinite.objectives.kernels import pointwise as kernels
 from rankinite.objectives.kernels.arrays import (
     CENTRED_SQUARED_ERROR,

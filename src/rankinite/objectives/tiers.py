@@ -17,7 +17,7 @@ from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
 from rankinite.core.params import OneOf, Real, Whole, check, or_none
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.measures.measure import DEEPEST, Form, Measure
+from rankinite.measures.measure import DEEPEST, Measure
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives.kernels import pairwise as kernels
@@ -203,10 +203,10 @@ class Tiered(WithRankerOptions):
         check("Tiered", "train_depth", train_depth, or_none(Whole(1, DEEPEST)))
         for tier in tiers.tiers:
             compiled_measure("Tiered", tier)
-            if tier.form == Form.PRECISION and tier.depth is None and train_depth is None:
+            if tier.needs_depth and tier.depth is None and train_depth is None:
                 raise UsageError(
                     f"Tiered: {tier} of a whole list is the same in any order; give it a depth, "
-                    "such as P@10, or give train_depth"
+                    f"such as {tier.name}@10, or give train_depth"
                 )
         check("Tiered", "pairs_of", pairs_of, OneOf([POSITIVE, LABELLED, ALL]))
         for name, value in (
@@ -264,8 +264,8 @@ class Tiered(WithRankerOptions):
 
     def _trained(self, tier: Measure) -> Measure:
         """Return a tier at the depth of its lambdas."""
-        # Precision of a whole list is the same in any order: it has no lambdas.
-        if self.train_depth is None and tier.form == Form.PRECISION:
+        # A measure that is the same for any order of a whole list has no lambdas there.
+        if self.train_depth is None and tier.needs_depth:
             return tier
         return replace(tier, depth=self.train_depth)
 

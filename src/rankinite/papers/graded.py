@@ -14,7 +14,7 @@ from rankinite.core.figures import Line, Panel
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
 from rankinite.evaluation.tables import Summary, Table
-from rankinite.measures.measure import CNDCG, NDCG
+from rankinite.measures.definitions import CNDCG, NDCG
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.objectives.tiers import ALL_PAIRS, Tiered
 from rankinite.papers.setting import (

@@ -67,7 +67,7 @@ _ADVICE = {
     "boosting_type": {_ANY: f"{_RANKERS} are classes of their own"},
     "tree_method": {_TREES: "there is one way to grow trees, by histograms"},
     "group": {_ANY: "give fit a qid, or a RankingData with group_sizes"},
-    "label_gain": {_ANY: "the measure has it: NDCG(gain=linear), or gain 2^y - 1"},
+    "label_gain": {_ANY: "the measure has it: NDCG(gain=[0,1,3,7]), or gain=linear"},
     "lambda_l1": _OVERFITTING,
     "reg_alpha": _OVERFITTING,
     "alpha": _OVERFITTING,

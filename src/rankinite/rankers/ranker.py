@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,10 @@ log = logging.getLogger("rankinite")
 
 # The types of columns, by the names that pandas, polars and Arrow have for them, that are numbers.
 NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
+
+
+# What only rankers of trees have: `rankinite.rankers.tree_contents`.
+OF_TREES = ("predict_leaf", "trees", "tree_nodes", "plot_tree")
 
 
 class UnfittedError(UsageError, NotFittedError):  # type: ignore[misc]
@@ -123,6 +127,30 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
                 raise UsageError(_unknown(self._name, name, known))
         super().set_params(**parameters)
         return self
+
+    @property
+    def inner_rankers(self) -> Mapping[str, Ranker]:
+        """The fitted rankers that this one consists of, by name; none for most rankers."""
+        return {}
+
+    def no_trees(self) -> str:
+        """Return the sentence that it has no trees, and what to do instead."""
+        inner = list(self.inner_rankers)
+        if inner:
+            return (
+                f"{self._name}: has no trees of its own; ask one of its rankers, {some_of(inner)}, "
+                f"as in inner_rankers[{inner[0]!r}] (--member {inner[0]})"
+            )
+        return f"{self._name}: has no trees; those of LambdaMART, MART and McRank can be looked at"
+
+    if not TYPE_CHECKING:  # to a type checker this would give every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            # Users of an ensemble ask it for its trees; "no attribute" would leave them alone.
+            if name in OF_TREES:
+                raise AttributeError(f"{name}: {self.no_trees()}")
+            # Once more, for Python's own error, or that of a property: UnfittedError is one.
+            return object.__getattribute__(self, name)
 
     @property
     def is_fitted(self) -> bool:

@@ -37,6 +37,7 @@ from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.ranker import check_features
 from rankinite.rankers.trainer import TrainedRanker, Trainer
+from rankinite.rankers.tree_contents import TreeContents
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
@@ -45,7 +46,7 @@ from rankinite.trees.leaf_values import MOST_ORDERED_LEAVES
 ORDERED_LEAVES = Whole(2, MOST_ORDERED_LEAVES)
 
 
-class TreeRanker(TreeParameters, TrainedRanker):
+class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
     """A ranker of boosted trees.
 
     Attributes

@@ -91,6 +91,8 @@ class Tree:
 
 # Fewer documents are scored before another thread would have started.
 DOCS_PER_THREAD = 512
+# Numbers of leaves are found for so many documents at a time that scratch memory stays small.
+VALUES_PER_PART = 1 << 22
 # Leaves are numbered by two bytes.
 MAX_LEAVES = 65_536
 
@@ -155,6 +157,36 @@ class Forest:
             block = dense_rows(used, docs if rows is None else rows[docs])
             scores[:, docs] = _add_trees(scores[:, docs], arrays, block, None)
         return scores
+
+    def leaves(
+        self, X: NDArray[np.float32], rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the number of the leaf that each row (rows) reaches in each tree (columns).
+
+        Parameters
+        ----------
+        X, rows
+            As in `scores`.
+        """
+        n_docs, n_trees = len(X) if rows is None else len(rows), len(self.trees)
+        out = np.empty((n_docs, n_trees), np.int32)
+        if n_trees == 0:
+            return out
+        # The kernel of scores: of trees with an output each, whose leaves have numbers as values.
+        numbered = Forest(
+            tuple(
+                replace(tree, value=np.arange(tree.n_leaves, dtype=np.float64))
+                for tree in self.trees
+            ),
+            np.zeros(n_trees),
+            self.n_features,
+        )
+        every = np.arange(n_docs) if rows is None else rows
+        step = max(1, VALUES_PER_PART // n_trees)
+        for begin in range(0, n_docs, step):
+            part = every[begin : begin + step]
+            out[begin : begin + step] = numbered.scores(X, part).T
+        return out
 
     @cached_property
     def _arrays(self) -> ForestArrays:

@@ -28,7 +28,9 @@ MEASURES = parse_measures(
     "NDCG, NDCG(gain=linear), DCG, DCG(gain=linear), ERR, ERR(top_grade=5), pFound, "
     "pFound(break=0), pFound(break=0.5, top_grade=6), MAP, MAP(relevant=2), MRR, MRR(relevant=3), "
     "P, P(relevant=4), CNDCG[clicks], CNDCG(top_grade=2)[clicks], NDCG(empty=0), ERR(empty=1), "
-    "NDCG[clicks], ERR[clicks], MAP(relevant=0.3)[clicks]"
+    "NDCG[clicks], ERR[clicks], MAP(relevant=0.3)[clicks], NDCG(gain=[0,1,1,4,9.5]), "
+    "DCG(gain=[0,2,2,3,4]), Recall, Recall(relevant=2), Hit, Hit(relevant=3, empty=0), RBP, "
+    "RBP(p=0.5, relevant=2), Judged"
 )
 DEPTHS = (None, 1, 3, 10, 500)
 AT_DEPTHS = [replace(measure, depth=depth) for measure in MEASURES for depth in DEPTHS]
@@ -194,6 +196,13 @@ def test_all_documents_tied():
         "CNDCG[clicks]": relevant / n * sum(discounts) / sum(discounts[:relevant]),
         "P": relevant / n,
         "P@10": relevant / n,
+        "Recall@10": 10 / n,
+        "Recall": 1.0,
+        "Hit": 1.0,
+        "Hit@3": 1 - math.comb(n - relevant, 3) / math.comb(n, 3),
+        "RBP": relevant / n * (1 - 0.8**n),
+        "RBP(p=0.5)@3": relevant / n * (1 - 0.5**3),
+        "Judged@10": 1.0,
         "MAP": ((1 - share) * harmonic + n * share) / n,
         "MRR": math.fsum(chance / rank for rank, chance in enumerate(first_at, 1)),
         "MRR@3": math.fsum(chance / rank for rank, chance in enumerate(first_at[:3], 1)),
@@ -317,13 +326,13 @@ def test_any_number_of_threads_gives_the_same_bits(on_threads):
     rng = np.random.default_rng(8)
     sizes = rng.integers(1, 200, size=300) if SCALE == 100 else rng.integers(1, 20, size=30)
     grades = rng.integers(5, size=sizes.sum()).astype(float)
-    measures = parse_measures("NDCG, DCG@10, ERR, pFound@7, MAP, MRR, P@10")
+    measures = parse_measures("NDCG, DCG@10, ERR, pFound@7, MAP, MRR, P@10, Recall@5, Hit@3")
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     scores = rng.integers(40, size=sizes.sum()) / 7.0
     results = on_threads(
         lambda: Scorer(measures, {None: grades}, offsets, 4.0).per_query(scores).tobytes()
     )
-    assert len(results[1]) == 7 * len(sizes) * 8
+    assert len(results[1]) == len(measures) * len(sizes) * 8
     assert len(set(results.values())) == 1
 
 

@@ -27,7 +27,8 @@ TOP = 4.0
 MEASURES = parse_measures(
     "NDCG, NDCG(gain=linear), DCG, DCG(gain=linear), CNDCG[clicks], ERR, ERR(top_grade=6), pFound, "
     "pFound(break=0), pFound(break=0.5, top_grade=5), MAP, MAP(relevant=2), MRR, MRR(relevant=3), "
-    "P, P(relevant=2), NDCG[clicks], MAP(relevant=0.3)[clicks]"
+    "P, P(relevant=2), NDCG[clicks], MAP(relevant=0.3)[clicks], NDCG(gain=[0,1,1,4,9.5]), Recall, "
+    "Recall(relevant=2), Hit, Hit(relevant=3), RBP, RBP(p=0.5, relevant=2)"
 )
 DEPTHS = (None, 1, 3, 10)
 NORMALISE = ("none", "deviation", "distance")

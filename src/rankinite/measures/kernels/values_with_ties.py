@@ -23,6 +23,8 @@ NORMALISED = int(Form.NORMALISED)
 CASCADE = int(Form.CASCADE)
 AVERAGE_PRECISION = int(Form.AVERAGE_PRECISION)
 RECIPROCAL_RANK = int(Form.RECIPROCAL_RANK)
+PRECISION = int(Form.PRECISION)
+RECALL = int(Form.RECALL)
 N_FORMS = len(Form)
 
 LARGEST = np.iinfo(np.int64).max
@@ -304,8 +306,10 @@ def average_precision(relevant: NDArray[np.float64], ends: NDArray[np.int64], de
 
 
 @kernel
-def reciprocal_rank(relevant: NDArray[np.float64], ends: NDArray[np.int64], depth: int) -> float:
-    """Return the expected reciprocal of the first relevant rank: in the first group with one."""
+def reciprocal_rank(
+    relevant: NDArray[np.float64], ends: NDArray[np.int64], weights: NDArray[np.float64], depth: int
+) -> float:
+    """Return the expected weight / rank of the first relevant rank: in the first group with one."""
     start = 0
     for end in ends:
         here = 0.0
@@ -318,7 +322,7 @@ def reciprocal_rank(relevant: NDArray[np.float64], ends: NDArray[np.int64], dept
                 # Of the places that remain, ``here`` are relevant if none was yet. The ratio is
                 # above 1 where fewer remain than are relevant: none_yet is 0 there.
                 chance = min(here / (end - i), 1.0)
-                total += none_yet * chance / (i + 1.0)
+                total += none_yet * chance * weights[i] / (i + 1.0)
                 none_yet *= 1.0 - chance
             return total
         start = end
@@ -408,6 +412,10 @@ def measure_all(
                 elif forms[m] == AVERAGE_PRECISION:
                     out[m, q] = average_precision(documents, groups, depth)
                 elif forms[m] == RECIPROCAL_RANK:
-                    out[m, q] = reciprocal_rank(documents, groups, depth)
+                    chance = reciprocal_rank(documents, groups, weights[m], depth)
+                    out[m, q] = min(chance, 1.0)
                 else:
-                    out[m, q] = precision(documents, groups, depth) / depth
+                    divisor = float(depth if forms[m] == PRECISION else min(depth, n))
+                    if forms[m] == RECALL:  # of all ranks: all relevant documents
+                        divisor = precision(documents, groups, n)
+                    out[m, q] = precision(documents, groups, depth) / divisor
