@@ -16,6 +16,7 @@ from rankinite.core.types import Floats, Floats32, Integers
 
 log = logging.getLogger("rankinite")
 
+ABOUT_TOP_GRADE = "top grade"  # the subject of a note
 # Rows checked at a time, so that the mask of a large matrix does not double its memory.
 ROWS_A_BLOCK = 1 << 16
 
@@ -169,7 +170,9 @@ def top_grade(value: float | None, labels: Floats) -> float:
     """Return the top grade: ``value``, or by default the largest label."""
     largest = float(np.nanmax(labels))
     if value is None:
-        log.info("the top grade is taken to be %g, the largest label seen", largest)
+        sentence = "the top grade is taken to be %g, the largest label seen"
+        # What it is about: a command tells this once, and not at all if it ignores labels.
+        log.info(sentence, largest, extra={"about": ABOUT_TOP_GRADE})
         return largest
     check("RankingData", "top_grade", value, Real(0))
     if value < largest:
