@@ -160,6 +160,17 @@ def test_a_run_replaces_nothing_in_a_folder_of_somebody_else(call, name):
     assert "absent.txt: there is no such file" in call(*run, "--force", code=1)
 
 
+def test_runs_and_sweeps_do_not_overwrite_what_they_read_not_even_by_force(call):
+    Path("mine").mkdir()
+    Path("mine/recipe.toml").write_text(RECIPE)
+    rk.save(rk.polynomials(8, n_docs=4, n_features=2), "mine/ensemble.rk")
+    run = ["recipe", "run", "mine/recipe.toml", "--train", "mine/ensemble.rk", "--out", "mine"]
+    assert "would overwrite mine/ensemble.rk" in call(*run, "--force", code=2)
+    sweep = ["sweep", "mine/recipe.toml", "--model", "A", "--train", "absent", "--out", "mine"]
+    assert "mine/recipe.toml: is there already" in call(*sweep, code=2)
+    assert "sweep: this would overwrite mine/recipe.toml" in call(*sweep, "--force", code=2)
+
+
 def test_the_state_of_another_tool_is_not_taken_for_that_of_a_run(call):
     Path("mine.toml").write_text(RECIPE)
     Path("run").mkdir()

@@ -50,13 +50,16 @@ def run(
     """
     from rankinite.report.page import write_report
     from rankinite.runs.recipe_reader import read_recipe
-    from rankinite.runs.run import check_folder, run_recipe
+    from rankinite.runs.run import check_folder, result_files, run_recipe
 
     workers.check("recipe run")
     chosen = read_recipe(recipe)
     target = Path(chosen.name) if out is None else out
     refuse_file_as_folder(target)
     check_folder(chosen, target, force=outputs.force)
+    refuse_overwriting(
+        "recipe run", [target / name for name in result_files(chosen)], [train, valid, test]
+    )
     loading = loading.with_grade_of("recipe run", chosen)
     sets = _load_sets(loading, terminal, train, {"valid": valid, "test": test})
     with resume_note(target):
@@ -113,7 +116,6 @@ def _load_sets(
     """Load the training data, and the other data sets that were named."""
     named = {name: path for name, path in others.items() if path is not None}
     loading.refuse_query_file("recipe run", 1 + len(named))
-    refuse_overwriting("recipe run", [], [train, *named.values()])
     # All of them, before the first is read: that may take minutes.
     for path in (train, *named.values()):
         if not path.exists() and not is_pipe(path):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from rankinite.cli.options import Loading, RecipeName, TrainFile, Workers
-from rankinite.cli.outputs import Outputs, refuse_file_as_folder
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder, refuse_overwriting
 from rankinite.cli.terminal import Terminal, resume_note
 
 
@@ -94,9 +94,10 @@ def sweep(
     """
     from rankinite.report.sweep_page import write_sweep_report
     from rankinite.runs.recipe_reader import read_recipe
+    from rankinite.runs.store import RECIPE
     from rankinite.sweeps.space import read_over
     from rankinite.sweeps.study import import_optuna
-    from rankinite.sweeps.sweep import check_folder, check_sweep, run_sweep
+    from rankinite.sweeps.sweep import RESULT_FILES, check_folder, check_sweep, run_sweep
 
     workers.check("sweep")
     import_optuna()  # an extra: if it is not installed, that is said before the data are read
@@ -107,6 +108,9 @@ def sweep(
     check_sweep(chosen, model, space=space, search=search, measure=measure)
     refuse_file_as_folder(out)
     check_folder(out, force=outputs.force)
+    # The recipe is a file, or the name of one of ours.
+    written = [out / name for name in (RECIPE, *RESULT_FILES)]
+    refuse_overwriting("sweep", written, [train, Path(recipe)])
     loading = loading.with_grade_of("sweep", chosen)
     with resume_note(out):
         done = run_sweep(

@@ -175,14 +175,17 @@ def check_folder(recipe: Recipe, out: str | Path, *, force: bool = False) -> Non
         Refuse nothing: such files are replaced.
     """
     store = Store(out)
-    if force or (store.path / STATE).exists():
-        return
+    if not force and not (store.path / STATE).exists():
+        store.refuse_others(result_files(recipe), recipe.text)
+
+
+def result_files(recipe: Recipe) -> list[str]:
+    """Return the names of the files for people that a run can write into its folder."""
     models = list(recipe.models)
     names = [ENSEMBLE_FILE, REPORT, f"{TABLES}.md", f"{TABLES}.json"]
     names += [f"models/{model}.rk" for model in models]
     names += [f"measures/{name}.csv" for name in (HELD_OUT, VALID, TEST)]
-    names += [f"scores/{s}/{m}.txt" for s in (VALID, TEST) for m in (*models, ENSEMBLE)]
-    store.refuse_others(names, recipe.text)
+    return names + [f"scores/{s}/{m}.txt" for s in (VALID, TEST) for m in (*models, ENSEMBLE)]
 
 
 def open_run(folder: str | Path) -> Run:

@@ -115,12 +115,13 @@ class Configuration:
     def to_toml(self) -> str:
         """Return the text of a file that `read_configuration` reads."""
         files = {"train": self.train, "valid": list(self.valid), BASE: self.base, "out": self.out}
-        files[FINGERPRINTS] = list(self.fingerprints)
         # TOML has no None: what was not named is left out.
         named = {key: value for key, value in files.items() if value}
         # All parameters, also those at their defaults: the file repeats the training even if a
         # later version has other defaults.
         tables = [{"ranker": self.ranker, **named}, self.loading, self.parameters]
+        if self.fingerprints:
+            tables.append({FINGERPRINTS: list(self.fingerprints)})
         blocks = [
             "\n".join(f"{key} = {toml_of(value)}" for key, value in table.items())
             for table in tables

@@ -182,6 +182,10 @@ def run_sweep(
         return write_results(sweep)
 
 
+# The files for people, and for Optuna, that a sweep writes into its folder, besides the recipe.
+RESULT_FILES = (SWEPT, CSV, JSON, PAGE, JOURNAL)
+
+
 def check_folder(out: str | Path, *, force: bool = False) -> None:
     """Refuse a folder that is not that of a sweep, and has files that a sweep would replace.
 
@@ -194,7 +198,7 @@ def check_folder(out: str | Path, *, force: bool = False) -> None:
     """
     store = Store(out)
     if not force and not any((store.path / name).exists() for name in (SETTINGS, STATE)):
-        store.refuse_others([SWEPT, CSV, JSON, PAGE, JOURNAL])
+        store.refuse_others(RESULT_FILES)
 
 
 def open_sweep(folder: str | Path) -> Sweep:
