@@ -99,7 +99,8 @@ def test_files_and_figures(call):
     assert "**1.0000**ᵇ" in Path("r.md").read_text()
     assert r"\textbf{1.0000}\textsuperscript{b}" in Path("r.tex").read_text()
     assert len(list(csv.reader(Path("r.csv").read_text().splitlines()))) == 4
-    values = json.loads(call("compare", *SYSTEMS, *arguments, "--json"))
+    assert "r.md exists; write to another place" in call("compare", *SYSTEMS, *arguments, code=2)
+    values = json.loads(call("compare", *SYSTEMS, *arguments, "--json", "--force"))
     assert values.pop("wrote") == written
     assert (values.pop("data"), values["drop_single_label"]) == ("test.parquet", False)
     assert values == json.loads(Path("r.json").read_text())
@@ -206,7 +207,7 @@ def test_names_that_are_no_text_are_escaped(call, files):
 def test_samples_are_refused(call, files):
     qid = np.repeat(["1", "1~1", *map(str, range(2, N_QUERIES))], 2)
     rk.save(rk.RankingData(X=files.X, y=files.y, qid=qid), "sampled.parquet")
-    said = call("compare", "a.scores", "absent", "--data", "sampled.parquet", "-q", code=1)
+    said = call("compare", "a.scores", "b.txt.gz", "--data", "sampled.parquet", "-q", code=1)
     assert "such as '1~1'" in said
     assert "rankinite data convert --originals" in said
 
@@ -240,9 +241,9 @@ def test_notes_and_warnings(call, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words", "code"),
     [
-        (["a.scores", "--data", "test.parquet"], "at least two files of scores", 2),
+        (["a.scores", "--data", "test.parquet"], "at least two models or files of scores", 2),
         (["a.scores", "c.run"], "Missing option '--data'", 2),
-        (["a.scores", "a.scores", "--data", "test.parquet"], "a.scores was named twice", 2),
+        (["a.scores", "a.scores", "--data", "test.parquet"], "a.scores was given twice", 2),
         ([*SYSTEMS, "--out", "x.xlsx"], "x.xlsx: a comparison is written to files that end in", 2),
         ([*SYSTEMS, "--out", "no/x.md"], "no: there is no such folder", 1),
         ([*SYSTEMS, "--out", "three/x.md"], "three: this is a file; expected a folder", 1),

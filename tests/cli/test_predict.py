@@ -193,7 +193,13 @@ def test_inspect_shows_the_weights_of_a_linear_net(call, data):
 
 def test_inspect_draws_a_net(call, net, monkeypatch):
     drawn = []
-    monkeypatch.setattr(inspection, "save_figure", lambda figure, path: drawn.append(figure))
+    save_figure = inspection.save_figure
+
+    def draw(figure, path):
+        drawn.append(figure)
+        save_figure(figure, path)
+
+    monkeypatch.setattr(inspection, "save_figure", draw)
     call("inspect", "net.rk", "--figures", "figures")
     curve, importances = (figure.axes[0] for figure in drawn)
     assert curve.get_xlabel() == "Epochs"

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import rankinite as rk
+from rankinite.cli import main
 from rankinite.cli.options import Loading
+from rankinite.data.memmap import fingerprint
 from rankinite.models import RANKERS
 from rankinite.runs.training import LOADING
 
@@ -349,3 +351,81 @@ def test_a_training_file_that_lacks_the_last_features(train):
         "narrow.txt: lacks the features '2', which wide.txt has; if they are 0 everywhere and were "
         "left out, add --n-features 2"
     ) in said
+
+
+def test_upper_and_lower_case_are_the_same(train):
+    printed = train("--ranker lambdamart --normalise Distance --preset Paper --print-config")
+    values = tomllib.loads(printed)
+    assert (values["ranker"], values["normalise"]) == ("LambdaMART", "distance")
+    assert (
+        tomllib.loads(train("--ranker LAMBDARANK --optimiser SGD --print-config"))["optimiser"]
+        == "sgd"
+    )
+    assert "--normalise must be one of" in train("--normalise Distances --print-config", code=2)
+    # A file is written once and read by other programs, too: it has one spelling.
+    Path("my.toml").write_text('ranker = "lambdamart"')
+    assert "must be one of" in train("--config my.toml --print-config", code=2)
+
+
+def test_flags_override_a_file_both_ways(train):
+    Path("my.toml").write_text("group = true\nno_comments = true\nsymmetric = true\n")
+    said = "--config my.toml --no-group --comments --no-symmetric --print-config"
+    values = tomllib.loads(train(said))
+    assert not any(values[name] for name in ("group", "no_comments", "symmetric"))
+
+
+def test_help_shows_flags_without_values(train):
+    lines = train("--help").splitlines()
+    shown = [line for line in lines if "--diagnose" in line or "--no-symmetric" in line]
+    assert len(shown) == 2
+    assert not any("<bool>" in line for line in shown)
+
+
+def test_changed_data_are_told(train, files, capsys):
+    train(f"train.parquet --valid valid.parquet --out m.rk {SMALL}")
+    train("--config m.rk.toml")
+    assert "warning" not in capsys.readouterr().err
+    data = rk.load("valid.parquet")
+    rk.save(data.replace(y=data.top_grade - data.y), "valid.parquet")
+    with pytest.raises(SystemExit):
+        main(["train", "--config", "m.rk.toml"])
+    said = capsys.readouterr().err
+    assert "warning: the validation data 'valid' are not those of the configuration" in said
+    assert "training data" not in said
+    # They are those of this training now.
+    train("--config m.rk.toml")
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_inspect_shows_where_a_model_comes_from(train, files, call):
+    train(f"train.parquet --out m.rk {SMALL}")
+    values = json.loads(call("inspect", "m.rk", "--json"))
+    assert values["fingerprint"] == fingerprint(rk.load("train.parquet"))
+    assert (values["queries"], values["documents"]) == (20, 20 * 50)
+    assert values["rankinite"] == rk.__version__
+    printed = call("inspect", "m.rk")
+    assert f"Fingerprint of the training data: {values['fingerprint']}" in printed
+    rows = [line.split() for line in printed.splitlines()]
+    assert ["Training", "queries", "20"] in rows
+    assert ["Trained", "by", "rankinite", rk.__version__] in rows
+    Path("m.rk.toml").write_text("not = [ TOML")
+    assert json.loads(call("inspect", "m.rk", "--json"))["fingerprint"] is None
+
+
+def test_the_top_grade_is_told_once_and_not_if_it_is_known(train, call, capsys):
+    for name, labels in (("a.txt", "432"), ("b.txt", "310")):
+        lines = [f"{label} qid:1 1:{k}" for k, label in enumerate(labels)]
+        Path(name).write_text("\n".join(lines) + "\n")
+
+    def notes(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            main([*arguments])
+        return capsys.readouterr().err.count("top grade")
+
+    assert notes("data", "describe", "a.txt", "b.txt") == 1
+    assert notes("data", "describe", "a.txt", "b.txt", "--top-grade", "4") == 0
+    rk.LambdaMART(n_trees=1, n_leaves=2).fit(rk.load("a.txt")).save("m.rk")
+    assert notes("predict", "m.rk", "a.txt") == 0
+    assert notes("data", "convert", "a.txt", "a.parquet") == 1
+    assert notes("data", "describe", "a.parquet") == 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,10 +95,21 @@ def test_a_link_stays_a_link_and_a_mode_stays_a_mode():
     assert Path("real").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_no_file_is_refused():
+def test_a_pipe_and_a_device_get_the_bytes():
     os.mkfifo("pipe")
-    with pytest.raises(OSError, match="pipe or a device"), atomic_write("pipe"):
-        pass
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(Path("pipe").read_bytes)
+        with atomic_write("pipe") as file:
+            file.write(b"..c")
+            file.seek(0)  # as a writer of a zip does
+            file.write(b"ab")
+        assert read.result() == b"abc"
+    with atomic_write(os.devnull) as file:
+        file.write(b"nothing is kept")
+    assert Path("pipe").is_fifo()
+
+
+def test_a_folder_is_refused():
     with pytest.raises(IsADirectoryError, match="this is a directory"), atomic_write("."):
         pass
 

@@ -116,8 +116,10 @@ def files_in(folder: Path) -> dict[str, bytes]:
 def test_a_second_process_compiles_nothing_and_an_edit_is_noticed(copy, tmp_path):
     cache = tmp_path / "cache"
     old, young = cache / "kernels" / "old", cache / "kernels" / "young"
-    for version, days in ((old, 31), (young, 29)):
+    others = cache / "kernels" / "mine"
+    for version, days in ((old, 31), (young, 29), (others, 31)):
         version.mkdir(parents=True)
+        (version / ("notes" if version == others else jit.MARK)).touch()
         then = time.time() - days * 24 * 3600
         os.utime(version, (then, then))
 
@@ -126,6 +128,8 @@ def test_a_second_process_compiles_nothing_and_an_edit_is_noticed(copy, tmp_path
     assert (first["times"], first["hits"], first["misses"]) == (3.0, [0, 0], [1, 1])
     assert not old.exists()
     assert young.exists()
+    # Without our mark it is somebody else's, who has named a folder of a project, say.
+    assert others.exists()
 
     kept = files_in(cache)
     second = copy.run(RANKINITE_CACHE_DIR=str(cache), NUMBA_CACHE_DIR=str(tmp_path / "numba"))

@@ -13,17 +13,18 @@ from rankinite.cli.compare import compare
 from rankinite.cli.data import augment, convert, describe, normalise, split
 from rankinite.cli.demo import demo
 from rankinite.cli.evaluate import evaluate
-from rankinite.cli.files import refuse_file_as_folder
 from rankinite.cli.inspect import inspect
 from rankinite.cli.mix import mix
 from rankinite.cli.optimality import optimality
 from rankinite.cli.options import Out, Seed, with_groups
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.predict import predict
 from rankinite.cli.recipe import check, list_recipes, report, run, show
 from rankinite.cli.simulate import challenge, clicks, polynomials
 from rankinite.cli.sweep import sweep
 from rankinite.cli.terminal import Terminal
 from rankinite.cli.train import train
+from rankinite.cli.warm_up import warm_up
 from rankinite.core import __version__
 from rankinite.papers import EXPERIMENTS
 
@@ -88,7 +89,11 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version",
+            help="Print the version.",
+            callback=_print_version,
+            is_eager=True,
+            metavar="",
         ),
     ] = False,
 ) -> None:
@@ -106,16 +111,21 @@ def _experiment(name: str) -> Callable[..., None]:
         ] = 1.0,
         seed: Seed = 0,
         *,
+        outputs: Outputs,
         terminal: Terminal,
     ) -> None:
         from rankinite.papers.setting import Setting
 
         refuse_file_as_folder(out)
+        # Which figures an experiment draws is known when it is done.
+        kept = [path for path in out.glob("*") if path.suffix in (".md", ".json", ".png")]
+        outputs.check(f"reproduce {chosen.folder}", [], files=kept)
         setting = Setting(scale, seed, terminal.progress())
         out.mkdir(parents=True, exist_ok=True)
-        terminal.expect_compiling()
         summary = chosen.run(setting)
-        terminal.show_summary(summary, summary.save(out))
+        written = summary.save(out)
+        outputs.record(written)
+        terminal.show_summary(summary, written)
 
     # Typer takes the command's name and help from these.
     command.__name__ = name
@@ -160,6 +170,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
         for name in EXPERIMENTS
     ),
     (app, demo, "rankinite demo --out demo"),
+    (app, warm_up, "rankinite warm-up --all"),
 ]
 for group, function, example in COMMANDS:
     group.command(epilog=f"Example: {example}")(with_groups(function))

@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.files import (
-    Member,
-    load_members,
-    refuse_file_as_folder,
-    refuse_overwriting,
-    write_scores,
-)
+from rankinite.cli.files import Member, load_members, write_scores
 from rankinite.cli.options import LabelledData, Loading, Measures, Out, Seed
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
@@ -24,6 +19,7 @@ from rankinite.core.files import atomic_write
 if TYPE_CHECKING:
     from rankinite.ensembles.combine import CombineOptions, CombineResult
     from rankinite.ensembles.selection import EnsembleEvaluation
+    from rankinite.evaluation.tables import Summary
 
 SCORES, TEST_SCORES, MODEL = "scores.txt", "test-scores.txt", "ensemble.rk"
 RUN_NAME = "ensemble"
@@ -80,6 +76,7 @@ def combine(
     *,
     labelled: LabelledData,
     ensemble: EnsembleOptions,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -90,15 +87,16 @@ def combine(
     on queries that it was not chosen by. If all members are models, ensemble.rk is one too.
     """
     from rankinite.data.splits import refuse_dependent_queries
-    from rankinite.ensembles.combine import CombineOptions, combine_members
+    from rankinite.ensembles.combine import MOST_SHOWN, CombineOptions, combine_members
     from rankinite.measures.text import parse_measures
 
     source, missing = labelled.source, labelled.missing
-    _check_targets(out, [source, *files, *([] if test is None else [test])])
+    refuse_file_as_folder(out)
+    inputs = [source, *files, test, loading.query_file]
+    outputs.check("combine", inputs, files=[out / name for name in _names(test)])
     options = CombineOptions(parse_measures(measures), **vars(ensemble))
     # Before the data: wrong options and files that do not exist are told at once.
     members = _load_members(files, options, test)
-    terminal.expect_compiling()
     data = labelled.load("combine", loading, terminal)
     rows = {member.name: member.scores(data, source, missing) for member in members}
     rankers = {member.name: member.ranker for member in members}
@@ -112,15 +110,18 @@ def combine(
         evaluation = result.evaluate(test_rows, tested)
         write_scores(evaluation.scores, tested, out / TEST_SCORES, RUN_NAME)
     write_scores(result.evaluation.scores, data, out / SCORES, RUN_NAME)
-    _finish(terminal, result, members, evaluation, out)
+    written = _write(result, members, evaluation, out)
+    outputs.record(written)
+    # The file has every subset, the terminal only the best.
+    terminal.show_summary(_summary(result, members, evaluation, most=MOST_SHOWN), written)
 
 
-def _check_targets(out: Path, sources: Sequence[Path]) -> None:
+def _names(test: Path | None) -> list[str]:
+    """Return the names of the files that are written."""
     from rankinite.ensembles.combine import NAME
 
-    refuse_file_as_folder(out)
-    names = [SCORES, TEST_SCORES, MODEL, *(f"{NAME}.{end}" for end in ("md", "csv", "json"))]
-    refuse_overwriting("combine", [out / name for name in names], sources)
+    scores = [SCORES] if test is None else [SCORES, TEST_SCORES]
+    return [*scores, MODEL, *(f"{NAME}.{end}" for end in ("md", "csv", "json"))]
 
 
 def _load_members(
@@ -138,21 +139,16 @@ def _load_members(
     return members
 
 
-def _finish(
-    terminal: Terminal,
+def _write(
     result: CombineResult,
     members: Sequence[Member],
     test: EnsembleEvaluation | None,
     out: Path,
-) -> None:
-    """Write the tables and the model, and print a summary."""
-    from rankinite.ensembles.combine import MOST_SHOWN, NAME, summary_of, to_csv
+) -> list[Path]:
+    """Write the tables and the model; return all files, those of scores included."""
+    from rankinite.ensembles.combine import NAME, to_csv
 
-    kinds = {
-        member.name: type(member.ranker).__name__ if member.ranker else "scores"
-        for member in members
-    }
-    written = summary_of(result, kinds, test).save(out)
+    written = _summary(result, members, test).save(out)
     with atomic_write(out / f"{NAME}.csv") as file:
         file.write(to_csv(result).encode())
     written += [out / f"{NAME}.csv", out / SCORES]
@@ -160,5 +156,19 @@ def _finish(
     if result.ensemble.members is not None:
         result.ensemble.save(out / MODEL)
         written.append(out / MODEL)
-    # The file has every subset, the terminal only the best.
-    terminal.show_summary(summary_of(result, kinds, test, most=MOST_SHOWN), written)
+    return written
+
+
+def _summary(
+    result: CombineResult,
+    members: Sequence[Member],
+    test: EnsembleEvaluation | None,
+    most: int | None = None,
+) -> Summary:
+    from rankinite.ensembles.combine import summary_of
+
+    kinds = {
+        member.name: type(member.ranker).__name__ if member.ranker else "scores"
+        for member in members
+    }
+    return summary_of(result, kinds, test, most=most)

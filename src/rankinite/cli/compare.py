@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.files import (
-    refuse_file_as_folder,
-    refuse_missing_folders,
-    refuse_overwriting,
-    refuse_twice,
-    short_names,
-)
+from rankinite.cli.files import load_members, refuse_repeated, short_names
 from rankinite.cli.options import LabelledData, Loading, Measures, Testing
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder, refuse_missing_folders
 from rankinite.cli.terminal import Terminal, drawn_width
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
@@ -71,14 +66,19 @@ class ComparisonFiles:
         """The files of --out and --pairs."""
         return [*(self.out or []), *([] if self.pairs is None else [self.pairs])]
 
-    def check(self, names: Sequence[str], sources: Sequence[Path]) -> None:
+    def drawn(self, measures: Iterable[object]) -> list[Path]:
+        """Return the files of --figures."""
+        from rankinite.evaluation.comparison import differences_file
+
+        folder = self.figures
+        return [] if folder is None else [folder / differences_file(str(m)) for m in measures]
+
+    def check(self, names: Sequence[str]) -> None:
         """Refuse files that could not be written, before the work, and an unknown baseline."""
         from rankinite.evaluation.comparison import writer_for
 
         for path in self.out or []:
             writer_for(path)
-        refuse_twice("compare", self.tables)
-        refuse_overwriting("compare", self.tables, sources)
         refuse_missing_folders(self.tables)
         if self.figures is not None:
             refuse_file_as_folder(self.figures)
@@ -90,7 +90,7 @@ class ComparisonFiles:
                 f"{some_of(names)}"
             )
 
-    def write(self, comparison: Comparison) -> list[Path]:
+    def write(self, comparison: Comparison, outputs: Outputs) -> list[Path]:
         """Write the files, and return them with those of the figures."""
         for path in self.out or []:
             comparison.save(path)
@@ -99,19 +99,18 @@ class ComparisonFiles:
                 file.write(comparison.pairs_to_csv().encode())
         if self.figures is None:
             return self.tables
-        return [
-            *self.tables,
-            *comparison.draw_differences(self.figures, baseline=self.baseline),
-        ]
+        drawn = comparison.draw_differences(self.figures, baseline=self.baseline)
+        outputs.record(drawn)
+        return [*self.tables, *drawn]
 
 
 def compare(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="SCORES",
-            help="The scores of each system: one number per line in the order of the documents, or "
-            "a TREC run.",
+            metavar="SYSTEMS",
+            help="Model files; or the scores of each system: one number per line in the order of "
+            "the documents, or a TREC run.",
             show_default=False,
         ),
     ] = None,
@@ -122,7 +121,8 @@ def compare(
     measures: Measures = "NDCG@10,ERR",
     *,
     labelled: LabelledData,
-    outputs: ComparisonFiles,
+    targets: ComparisonFiles,
+    outputs: Outputs,
     testing: Testing,
     loading: Loading,
     terminal: Terminal,
@@ -132,7 +132,7 @@ def compare(
     A system has the name of its file, without the suffix, or "feature NAME". Every two systems are
     tested; the oracle picks the best system for every query.
     """
-    from rankinite.data.scores import feature_scores, load_scores
+    from rankinite.data.scores import feature_scores
     from rankinite.evaluation.compare import checked
     from rankinite.evaluation.compare import compare as compare_scores
     from rankinite.evaluation.comparison import Settings
@@ -142,13 +142,15 @@ def compare(
     files, features = files or [], feature or []
     settings = checked(Settings(**vars(testing)))
     names = _checked_names(features, files)
-    outputs.check(names, [labelled.source, *files])
+    targets.check(names)
     chosen = parse_measures(measures)
-    terminal.expect_compiling()
+    inputs = [labelled.source, *files, loading.query_file]
+    outputs.check("compare", inputs, files=[*targets.tables, *targets.drawn(chosen)])
+    members = load_members("compare", files)
     data = labelled.load("compare", loading, terminal)
-    missing = labelled.missing
+    source, missing = labelled.source, labelled.missing
     rankings = [feature_scores(data, name) for name in features]
-    rankings += [load_scores(path, data, missing=missing, order=data.rows) for path in files]
+    rankings += [member.scores(data, source, missing) for member in members]
     comparison = compare_scores(
         dict(zip(names, rankings, strict=True)),
         data,
@@ -156,11 +158,10 @@ def compare(
         **vars(settings),
         progress=terminal.progress(),
     )
-    written = outputs.write(comparison)
+    written = targets.write(comparison, outputs)
     if terminal.json:
         paths = [str(path) for path in written]
-        source = str(labelled.source)
-        terminal.show_json({"data": source, **comparison.as_json(), "wrote": paths})
+        terminal.show_json({"data": str(source), **comparison.as_json(), "wrote": paths})
         return
     show_comparison(terminal, comparison)
     terminal.say_written(written)
@@ -171,12 +172,10 @@ def _checked_names(features: Sequence[str], files: Sequence[Path]) -> list[str]:
 
     if len(features) + len(files) < LEAST_SYSTEMS:
         raise UsageError(
-            "compare: there must be at least two files of scores, or one and a --feature; as in "
-            "rankinite compare a.scores b.scores --data test.txt"
+            "compare: there must be at least two models or files of scores, or one and a "
+            "--feature; as in rankinite compare a.rk b.scores --data test.txt"
         )
-    twice = [str(path) for k, path in enumerate(files) if path in files[:k]]
-    if twice:
-        raise UsageError(f"compare: {twice[0]} was named twice; name each file once")
+    refuse_repeated("compare", files)
     names = [*(f"feature {name}" for name in features), *short_names(files)]
     for name in names:
         if names.count(name) > 1:

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.files import (
-    folder_targets,
-    refuse_narrow_text,
-    refuse_overwriting,
-    refuse_twice,
-    save_all,
-)
+from rankinite.cli.files import refuse_narrow_text, save_all
 from rankinite.cli.options import Loading, Out, SameFormat, Seed, numbers_of
+from rankinite.cli.outputs import (
+    Outputs,
+    folder_targets,
+    refuse_file_as_folder,
+    refuse_missing_folders,
+    refuse_twice,
+)
+from rankinite.cli.pipes import STANDARD, writable
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
@@ -46,6 +48,7 @@ def describe(
         Path | None, typer.Option(help="Draw two figures as PNG files into this folder.")
     ] = None,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -53,14 +56,18 @@ def describe(
 
     The figures show documents per query and distinct values per feature.
     """
+    from rankinite.data.describe import FIGURES, draw_figures
     from rankinite.data.describe import describe as describe_data
-    from rankinite.data.describe import draw_figures
 
+    if figures is not None:
+        refuse_file_as_folder(figures)
+        outputs.check("data describe", files, files=[figures / name for name in FIGURES])
     sets = [describe_data(loading.load(path, terminal)) for path in files]
     names = _short_names(files)
     drawn = []
     if figures is not None:
         drawn = draw_figures(dict(zip(names, sets, strict=True)), figures)
+        outputs.record(drawn)
     if terminal.json:
         rows = [{"file": str(f), **data.as_json()} for f, data in zip(files, sets, strict=True)]
         terminal.show_json({"sets": rows, "figures": [str(path) for path in drawn]})
@@ -131,7 +138,7 @@ def convert(
         typer.Argument(
             metavar="TARGET",
             help="File to write: .parquet, .gz (compressed text), .qrels (TREC labels), "
-            "or any other name for plain text.",
+            "or any other name for plain text; - is the standard output.",
         ),
     ],
     originals: Annotated[
@@ -141,6 +148,7 @@ def convert(
         ),
     ] = False,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -148,14 +156,18 @@ def convert(
     from rankinite.data.formats import save
     from rankinite.data.scores import save_qrels
 
+    refuse_missing_folders([target])
+    outputs.check("data convert", [source, loading.query_file], files=[target])
     data = loading.load(source, terminal)
     if originals:
         data = data.originals
-    if target.name.removesuffix(".gz").endswith(QRELS):
-        save_qrels(data, target)
-    else:
-        save(data, target, progress=terminal.progress())
-    terminal.show_data_file(target, data, features=data.n_features)
+    with writable(target) as file:
+        if target.name.removesuffix(".gz").endswith(QRELS):
+            save_qrels(data, file)
+        else:
+            save(data, file, progress=terminal.progress())
+    if target != STANDARD:
+        terminal.show_data_file(target, data, features=data.n_features)
 
 
 def split(
@@ -172,6 +184,7 @@ def split(
     seed: Seed = 0,
     suffix: SameFormat = None,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -186,29 +199,38 @@ def split(
     division: int | list[float] | None = parts
     if proportions is not None:
         division = numbers_of("data split", "--proportions", proportions, "0.6,0.2,0.2")
+    refuse_file_as_folder(out)
+    names = _part_names(division, folds)
+    targets = [out / f"{name}.{ending}" for name in names]
+    outputs.check("data split", [source, loading.query_file], files=targets)
     data = loading.load(source, terminal)
-    pieces = [
-        (out / f"{name}.{ending}", part) for name, part in _named_parts(data, division, folds, seed)
-    ]
-    refuse_overwriting("data split", [path for path, _ in pieces], [source])
-    save_all(pieces, terminal)
+    pieces = _parts(data, division, folds, seed)
+    originals = (
+        piece.originals if name in NEVER_AUGMENTED else piece
+        for name, piece in zip(names, pieces, strict=True)
+    )
+    save_all(zip(targets, originals, strict=True), outputs, terminal)
 
 
-def _named_parts(
-    data: RankingData, division: int | list[float] | None, folds: int | None, seed: int
-) -> Iterator[tuple[str, RankingData]]:
+def _part_names(division: int | list[float] | None, folds: int | None) -> list[str]:
     if division is None:
-        for k, (train, valid) in enumerate(data.folds(folds or 0, seed=seed), 1):
-            yield f"fold{k}/train", train
-            yield f"fold{k}/valid", valid
-        return
-    pieces = data.split(division, seed=seed)
+        return [
+            f"fold{k}/{part}" for k in range(1, (folds or 0) + 1) for part in ("train", "valid")
+        ]
+    n_parts = division if isinstance(division, int) else len(division)
+    if isinstance(division, list) and n_parts in PART_NAMES:
+        return PART_NAMES[n_parts]
     # Padded with zeros, so that files are listed in the order of the parts.
-    width = max(2, len(str(len(pieces))))
-    numbers = [f"part{k:0{width}}" for k in range(1, len(pieces) + 1)]
-    names = PART_NAMES.get(len(pieces), numbers) if isinstance(division, list) else numbers
-    for name, piece in zip(names, pieces, strict=True):
-        yield name, piece.originals if name in NEVER_AUGMENTED else piece
+    width = max(2, len(str(n_parts)))
+    return [f"part{k:0{width}}" for k in range(1, n_parts + 1)]
+
+
+def _parts(
+    data: RankingData, division: int | list[float] | None, folds: int | None, seed: int
+) -> list[RankingData]:
+    if division is None:
+        return [part for fold in data.folds(folds or 0, seed=seed) for part in fold]
+    return data.split(division, seed=seed)
 
 
 def augment(
@@ -229,6 +251,7 @@ def augment(
     times: Annotated[int, typer.Option(min=1, help="Number of samples per query.")] = 5,
     seed: Seed = 0,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -242,13 +265,16 @@ def augment(
     from rankinite.data.formats import save
 
     check("data augment", "--fraction", fraction, FRACTION)
-    refuse_overwriting("data augment", [out], [source])
+    refuse_missing_folders([out])
+    outputs.check("data augment", [source, loading.query_file], files=[out])
     data = loading.load(source, terminal)
     augmented = augment_data(data, fraction, times, seed=seed)
-    save(augmented, out, progress=terminal.progress())
+    with writable(out) as file:
+        save(augmented, file, progress=terminal.progress())
     n_samples = augmented.n_queries - data.n_queries
     left_out = data.n_queries * times - n_samples
-    terminal.show_data_file(out, augmented, samples=n_samples, left_out=left_out)
+    if out != STANDARD:
+        terminal.show_data_file(out, augmented, samples=n_samples, left_out=left_out)
 
 
 def normalise(
@@ -274,6 +300,7 @@ def normalise(
     ] = None,
     suffix: SameFormat = None,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -290,10 +317,12 @@ def normalise(
             "--most-cut-points"
         )
     loading.refuse_query_file("data normalise", len(sources))
-    targets = folder_targets("data normalise", sources, out, suffix)
+    targets = folder_targets(sources, out, suffix)
+    refuse_file_as_folder(out)
     if cut_points is not None:
-        refuse_twice("data normalise", [*targets, out, cut_points])
-        refuse_overwriting("data normalise", [cut_points], sources)
+        refuse_twice("data normalise", [out, cut_points])
+    others = [] if cut_points is None else [cut_points]
+    outputs.check("data normalise", [*sources, apply], files=[*targets, *others])
     # Cut points need all sets at once; with known ones a single set is in memory at a time.
     sets: Iterable[RankingData]
     if apply is None:
@@ -306,9 +335,7 @@ def normalise(
         cut_points.parent.mkdir(parents=True, exist_ok=True)
         normaliser.save(cut_points)
     normalised = (normaliser.transform(data, progress=terminal.progress()) for data in sets)
-    save_all(
-        zip(targets, normalised, strict=True), terminal, [] if cut_points is None else [cut_points]
-    )
+    save_all(zip(targets, normalised, strict=True), outputs, terminal, others)
 
 
 def _load_alike(sources: Sequence[Path], loading: Loading, terminal: Terminal) -> list[RankingData]:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from rankinite.cli.options import Jobs, Out, Seed
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 
 RECIPE = "winner-tiny"
 QUERIES = {"train": 1_000, "valid": 300, "test": 1_000}
 
 
-def demo(out: Out = Path("demo"), seed: Seed = 0, jobs: Jobs = None, *, terminal: Terminal) -> None:
+def demo(
+    out: Out = Path("demo"),
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    *,
+    outputs: Outputs,
+    terminal: Terminal,
+) -> None:
     """Simulate data, and run the winning system on them: twelve models, tables and a report.
 
     The recipe is winner-tiny, the smallest of the winner's recipes. It takes half a minute on two
@@ -20,9 +28,15 @@ def demo(out: Out = Path("demo"), seed: Seed = 0, jobs: Jobs = None, *, terminal
     from rankinite.data.formats import save
     from rankinite.data.simulate.challenge import challenge
     from rankinite.report.page import write_report
-    from rankinite.runs.run import run_recipe
+    from rankinite.runs.recipe_reader import read_recipe
+    from rankinite.runs.run import check_folder, run_recipe
 
-    terminal.expect_compiling()
+    recipe, folder = read_recipe(RECIPE), out / "run"
+    # The data too, so that other commands can be tried on them.
+    files = [out / f"{part}.parquet" for part in QUERIES]
+    refuse_file_as_folder(out)
+    outputs.check("demo", [], files=files)
+    check_folder(recipe, folder, force=outputs.force)
     progress = terminal.progress(lines=True)
     out.mkdir(parents=True, exist_ok=True)
     sets = {
@@ -30,9 +44,11 @@ def demo(out: Out = Path("demo"), seed: Seed = 0, jobs: Jobs = None, *, terminal
         for part, n_queries in QUERIES.items()
     }
     train, valid, test = sets.values()
-    run = run_recipe(RECIPE, train, valid, test, out=out / "run", jobs=jobs, progress=progress)
-    # The data too, so that other commands can be tried on them.
-    files = [out / f"{part}.parquet" for part in sets]
+    force = outputs.force
+    run = run_recipe(
+        recipe, train, valid, test, out=folder, jobs=jobs, force=force, progress=progress
+    )
     for path, data in zip(files, sets.values(), strict=True):
         save(data, path)
+    outputs.record(files)
     terminal.show_summary(run.tables, [*files, *run.written, write_report(run)])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.files import refuse_missing_folders, refuse_overwriting
+from rankinite.cli.files import load_members
 from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
+from rankinite.cli.outputs import Outputs, refuse_missing_folders
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    source: Annotated[Path, typer.Argument(metavar="DATA", help="The data set with the labels.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The data set with the labels; - is stdin.")
+    ],
     scores: Annotated[
         Path | None,
         typer.Argument(
             metavar="SCORES",
-            help="One score per line in the order of the documents, or a TREC run.",
+            help="A model file; or scores: one number per line in the order of the documents, or "
+            "a TREC run.",
         ),
     ] = None,
     feature: Annotated[
@@ -35,6 +39,7 @@ def evaluate(
     ] = None,
     missing: Missing = "refuse",
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -44,22 +49,21 @@ def evaluate(
     NAME(option=value)@depth\[source].
     Documents with equal scores count as if every order among them were equally likely.
     """
-    from rankinite.data.scores import feature_scores, load_scores
+    from rankinite.data.scores import feature_scores
     from rankinite.evaluation.evaluate import evaluate as evaluate_scores
     from rankinite.measures.text import parse_measures
 
     if (scores is None) == (feature is None):
-        raise UsageError("evaluate: give either a file of scores or --feature")
-    if per_query is not None:
-        sources = [source] if scores is None else [source, scores]
-        refuse_overwriting("evaluate", [per_query], sources)
-        refuse_missing_folders([per_query])
+        raise UsageError("evaluate: give either a model or a file of scores, or --feature")
+    targets = [] if per_query is None else [per_query]
+    refuse_missing_folders(targets)
+    outputs.check("evaluate", [source, scores, loading.query_file], files=targets)
     chosen = parse_measures(measures)
+    # Before the data: a file that does not exist, or is no model, is told at once.
+    members = load_members("evaluate", [] if scores is None else [scores])
     data = loading.load(source, terminal)
     ranking = (
-        feature_scores(data, str(feature))
-        if scores is None
-        else load_scores(scores, data, missing=missing, order=data.rows)
+        members[0].scores(data, source, missing) if members else feature_scores(data, str(feature))
     )
     result = evaluate_scores(ranking, data, chosen, drop_single_label=drop_single_label)
     if per_query is not None:

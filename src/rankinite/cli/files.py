@@ -1,21 +1,21 @@
-"""The files of a command: models and scores that it reads, and what it may write where.
+"""The files of a command: models and scores that it reads, data sets and scores that it writes.
 
-Whatever can be refused is refused before the work begins: hours of training must not end with a
-folder that does not exist, or with a model in the place of the data that it was trained on.
+What it may write where is in ``cli/outputs.py``.
 """
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from rankinite.cli.outputs import Outputs
+from rankinite.cli.pipes import is_pipe, readable, writable
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, FileFormatError, UsageError
 from rankinite.core.format import some_of
-from rankinite.data.formats import FormatName, format_of
+from rankinite.data.formats import format_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,10 +37,16 @@ def load_ranker(path: Path) -> TrainedRanker | Ensemble:
     """Load a model file."""
     from rankinite.models import load_model
 
-    if not path.is_file():
-        is_folder = "this is a directory; expected a model file"
-        raise FileFormatError(path, is_folder if path.is_dir() else "there is no such file")
-    return cast("TrainedRanker | Ensemble", load_model(path))
+    _refuse_missing(path, "a model file")
+    with readable(path) as file:
+        return cast("TrainedRanker | Ensemble", load_model(file))
+
+
+def _refuse_missing(path: Path, expected: str) -> None:
+    if path.is_dir():
+        raise FileFormatError(path, f"this is a directory; expected {expected}")
+    if not path.exists() and not is_pipe(path):
+        raise FileFormatError(path, "there is no such file")
 
 
 def refuse_narrow_text(
@@ -83,30 +89,31 @@ class Member:
             return self.ranker.predict(data)
         from rankinite.data.scores import load_scores
 
-        return load_scores(self.path, data, missing=missing, order=data.rows)
+        with readable(self.path) as file:
+            return load_scores(file, data, missing=missing, order=data.rows)
 
 
 def load_members(command: str, files: Sequence[Path]) -> list[Member]:
     """Load models, and check that files of scores exist; no file may occur twice."""
-    # An average would count it twice.
-    for k, path in enumerate(files):
-        if path.resolve() in [other.resolve() for other in files[:k]]:
-            raise UsageError(f"{command}: {path} was given twice; give each member once")
+    refuse_repeated(command, files)
     return [
         Member(name, path, load_ranker(path) if _is_model(path) else None)
         for name, path in zip(short_names(files), files, strict=True)
     ]
 
 
+def refuse_repeated(command: str, files: Sequence[Path]) -> None:
+    """Refuse a file that was given twice: an average would count it twice."""
+    for k, path in enumerate(files):
+        if path.resolve() in [other.resolve() for other in files[:k]]:
+            raise UsageError(f"{command}: {path} was given twice; give each file once")
+
+
 def _is_model(path: Path) -> bool:
-    if not path.exists():
-        raise FileFormatError(path, "there is no such file")
-    if path.is_dir():
-        raise FileFormatError(path, "this is a directory; expected a model file or scores")
-    # A pipe, such as <(zcat scores.gz), can be read only once: its first bytes must stay in it.
-    if path.suffix == MODEL_SUFFIX or not path.is_file():
-        return path.suffix == MODEL_SUFFIX
-    with path.open("rb") as file:
+    _refuse_missing(path, "a model file or scores")
+    if path.suffix == MODEL_SUFFIX:
+        return True
+    with readable(path) as named, named.open("rb") as file:
         return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
 
 
@@ -143,81 +150,16 @@ def _as_text(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# Where to write
-
-
-def folder_targets(
-    command: str, sources: Sequence[Path], out: Path, suffix: FormatName | None
-) -> list[Path]:
-    """Return a file in a folder for every source: its name, with the suffix of another format."""
-    targets = [out / target_name(source, suffix) for source in sources]
-    refuse_twice(command, targets)
-    refuse_overwriting(command, targets, sources)
-    return targets
-
-
-def target_name(source: Path, suffix: FormatName | None) -> str:
-    """Return the name of the file that is made of a source.
-
-    Examples
-    --------
-    >>> target_name(Path("data/train.txt.gz"), None)
-    'train.txt.gz'
-    >>> target_name(Path("data/train.txt.gz"), "parquet")
-    'train.parquet'
-    """
-    if suffix is None:
-        return source.name
-    return f"{Path(source.name.removesuffix('.gz')).stem}.{suffix}"
-
-
-def refuse_twice(command: str, targets: Sequence[Path]) -> None:
-    """Refuse to write two files with the same name."""
-    for target in targets:
-        if targets.count(target) > 1:
-            raise UsageError(
-                f"{command}: two files would be written to {target}; choose different names"
-            )
-
-
-def refuse_overwriting(command: str, targets: Sequence[Path], sources: Sequence[Path]) -> None:
-    """Refuse to overwrite a file that the command reads."""
-    for source in sources:
-        if any(_are_same(target, source) for target in targets):
-            raise UsageError(f"{command}: this would overwrite {source}; write to another place")
-
-
-def _are_same(path: Path, other: Path) -> bool:
-    # By inode, not by name: links and ./ make other names for the same file.
-    return path.exists() and other.exists() and path.samefile(other)
-
-
-def refuse_missing_folders(targets: Sequence[Path]) -> None:
-    """Refuse targets in folders that do not exist, before any work is done."""
-    for target in targets:
-        folder = target.parent
-        if not folder.exists():
-            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(folder))
-        refuse_file_as_folder(folder)
-        if target.is_dir():
-            raise IsADirectoryError(
-                errno.EISDIR, "this is a directory; expected a file", str(target)
-            )
-
-
-def refuse_file_as_folder(folder: Path) -> None:
-    """Refuse a file where a folder is expected; a missing folder can be created."""
-    if folder.exists() and not folder.is_dir():
-        raise FileExistsError(errno.EEXIST, "this is a file; expected a folder", str(folder))
-
-
 # Writing
 
 
 def save_all(
-    sets: Iterable[tuple[Path, RankingData]], terminal: Terminal, others: Sequence[Path] = ()
+    sets: Iterable[tuple[Path, RankingData]],
+    outputs: Outputs,
+    terminal: Terminal,
+    others: Sequence[Path] = (),
 ) -> None:
-    """Save data sets one after the other, creating folders, and list them on the terminal.
+    """Save data sets into a folder one after the other, and list them on the terminal.
 
     ``others`` are files that have been written already and are listed with them.
     """
@@ -227,6 +169,7 @@ def save_all(
     for path, data in sets:
         path.parent.mkdir(parents=True, exist_ok=True)
         save(data, path, progress=terminal.progress())
+        outputs.record([path])
         written.append((path, data.n_queries, data.n_docs))
         # `sets` may be a generator: the next set needs the memory while it is being made.
         del data
@@ -237,11 +180,12 @@ def write_scores(scores: NDArray[np.float64], data: RankingData, out: Path, run_
     """Write scores to a file: a TREC run if its name says so, else in the order of the data."""
     from rankinite.data.scores import save_scores
 
-    if out.name.removesuffix(".gz").endswith(RUN_SUFFIXES):
-        # A tag with blanks would be two columns.
-        save_scores(scores, data, out, run="-".join(run_name.split()) or "rankinite")
-    else:
-        save_scores(in_file_order(scores, data), data, out)
+    with writable(out) as file:
+        if out.name.removesuffix(".gz").endswith(RUN_SUFFIXES):
+            # A tag with blanks would be two columns.
+            save_scores(scores, data, file, run="-".join(run_name.split()) or "rankinite")
+        else:
+            save_scores(in_file_order(scores, data), data, file)
 
 
 def in_file_order(scores: NDArray[np.float64], data: RankingData) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankinite.cli.files import load_ranker
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.terminal import Terminal, can_print_unicode
 from rankinite.core.errors import UsageError
 from rankinite.core.format import number_text, plain_number, some_of
@@ -51,17 +52,26 @@ def inspect(
         typer.Option(metavar="FILE", help="Draw the tree of --tree as this SVG file."),
     ] = None,
     *,
+    outputs: Outputs,
     terminal: Terminal,
 ) -> None:
     """Show the contents of a model: parameters, trees or layers, learning curve, importances, base.
 
     Of an ensemble: its members with their weights, and the ranker on top if there is one. Of a
-    ranker with another one's scores as features: both.
+    ranker with another one's scores as features: both. If MODEL.toml is beside it, the fingerprint
+    of the training data as well. Model files hold no date: equal trainings give equal bytes.
     """
     from rankinite.cli.trees import TreeChoice, show_trees
-    from rankinite.explain.inspection import draw_figures, inspect_ranker
+    from rankinite.explain.inspection import FIGURES, draw_figures, inspect_ranker
+    from rankinite.runs.training import fingerprint_beside
 
-    choice = TreeChoice.checked(trees, tree, out, model)
+    choice = TreeChoice.checked(trees, tree, out)
+    if figures is not None:
+        refuse_file_as_folder(figures)
+    drawings = [] if figures is None else [figures / name for name in FIGURES]
+    if out is not None:
+        drawings.append(out)
+    outputs.check("inspect", [model], files=drawings)
     ranker = load_ranker(model)
     if member is not None:
         ranker = member_of(ranker, member)
@@ -70,11 +80,17 @@ def inspect(
         return
     inspection = inspect_ranker(ranker)
     drawn = [] if figures is None else draw_figures(inspection, figures, top)
+    outputs.record(drawn)
+    digest = fingerprint_beside(model)
     if terminal.json:
         paths = [str(path) for path in drawn]
-        terminal.show_json({"model": str(model), **inspection.as_json(top), "figures": paths})
+        values = {**inspection.as_json(top), "fingerprint": digest}
+        terminal.show_json({"model": str(model), **values, "figures": paths})
         return
     _show(terminal, str(model), inspection, top)
+    if digest is not None:
+        terminal.say("")
+        terminal.say(f"Fingerprint of the training data: {digest}")
     terminal.say_written(drawn)
 
 
@@ -127,9 +143,16 @@ def _structure(inspection: Inspection) -> list[list[str]]:
         *([["Members", f"{len(inspection.members):,}"]] if inspection.members else []),
         ["Features", f"{len(inspection.features):,}"],
         *([] if inspection.is_composed else [[f"  {used}", f"{len(inspection.importances):,}"]]),
+        *_training_data(inspection),
         ["Top grade", plain_number(inspection.top_grade)],
         *([] if inspection.is_composed else [["Base", base_kind]]),
+        *([] if inspection.version is None else [["Trained by rankinite", inspection.version]]),
     ]
+
+
+def _training_data(inspection: Inspection) -> list[list[str]]:
+    sizes = {"Training queries": inspection.n_queries, "Training documents": inspection.n_docs}
+    return [[name, f"{size:,}"] for name, size in sizes.items() if size is not None]
 
 
 def _members(inspection: Inspection) -> Table:

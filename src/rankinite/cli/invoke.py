@@ -1,6 +1,7 @@
 """Run a command and turn every outcome into a sentence and an exit code.
 
-Exit codes: 0 success, 1 failure (bad data, disk, memory), 2 wrong usage, 130 Ctrl-C.
+Exit codes: 0 success (also if the reader of the output has read enough), 1 failure (bad data, disk,
+memory), 2 wrong usage, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import typer
 
+from rankinite.cli.pipes import remove_copies
 from rankinite.core.errors import RankiniteError, UsageError
 
 FAILURE = 1
@@ -38,6 +40,8 @@ def run(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except BaseException as problem:
         return _explain(problem)
+    finally:
+        remove_copies()
     return code if isinstance(code, int) else 0
 
 
@@ -57,6 +61,9 @@ def _repeat_interrupt(unraisable: Any) -> None:
 
 
 def _explain(problem: BaseException) -> int:
+    # Typer leaves with 1 after a broken pipe.
+    if isinstance(problem, SystemExit) and isinstance(problem.__context__, BrokenPipeError):
+        problem = problem.__context__
     if isinstance(problem, SystemExit):
         return problem.code if isinstance(problem.code, int) else FAILURE
     # `rankinite.cli.main` gives it its exit code. Typer makes an Abort of Ctrl-C, and of the end of
@@ -64,9 +71,9 @@ def _explain(problem: BaseException) -> int:
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         raise KeyboardInterrupt
     if isinstance(problem, BrokenPipeError):
-        # The reader of the pipe is gone: Python's own flush at exit must not fail again.
+        # The reader, such as head, has what it wants. Python's own flush at exit must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILURE
+        return 0
     if isinstance(problem, typer.TyperException):
         if not problem.format_message():  # a group without a command: its help has been shown
             return problem.exit_code

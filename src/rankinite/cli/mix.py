@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rankinite.cli.files import (
-    load_members,
-    refuse_file_as_folder,
-    refuse_missing_folders,
-    refuse_overwriting,
-    write_scores,
-)
+from rankinite.cli.files import load_members, write_scores
 from rankinite.cli.options import LabelledData, Loading
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder, refuse_missing_folders
+from rankinite.cli.pipes import STANDARD
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
@@ -56,7 +52,7 @@ def mix(
             "--out",
             "-o",
             help="Write the mixed scores to this file: a TREC run if its name ends in .run or "
-            ".trec, else one number per line.",
+            ".trec, else one number per line; - prints the scores and no table.",
         ),
     ] = None,
     figures: Annotated[
@@ -65,6 +61,7 @@ def mix(
     ] = None,
     *,
     labelled: LabelledData,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -79,9 +76,14 @@ def mix(
     chosen = one_measure("mix", measure)
     _check_bounds(form, bounds)
     source, missing = labelled.source, labelled.missing
-    _check_targets(out, figures, [a, b, source])
+    targets, drawn = ([] if path is None else [path] for path in (out, figures))
+    refuse_missing_folders(targets)
+    for folder in drawn:
+        refuse_file_as_folder(folder)
+    pictures = [folder / FIGURE for folder in drawn]
+    inputs = [a, b, source, loading.query_file]
+    outputs.check("mix", inputs, scores=targets, files=pictures)
     members = load_members("mix", [a, b])
-    terminal.expect_compiling()
     data = labelled.load("mix", loading, terminal)
     rows = {member.name: member.scores(data, source, missing) for member in members}
     result = mix_scores(rows, data, chosen, form, bounds)
@@ -92,8 +94,11 @@ def mix(
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
         result.mix.draw(figures / FIGURE, result.names)
-        written.append(figures / FIGURE)
-    _show(terminal, source, result, written)
+        outputs.record(pictures)
+        written += pictures
+    # Scores on the standard output are read by another program.
+    if out != STANDARD:
+        _show(terminal, source, result, written)
 
 
 def _check_bounds(form: str, bounds: tuple[float, float] | None) -> None:
@@ -104,16 +109,6 @@ def _check_bounds(form: str, bounds: tuple[float, float] | None) -> None:
             "mix: --bounds is for --form additive; in the convex form alpha lies between 0 and 1"
         )
     check("mix", "--bounds", bounds, Bounds())
-
-
-def _check_targets(out: Path | None, figures: Path | None, sources: list[Path]) -> None:
-    """Refuse files that cannot be written before the work starts."""
-    targets = [] if out is None else [out]
-    refuse_missing_folders(targets)
-    if figures is not None:
-        refuse_file_as_folder(figures)
-        targets.append(figures / FIGURE)
-    refuse_overwriting("mix", targets, sources)
 
 
 def _show(terminal: Terminal, source: Path, result: MixComparison, written: list[Path]) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rankinite.cli.files import load_ranker, refuse_file_as_folder, refuse_narrow_text
+from rankinite.cli.files import load_ranker, refuse_narrow_text
 from rankinite.cli.options import Loading, Out, Seed, numbers_of
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 
@@ -40,6 +41,7 @@ def optimality(
     out: Out = Path("optimality"),
     seed: Seed = 0,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -48,11 +50,13 @@ def optimality(
     Weights are moved in random directions, 459 at the default delta and epsilon, without
     retraining. A direction rises if the measure is at or above its start at any step.
     """
-    from rankinite.explain.optimality import Testing, check_optimality, summary_of
+    from rankinite.explain.optimality import NAME, Testing, check_optimality, summary_of
     from rankinite.measures.text import parse_measures
     from rankinite.rankers.lambdarank import LambdaRank
 
     refuse_file_as_folder(out)
+    targets = [out / f"{NAME}.{suffix}" for suffix in ("md", "json", "png")]
+    outputs.check("optimality", [model, source, loading.query_file], files=targets)
     out.mkdir(parents=True, exist_ok=True)
     lengths = tuple(numbers_of("optimality", "--steps", steps, "0.1,0.5,1"))
     testing = Testing(delta, epsilon, lengths, _n_weights(weights), seed)
@@ -64,13 +68,14 @@ def optimality(
         )
     # One measure by default: each takes thousands of passes over the data.
     chosen = ranker.validation_measures()[:1] if measures is None else parse_measures(measures)
-    terminal.expect_compiling()
     data = loading.load(source, terminal)
     refuse_narrow_text(source, data, ranker.feature_names_)
     progress = terminal.progress()
     tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]
     summary = summary_of(tested, model.name)
-    terminal.show_summary(summary, summary.save(out))
+    written = summary.save(out)
+    outputs.record(written)
+    terminal.show_summary(summary, written)
 
 
 def _n_weights(text: str) -> int | None:

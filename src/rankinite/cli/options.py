@@ -15,11 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import typer
+from typer.models import ParameterInfo
 
 from rankinite.cli.files import refuse_narrow_text
+from rankinite.cli.pipes import readable
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import (
@@ -92,13 +94,15 @@ class Loading:
             "'name = value' in comments."
         ),
     ] = None
+    # None, and not False, stands for a flag that was not given: --no-group overrides a TOML file.
     group: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--group",
+            "--group/--no-group",
             help="Bring scattered documents of a query together instead of refusing them.",
+            show_default=False,
         ),
-    ] = False
+    ] = None
     label_column: Annotated[
         str | None, typer.Option(help="The label column in a Parquet file. (Default: label.)")
     ] = None
@@ -119,8 +123,13 @@ class Loading:
         typer.Option(help="Group sizes of a text file without qid. (Default: FILE.query.)"),
     ] = None
     no_comments: Annotated[
-        bool, typer.Option("--no-comments", help="Skip the comments (after #) of a text file.")
-    ] = False
+        bool | None,
+        typer.Option(
+            "--no-comments/--comments",
+            help="Skip the comments (after #) of a text file.",
+            show_default=False,
+        ),
+    ] = None
 
     def load(
         self, path: Path, terminal: Terminal, features: Sequence[str] | None = None
@@ -128,20 +137,21 @@ class Loading:
         """Load a data set with these options; of a table only these features."""
         from rankinite.data.formats import format_of, load
 
-        return load(
-            path,
-            features=features if "features" in format_of(path).options else None,
-            labels=None if self.labels is None else _names(self.labels),
-            label=self.label_column,
-            qid=self.qid_column,
-            doc_id=self.doc_id_column,
-            group=self.group,
-            top_grade=self.top_grade,
-            n_features=self.n_features,
-            query_file=self.query_file,
-            comments=not self.no_comments,
-            progress=terminal.progress(),
-        )
+        with readable(path) as file:
+            return load(
+                file,
+                features=features if "features" in format_of(file).options else None,
+                labels=None if self.labels is None else _names(self.labels),
+                label=self.label_column,
+                qid=self.qid_column,
+                doc_id=self.doc_id_column,
+                group=bool(self.group),
+                top_grade=self.top_grade,
+                n_features=self.n_features,
+                query_file=self.query_file,
+                comments=not self.no_comments,
+                progress=terminal.progress(),
+            )
 
     def with_grade_of(self, command: str, recipe: Recipe) -> Loading:
         """Return the options with the recipe's top grade, which --top-grade may not contradict."""
@@ -290,13 +300,17 @@ class Workers:
 Declarations = Mapping[str, Parameter]
 
 
-def _or_text(convert: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser that leaves a text as it is if it cannot convert it.
+def or_text(convert: Callable[[str], Any], choices: Sequence[str] = ()) -> Callable[[str], Any]:
+    """Return a parser that leaves a text as it is if it is no choice and cannot be converted.
 
     The ranker refuses the text then, in the same sentence as in Python and in TOML files.
     """
+    names = {choice.lower(): choice for choice in choices}
 
     def parse(text: str) -> Any:
+        # On a command line, unlike in Python, upper and lower case are the same.
+        if text.lower() in names:
+            return names[text.lower()]
         try:
             return convert(text)
         except ValueError:
@@ -317,17 +331,22 @@ def _reals(text: str) -> list[float]:
 def _value_type(constraint: Constraint | None) -> tuple[Any, dict[str, Any]]:
     """Return the type of a flag's value, and how to parse it where typer does not know."""
     if isinstance(constraint, LayerSizes):
-        return Any, {"parser": _or_text(_wholes), "metavar": "<int[,int]>"}
+        return Any, {"parser": or_text(_wholes), "metavar": "<int[,int]>"}
     if isinstance(constraint, Bounds):
-        return Any, {"parser": _or_text(_reals), "metavar": "<float,float>"}
+        return Any, {"parser": or_text(_reals), "metavar": "<float,float>"}
     if isinstance(constraint, Either) and isinstance(constraint.first, Whole):
         other = str(constraint.second).removeprefix("one of ").strip("'").lower()
-        return Any, {"parser": _or_text(int), "metavar": f"<int|{other}>"}
+        parser = or_text(int, _choices(constraint))
+        return Any, {"parser": parser, "metavar": f"<int|{other}>"}
     if isinstance(constraint, Whole):
         return int | None, {}
     if isinstance(constraint, Real):
         return float | None, {}
-    return (bool if constraint == YES_OR_NO else str) | None, {}
+    if constraint == YES_OR_NO:
+        return bool | None, {}
+    if _choices(constraint):
+        return Any, {"parser": or_text(str, _choices(constraint)), "metavar": "<name>"}
+    return str | None, {}
 
 
 def _option(name: str, declarations: Declarations) -> inspect.Parameter:
@@ -358,7 +377,8 @@ def _help(declarations: Declarations) -> str:
     choices: dict[str, None] = {}
     for ranker, declared in declarations.items():
         meanings.setdefault(declared.help, []).append(ranker)
-        choices |= dict.fromkeys(_choices(declared.constraint))
+        if isinstance(declared.constraint, OneOf):
+            choices |= dict.fromkeys(_choices(declared.constraint))
     sentences = list(meanings)
     if len(meanings) > 1:
         sentences = [f"{', '.join(rankers)}: {text}" for text, rankers in meanings.items()]
@@ -367,10 +387,13 @@ def _help(declarations: Declarations) -> str:
     return " ".join([*sentences, _defaults(declarations)])
 
 
-def _choices(constraint: Constraint | None) -> Sequence[str]:
-    if isinstance(constraint, OneOf) and constraint != YES_OR_NO:
-        return constraint.values
-    return ()
+def _choices(constraint: Constraint | None) -> list[str]:
+    """Return the words among the values of a constraint."""
+    if isinstance(constraint, Either):
+        return [*_choices(constraint.first), *_choices(constraint.second)]
+    if isinstance(constraint, OneOf):
+        return [value for value in constraint.values if isinstance(value, str)]
+    return []
 
 
 def _defaults(declarations: Declarations) -> str:
@@ -415,6 +438,16 @@ class Parameters:
         self.values = {name: value for name, value in values.items() if value is not None}
 
 
+def _set_conventions(annotation: Any) -> None:
+    """Let a choice be typed in upper or lower case, and a flag have no value in the help."""
+    kind, *infos = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    is_flag = kind is bool or bool in get_args(kind)
+    for info in infos:
+        if isinstance(info, ParameterInfo):
+            info.case_sensitive = False
+            info.metavar = "" if is_flag else info.metavar
+
+
 def with_groups(function: Callable[..., None]) -> Callable[..., None]:
     """Expand the parameters of a command whose type is a group of options into its fields."""
     parameters: list[inspect.Parameter] = []
@@ -428,6 +461,8 @@ def with_groups(function: Callable[..., None]) -> Callable[..., None]:
         fields = inspect.signature(group, eval_str=True).parameters
         groups[parameter.name] = (group, list(fields))
         parameters.extend(fields.values())
+    for parameter in parameters:
+        _set_conventions(parameter.annotation)
 
     @wraps(function)
     def command(**values: Any) -> None:

@@ -10,7 +10,9 @@ import typer
 
 from rankinite.cli.files import in_file_order, load_ranker, refuse_narrow_text, write_scores
 from rankinite.cli.options import Loading
-from rankinite.cli.terminal import Terminal
+from rankinite.cli.outputs import Outputs, refuse_missing_folders
+from rankinite.cli.pipes import STANDARD
+from rankinite.cli.terminal import Terminal, no_notes_on
 from rankinite.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,15 +25,17 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
-    source: Annotated[Path, typer.Argument(metavar="DATA", help="The data set to score.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="DATA", help="The data set to score; - is standard input.")
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
             help="The file for the scores: a TREC run if its name ends in .run or .trec, else one "
-            "number per line in the order of the documents; .gz is compressed. "
-            "(Default: print the numbers.)",
+            "number per line in the order of the documents; .gz is compressed, - is the standard "
+            "output. (Default: print the numbers.)",
         ),
     ] = None,
     n_trees: Annotated[
@@ -39,6 +43,7 @@ def predict(
         typer.Option(help="Use only the first N trees of a tree model. (Default: all.)"),
     ] = None,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -46,18 +51,24 @@ def predict(
 
     Labels are ignored.
     """
-    terminal.expect_compiling()
+    from rankinite.data.checks import ABOUT_TOP_GRADE
+
+    targets = [] if out is None else [out]
+    refuse_missing_folders(targets)
+    outputs.check("predict", [model, source, loading.query_file], scores=targets)
     # The model first: it loads fast, and says which options are wrong for it.
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)
-    data = loading.load(source, terminal, ranker.feature_names_)
+    with no_notes_on(ABOUT_TOP_GRADE):
+        data = loading.load(source, terminal, ranker.feature_names_)
     refuse_narrow_text(source, data, ranker.feature_names_)
     scores = ranker.predict(data, **first)
     if out is None:
         _print(terminal, in_file_order(scores, data))
         return
     write_scores(scores, data, out, model.stem)
-    terminal.show_data_file(out, data)
+    if out != STANDARD:
+        terminal.show_data_file(out, data)
 
 
 def _first_trees(

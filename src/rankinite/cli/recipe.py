@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.files import refuse_file_as_folder
 from rankinite.cli.options import Loading, RecipeName, TrainFile, Workers
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder, refuse_overwriting
+from rankinite.cli.pipes import is_pipe
 from rankinite.cli.terminal import Terminal, resume_note
 from rankinite.core.errors import FileFormatError
 
@@ -37,6 +38,7 @@ def run(
     ] = None,
     *,
     workers: Workers,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -48,14 +50,17 @@ def run(
     """
     from rankinite.report.page import write_report
     from rankinite.runs.recipe_reader import read_recipe
-    from rankinite.runs.run import run_recipe
+    from rankinite.runs.run import check_folder, result_files, run_recipe
 
     workers.check("recipe run")
     chosen = read_recipe(recipe)
     target = Path(chosen.name) if out is None else out
     refuse_file_as_folder(target)
+    check_folder(chosen, target, force=outputs.force)
+    refuse_overwriting(
+        "recipe run", [target / name for name in result_files(chosen)], [train, valid, test]
+    )
     loading = loading.with_grade_of("recipe run", chosen)
-    terminal.expect_compiling()
     sets = _load_sets(loading, terminal, train, {"valid": valid, "test": test})
     with resume_note(target):
         done = run_recipe(
@@ -67,6 +72,7 @@ def run(
             out=target,
             jobs=workers.jobs,
             cluster=workers.cluster,
+            force=outputs.force,
             progress=terminal.progress(lines=True),
         )
     terminal.show_summary(done.tables, [*done.written, write_report(done)])
@@ -112,7 +118,7 @@ def _load_sets(
     loading.refuse_query_file("recipe run", 1 + len(named))
     # All of them, before the first is read: that may take minutes.
     for path in (train, *named.values()):
-        if not path.exists():
+        if not path.exists() and not is_pipe(path):
             raise FileFormatError(path, "there is no such file")
     data = loading.load(train, terminal)
     loaded = {name: loading.load_alike(data, train, path, terminal) for name, path in named.items()}

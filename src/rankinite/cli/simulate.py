@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankinite.cli.files import folder_targets, save_all
+from rankinite.cli.files import save_all
 from rankinite.cli.options import Loading, Out, SameFormat, Seed
+from rankinite.cli.outputs import Outputs, folder_targets, refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
 from rankinite.data.formats import FormatName
@@ -34,6 +36,7 @@ def polynomials(
     seed: Seed = 0,
     suffix: Suffix = "parquet",
     *,
+    outputs: Outputs,
     terminal: Terminal,
 ) -> None:
     """Simulate the artificial data of LambdaSMART and Optimality: train, valid and test.
@@ -46,11 +49,8 @@ def polynomials(
     check("data simulate", "--size", size, Real(0, LARGEST, low_open=True))
     make = partial(simulated, n_features=features, seed=seed, progress=terminal.progress())
     # A generator, so that one part is in memory at a time.
-    parts = (
-        (out / f"{part}.{suffix}", make(max(1, round(full * size)), part=part))
-        for part, full in FULL_SIZE.items()
-    )
-    save_all(parts, terminal)
+    parts = (make(max(1, round(full * size)), part=part) for part, full in FULL_SIZE.items())
+    _save(out, [f"{part}.{suffix}" for part in FULL_SIZE], parts, outputs, terminal)
 
 
 def challenge(
@@ -65,6 +65,7 @@ def challenge(
     seed: Seed = 0,
     suffix: Suffix = "parquet",
     *,
+    outputs: Outputs,
     terminal: Terminal,
 ) -> None:
     """Simulate the two sets of the Yahoo! Learning to Rank Challenge: train, valid and test.
@@ -77,16 +78,28 @@ def challenge(
 
     check("data simulate", "--size", size, Real(0, 1, low_open=True))
     make = partial(simulated, seed=seed, progress=terminal.progress())
-    sets = (
-        (
-            out / f"set{number}.{part}.{suffix}",
-            make(max(1, round(full * size)), part=part, market=number),
-        )
+    parts = [
+        (number, part, full)
         for number, simulated_market in MARKETS.items()
         if market in (None, number)
         for part, full in simulated_market.queries.items()
-    )
-    save_all(sets, terminal)
+    ]
+    sets = (make(max(1, round(full * size)), part=p, market=number) for number, p, full in parts)
+    _save(out, [f"set{number}.{p}.{suffix}" for number, p, _ in parts], sets, outputs, terminal)
+
+
+def _save(
+    out: Path,
+    names: Sequence[str],
+    sets: Iterable[RankingData],
+    outputs: Outputs,
+    terminal: Terminal,
+) -> None:
+    """Save simulated sets, which an iterator makes one by one, into a folder."""
+    targets = [out / name for name in names]
+    refuse_file_as_folder(out)
+    outputs.check("data simulate", [], files=targets)
+    save_all(zip(targets, sets, strict=True), outputs, terminal)
 
 
 def clicks(
@@ -103,6 +116,7 @@ def clicks(
     seed: Seed = 0,
     suffix: SameFormat = None,
     *,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -117,11 +131,13 @@ def clicks(
     from rankinite.data.simulate.clicks import clicks as simulated
 
     check("data simulate", "--users", users, USERS)
-    targets = folder_targets("data simulate", sources, out, suffix)
+    targets = folder_targets(sources, out, suffix)
+    refuse_file_as_folder(out)
+    outputs.check("data simulate", [*sources, loading.query_file], files=targets)
 
     def clicked(source: Path) -> RankingData:
         data = loading.load(source, terminal)
         scores = None if feature is None else feature_scores(data, feature)
         return simulated(data, scores=scores, users=users, seed=seed, progress=terminal.progress())
 
-    save_all(zip(targets, map(clicked, sources), strict=True), terminal)
+    save_all(zip(targets, map(clicked, sources), strict=True), outputs, terminal)

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from rankinite.cli.files import refuse_file_as_folder
 from rankinite.cli.options import Loading, RecipeName, TrainFile, Workers
+from rankinite.cli.outputs import Outputs, refuse_file_as_folder, refuse_overwriting
 from rankinite.cli.terminal import Terminal, resume_note
 
 
@@ -80,6 +80,7 @@ def sweep(
     ],
     options: SweepOptions,
     workers: Workers,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -93,9 +94,10 @@ def sweep(
     """
     from rankinite.report.sweep_page import write_sweep_report
     from rankinite.runs.recipe_reader import read_recipe
+    from rankinite.runs.store import RECIPE
     from rankinite.sweeps.space import read_over
     from rankinite.sweeps.study import import_optuna
-    from rankinite.sweeps.sweep import check_sweep, run_sweep
+    from rankinite.sweeps.sweep import RESULT_FILES, check_folder, check_sweep, run_sweep
 
     workers.check("sweep")
     import_optuna()  # an extra: if it is not installed, that is said before the data are read
@@ -105,8 +107,11 @@ def sweep(
     # Here already, as `run_sweep` gets the data, which take long to load.
     check_sweep(chosen, model, space=space, search=search, measure=measure)
     refuse_file_as_folder(out)
+    check_folder(out, force=outputs.force)
+    # The recipe is a file, or the name of one of ours.
+    written = [out / name for name in (RECIPE, *RESULT_FILES)]
+    refuse_overwriting("sweep", written, [train, Path(recipe)])
     loading = loading.with_grade_of("sweep", chosen)
-    terminal.expect_compiling()
     with resume_note(out):
         done = run_sweep(
             chosen,
@@ -124,6 +129,7 @@ def sweep(
             seed=options.seed,
             jobs=workers.jobs,
             cluster=workers.cluster,
+            force=outputs.force,
             progress=terminal.progress(lines=True),
         )
     page = write_sweep_report(done)

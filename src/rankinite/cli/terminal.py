@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rankinite")
 
+ABOUT_COMPILING = "compiling"  # as in core/compilation.py, which would import numba here
+
 # Shorter work shows no progress: a bar that flashes up is noise.
 SECONDS_BEFORE_BAR = 1.0
 # Between lines of progress in a log file; a note alone, such as one of each tree, is worth less.
@@ -75,13 +77,6 @@ class Terminal:
         if self._is_watched():
             return Reporter(Bar)
         return Reporter(Lines) if lines and not self.quiet else Silent()
-
-    def expect_compiling(self) -> None:
-        """Let a note explain the wait for kernels to be compiled, on a terminal."""
-        if self._is_watched():
-            from rankinite.core.jit import log_compilation
-
-            log_compilation()
 
     def _is_watched(self) -> bool:
         return sys.stderr.isatty() and not self.quiet
@@ -389,8 +384,22 @@ class Lines(_DelayedBar):
         return [f"{minutes}:{rest:02} left"]
 
 
+@contextmanager
+def no_notes_on(subject: str) -> Iterator[None]:
+    """Print no notes about a subject, by which log records are marked."""
+
+    def is_about_another(record: logging.LogRecord) -> bool:
+        return getattr(record, "about", None) != subject
+
+    log.addFilter(is_about_another)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_about_another)
+
+
 class _NoteHandler(logging.Handler):
-    """Prints log records as notes, each sentence once.
+    """Prints log records as notes, each sentence once, and one about each marked subject.
 
     Several data sets of one command cause the same note, such as that on the top grade.
     """
@@ -400,10 +409,15 @@ class _NoteHandler(logging.Handler):
         self.printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        kind = "warning" if record.levelno >= logging.WARNING else "note"
-        sentence = f"{kind}: {record.getMessage()}"
-        if sentence not in self.printed:
-            self.printed.add(sentence)
+        subject = getattr(record, "about", None)
+        # It explains a wait to somebody who waits, and is no warning of anything.
+        if subject == ABOUT_COMPILING and not sys.stderr.isatty():
+            return
+        is_note = record.levelno < logging.WARNING or subject == ABOUT_COMPILING
+        sentence = f"{'note' if is_note else 'warning'}: {record.getMessage()}"
+        subject = subject or sentence
+        if subject not in self.printed:
+            self.printed.add(subject)
             print(sentence, file=sys.stderr)
 
 

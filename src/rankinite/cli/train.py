@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from rankinite.cli.files import (
-    load_ranker,
+from rankinite.cli.files import load_ranker, short_names
+from rankinite.cli.inspect import importances_table
+from rankinite.cli.options import Loading, Parameters, or_text
+from rankinite.cli.outputs import (
+    Outputs,
+    is_model,
     refuse_missing_folders,
     refuse_overwriting,
-    short_names,
 )
-from rankinite.cli.inspect import importances_table
-from rankinite.cli.options import Loading, Parameters
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.rankers.parameters import RANKER_PARAMETERS
@@ -27,11 +28,6 @@ from rankinite.rankers.parameters import RANKER_PARAMETERS
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
     from rankinite.runs.training import Configuration, Training
-
-    RankerName = str
-else:
-    # The choices of --ranker; type checkers do not know a Literal that is computed.
-    RankerName = Literal[tuple(RANKER_PARAMETERS)]
 
 log = logging.getLogger("rankinite")
 
@@ -50,9 +46,11 @@ def train(
         Path | None, typer.Option("--out", "-o", help="The model file to write, such as model.rk.")
     ] = None,
     ranker: Annotated[
-        RankerName | None,
+        Any,
         typer.Option(
             metavar="<name>",
+            parser=or_text(str, list(RANKER_PARAMETERS)),
+            autocompletion=lambda: list(RANKER_PARAMETERS),
             help=f"The ranker, one of {', '.join(RANKER_PARAMETERS)}. (Default: LambdaMART.)",
         ),
     ] = None,
@@ -87,6 +85,7 @@ def train(
     ] = False,
     *,
     parameters: Parameters,
+    outputs: Outputs,
     loading: Loading,
     terminal: Terminal,
 ) -> None:
@@ -98,7 +97,8 @@ def train(
     """
     from rankinite.runs.training import configure, flags, read_configuration
 
-    files = {"train": source, "valid": valid, "out": out, "ranker": ranker, "preset": preset}
+    files = {"train": source, "valid": valid, "out": out, "ranker": ranker}
+    files["preset"] = None if preset is None else preset.lower()
     files["base"] = base
     from_flags = flags({**_provided({**files, **asdict(loading)}), **parameters.values})
     configuration = configure(*([] if config is None else [read_configuration(config)]), from_flags)
@@ -106,7 +106,9 @@ def train(
     if print_config:
         terminal.say(configuration.to_toml().rstrip("\n"))
         return
-    _run(configuration, terminal, diagnose=diagnose)
+    out = _checked_out(configuration)
+    _check_files(configuration, out, outputs, config, diagnose=diagnose)
+    _run(configuration, out, terminal, diagnose=diagnose)
 
 
 def _provided(values: dict[str, Any]) -> dict[str, Any]:
@@ -117,20 +119,13 @@ def _provided(values: dict[str, Any]) -> dict[str, Any]:
             return [plain(item) for item in value]
         return str(value) if isinstance(value, Path) else value
 
-    return {
-        key: plain(value)
-        for key, value in values.items()
-        # Not by equality: 0 equals False, and is a value.
-        if value is not None and value != [] and value is not False
-    }
+    return {key: plain(value) for key, value in values.items() if value is not None and value != []}
 
 
-def _run(configuration: Configuration, terminal: Terminal, *, diagnose: bool) -> None:
+def _run(configuration: Configuration, out: Path, terminal: Terminal, *, diagnose: bool) -> None:
     from rankinite.models import RANKERS
     from rankinite.runs.training import checkpoint_of, run_training
 
-    terminal.expect_compiling()
-    out = _checked_out(configuration)
     # Before the data, which may take minutes to load.
     base = None if configuration.base is None else load_ranker(Path(configuration.base))
     data, sets = _load_sets(configuration, terminal)
@@ -192,18 +187,48 @@ class Interruption:
 
 
 def _checked_out(configuration: Configuration) -> Path:
-    """Return the model file; refuse now what would fail after hours of training."""
+    """Return the model file; refuse a training without one, or without data."""
     for key, value in (
         ("the data set TRAIN", configuration.train),
         ("a model file --out", configuration.out),
     ):
         if value is None:
             raise UsageError(f"train: name {key}; as in rankinite train train.txt --out model.rk")
-    out = Path(str(configuration.out))
-    names = (configuration.train, configuration.base, *configuration.valid)
+    return Path(str(configuration.out))
+
+
+def _check_files(
+    configuration: Configuration,
+    out: Path,
+    outputs: Outputs,
+    config: Path | None,
+    *,
+    diagnose: bool,
+) -> None:
+    """Refuse now what would fail after hours of training."""
+    from rankinite.runs.training import checkpoint_of, files_beside
+
     refuse_missing_folders([out])
-    refuse_overwriting("train", [out], [Path(name) for name in names if name is not None])
-    return out
+    repeated, *diagnosed = files_beside(out, diagnose=diagnose)
+    named = (configuration.train, configuration.base, *configuration.valid)
+    inputs = [Path(name) for name in (*named, configuration.loading.get("query_file")) if name]
+    refuse_overwriting("train", [out, repeated, *diagnosed, checkpoint_of(out)], inputs)
+    # The configuration of a model repeats its training, which then writes it again.
+    made_here = _is_configuration(repeated)
+    refuse_overwriting("train", [out, *diagnosed, *([] if made_here else [repeated])], [config])
+    # What is beside a model file was made with it.
+    beside = [] if is_model(out) else [*diagnosed, *([] if made_here else [repeated])]
+    outputs.check("train", [], models=[out], files=beside)
+
+
+def _is_configuration(path: Path) -> bool:
+    """Tell whether a file is a configuration that a training has written."""
+    from rankinite.runs.training import CONFIGURATION
+
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(CONFIGURATION)) == CONFIGURATION.encode()
 
 
 def _load_sets(

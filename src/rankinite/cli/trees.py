@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rankinite.cli.files import refuse_missing_folders, refuse_overwriting
+from rankinite.cli.outputs import refuse_missing_folders
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
 from rankinite.evaluation.tables import Table
@@ -35,17 +35,13 @@ class TreeChoice:
     out: Path | None
 
     @classmethod
-    def checked(
-        cls, trees: str | None, tree: int | None, out: Path | None, model: Path
-    ) -> Self | None:
+    def checked(cls, trees: str | None, tree: int | None, out: Path | None) -> Self | None:
         """Return the choice of the options; None without any of them.
 
         Parameters
         ----------
         trees, tree, out
             The options ``--trees``, ``--tree`` and ``--out``.
-        model
-            The model file, which must not be overwritten.
         """
         if trees is not None and tree is not None:
             raise UsageError("inspect: give --trees or --tree, not both")
@@ -55,7 +51,6 @@ class TreeChoice:
             from rankinite.trees.drawing import require_svg
 
             require_svg(out)
-            refuse_overwriting("inspect", [out], [model])
             refuse_missing_folders([out])
         if trees is None and tree is None:
             return None

@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -25,8 +26,16 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that replaces ``path`` when the block ends without an exception.
 
     A reader sees the old file or the new one, never a part of it; after an exception the old file
-    is unchanged and nothing is left behind. A link stays a link, and its target is replaced.
+    is unchanged and nothing is left behind. A link stays a link, and its target is replaced. A pipe
+    or a device gets the bytes when the block ends.
     """
+    if _is_pipe(path):
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with Path(path).open("wb") as pipe:
+                shutil.copyfileobj(file, pipe)
+        return
     target = Path(os.path.realpath(path))
     mode = _checked_mode(target, path)
     beside = _beside(target)
@@ -90,14 +99,18 @@ def _beside(target: Path) -> Path:
     return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
+def _is_pipe(path: str | Path) -> bool:
+    # Before links are followed: what /dev/stdout leads to may have no path.
+    named = Path(path)
+    return named.exists() and not named.is_file() and not named.is_dir()
+
+
 def _checked_mode(target: Path, named: str | Path) -> int | None:
-    """Return the permissions of the file to replace; refuse anything but a regular file."""
+    """Return the permissions of the file to replace; refuse a folder."""
     if not target.exists():
         return None
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a directory; expected a file", str(named))
-    if not target.is_file():
-        raise OSError(errno.EINVAL, "this is a pipe or a device; expected a file", str(named))
     return stat.S_IMODE(target.stat().st_mode)
 
 

@@ -3,7 +3,7 @@
 All kernels are compiled by the decorators of this module, lazily, for the types that they are
 called with. Machine code is kept in a directory named by a hash of the sources that it was made
 of, so that an edit, which numba itself would notice only in the file of the kernel, is never
-answered with old code. `log_compilation` reports when a kernel has to be compiled after all.
+answered with old code. ``core/compilation.py`` tells when a kernel has to be compiled after all.
 
 Kernels call some instructions that Python has no words for (`load_byte`, `load_word`,
 `float_of_bits`, `trailing_zeros`, `prefetch`), and `exponentials`, which is faster than a loop over
@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 import numba
-import numba.core.event as events
 import numpy as np
 from llvmlite import ir
 from numba.core import config, types
@@ -35,6 +34,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from rankinite.core.compilation import count_compilations
 from rankinite.core.sources import all_sources, hash_of, with_imports
 
 log = logging.getLogger("rankinite")
@@ -43,6 +43,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 Array = TypeVar("Array", bound=NDArray[Any])
 
 prange = numba.prange
+
+count_compilations()
 
 # Only ``prange`` loops are meant to be parallel: making array expressions parallel, too, takes long
 # to compile.
@@ -111,7 +113,7 @@ def _compiled(
     )
     dispatcher = compiler(function)
     # Instead of numba's ``cache=True``, which knows only the file that the kernel is in.
-    if not config.DISABLE_JIT and cache_directory() is not None:
+    if not config.DISABLE_JIT and _marked_directory() is not None:
         dispatcher._cache = _KernelCache(function)
     return cast(F, dispatcher)
 
@@ -132,6 +134,8 @@ def kernel_hash() -> str:
 
 # Machine code of other versions is deleted when it was not used for this many days.
 DAYS_KEPT = 30
+# In a directory of kernels: without it, a directory is somebody else's and is never deleted.
+MARK = "rankinite-kernels"
 
 
 @cache
@@ -151,6 +155,15 @@ def cache_directory() -> Path | None:
         _delete_old_versions(directory)
         return directory
     return None
+
+
+@cache
+def _marked_directory() -> Path | None:
+    """Return the directory of kernels, marked as ours."""
+    directory = cache_directory()
+    if directory is not None:
+        (directory / MARK).touch()
+    return directory
 
 
 def _user_cache() -> Path:
@@ -180,7 +193,8 @@ def _delete_old_versions(current: Path) -> None:
     horizon = time.time() - DAYS_KEPT * 24 * 3600
     for directory in current.parent.iterdir():
         with contextlib.suppress(OSError):  # another process may have been faster
-            if directory != current and directory.stat().st_mtime < horizon:
+            is_ours = (directory / MARK).is_file()
+            if is_ours and directory != current and directory.stat().st_mtime < horizon:
                 shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -272,27 +286,6 @@ def _locked(path: Path) -> IO[bytes] | None:
             file.close()
             return None
         return file
-
-
-# Messages while compiling
-
-COMPILE_EVENT = "numba:compile"
-
-
-class CompileListener(events.Listener):  # type: ignore[misc]
-    """Logs that numba compiles; kernels that are loaded from the cache do not count."""
-
-    def on_start(self, _event: Any) -> None:
-        """Log it; the terminal shows the same sentence once."""
-        log.info("compiling for the first use, which takes up to a minute")
-
-    def on_end(self, _event: Any) -> None:
-        """Log nothing."""
-
-
-def log_compilation() -> None:
-    """Log from now on when kernels are compiled."""
-    events.register(COMPILE_EVENT, CompileListener())
 
 
 # Instructions of the processor

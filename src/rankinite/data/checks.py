@@ -20,6 +20,7 @@ from rankinite.data.tables import as_matrix, plain_array
 
 log = logging.getLogger("rankinite")
 
+ABOUT_TOP_GRADE = "top grade"  # the subject of a note
 # Rows checked at a time, so that the mask of a large matrix does not double its memory.
 ROWS_A_BLOCK = 1 << 16
 
@@ -193,7 +194,9 @@ def top_grade(value: float | None, labels: Floats) -> float:
     if value is None and not is_labelled:
         return largest
     if value is None:
-        log.info("the top grade is taken to be %g, the largest label seen", largest)
+        sentence = "the top grade is taken to be %g, the largest label seen"
+        # What it is about: a command tells this once, and not at all if it ignores labels.
+        log.info(sentence, largest, extra={"about": ABOUT_TOP_GRADE})
         return largest
     check("RankingData", "top_grade", value, Real(0))
     if value < largest:

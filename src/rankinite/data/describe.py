@@ -15,6 +15,7 @@ from rankinite.core.types import Floats, Integers
 from rankinite.data.kernels import count_values
 from rankinite.data.ranking_data import RankingData, rows_of
 
+FIGURES = ("documents-per-query.png", "values-per-feature.png")
 MOST_GRADES = 20  # more labels are real numbers, of which a table tells nothing
 
 
@@ -134,7 +135,7 @@ def draw_figures(sets: Mapping[str, Description], folder: str | Path) -> list[Pa
     longest = max(int(column.max()) for column in sizes.values())
     most = max(int(column.max()) for column in values.values())
     width = max(1, -(-longest // 60))  # about 60 bars
-    paths = [target / "documents-per-query.png", target / "values-per-feature.png"]
+    paths = [target / name for name in FIGURES]
     _histogram(
         paths[0],
         sizes,

@@ -372,11 +372,16 @@ def draw_differences(
     target.mkdir(parents=True, exist_ok=True)
     paths = []
     for measure, values in per_query.items():
-        # The name of a measure's label source may hold signs that file names cannot, such as /.
-        paths.append(target / f"differences-{quote(measure, safe='@()[]=,')}.png")
+        paths.append(target / differences_file(measure))
         counted = values[:, ~np.isnan(values[0])]
         _draw(paths[-1], measure, counted, letters, baseline)
     return paths
+
+
+def differences_file(measure: str) -> str:
+    """Return the name of the figure of a measure."""
+    # The name of a measure's label source may hold signs that file names cannot, such as /.
+    return f"differences-{quote(measure, safe='@()[]=,')}.png"
 
 
 def _draw(

@@ -19,6 +19,9 @@ from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.model_file import plain
 from rankinite.rankers.tree_ranker import TreeRanker
 
+# The files of `draw_figures`.
+FIGURES = ("learning-curve.png", "importances.png")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Importance:
@@ -130,6 +133,9 @@ class Inspection:
         Names of the features that it was fitted to.
     top_grade
         Top grade of its training data.
+    n_queries, n_docs, version
+        Numbers of queries and documents of its training data, and the version of rankinite that
+        fitted it; None for an ensemble, and if its model file has none.
     trees, net
         Its trees or its layers; the other is None, and both are for an ensemble.
     importances
@@ -155,6 +161,9 @@ class Inspection:
     n_rounds: int
     features: tuple[str, ...]
     top_grade: float
+    n_queries: int | None = None
+    n_docs: int | None = None
+    version: str | None = None
     trees: Trees | None = None
     net: Layers | None = None
     importances: tuple[Importance, ...] = ()
@@ -192,6 +201,9 @@ class Inspection:
             **structure,
             "features": list(self.features),
             "top_grade": self.top_grade,
+            "queries": self.n_queries,
+            "documents": self.n_docs,
+            "rankinite": self.version,
             "importances": [importance.as_json() for importance in self.importances[:top]],
             "history": [
                 {"set": curve.set_name, "measure": curve.measure, "values": list(curve.values)}
@@ -241,6 +253,9 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
         net=_layers_of(ranker) if isinstance(ranker, LambdaRank) else None,
         features=ranker.feature_names_,
         top_grade=ranker.top_grade_,
+        n_queries=ranker.n_queries_,
+        n_docs=ranker.n_docs_,
+        version=ranker.version_,
         importances=importances_of(ranker),
         curves=tuple(
             Curve(name, measure, tuple(values))
@@ -381,10 +396,10 @@ def draw_figures(inspection: Inspection, folder: str | Path, top: int) -> list[P
     target.mkdir(parents=True, exist_ok=True)
     drawn = []
     if inspection.curves:
-        drawn.append(target / "learning-curve.png")
+        drawn.append(target / FIGURES[0])
         _draw_curves(drawn[-1], inspection)
     if inspection.importances[:top]:
-        drawn.append(target / "importances.png")
+        drawn.append(target / FIGURES[1])
         _draw_importances(drawn[-1], inspection, top)
     return drawn
 

@@ -25,6 +25,7 @@ from rankinite.stats.optimality import (
 
 # As many directions as in the figures of the papers, for readability.
 DRAWN = 4
+NAME = "optimality"  # of the files
 
 
 @dataclass(frozen=True)
@@ -160,4 +161,4 @@ def summary_of(tested: Sequence[Tested], name: str) -> Summary:
             values[test.measure]["one_by_one"] = test.one_by_one.as_json()
     table = Table(f"Weights of {name}, moved", ("Measure", "How", *COLUMNS), tuple(rows))
     figure = tuple(panel_of(test, f"{test.measure} of {name}") for test in tested)
-    return Summary("optimality", (table,), tuple(notes), {"optimality": figure}, values)
+    return Summary(NAME, (table,), tuple(notes), {NAME: figure}, values)

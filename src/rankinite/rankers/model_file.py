@@ -18,6 +18,7 @@ from rankinite.rankers.ranker import Ranker
 
 # By validation set and measure, one value per round.
 Curves = dict[str, dict[str, list[float]]]
+VERSION = "rankinite"  # the entry with the version that fitted the ranker
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class Manifest:
     n_rounds: int
     best_round: int | None
     history: Curves
+    # None in files that older versions wrote, and in those of ensembles.
+    n_queries: int | None
+    n_docs: int | None
+    version: str | None
 
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> Manifest:
@@ -55,6 +60,9 @@ class Manifest:
             n_rounds,
             best_round,
             read_history(_entry(manifest, "history"), n_rounds),
+            _size(manifest, "n_queries"),
+            _size(manifest, "n_docs"),
+            _version(manifest),
         )
 
 
@@ -120,6 +128,8 @@ def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
         "best_round": ranker.best_round_,
         "history": write_history(ranker.history_),
     }
+    origin = {"n_queries": ranker.n_queries_, "n_docs": ranker.n_docs_, VERSION: ranker.version_}
+    manifest |= {name: value for name, value in origin.items() if value is not None}
     return Content(manifest, dict(arrays))
 
 
@@ -148,6 +158,8 @@ def restore_ranker(kind: type[Trained], manifest: Manifest) -> Trained:
     ranker.top_grade_ = manifest.top_grade
     ranker.n_rounds_ = manifest.n_rounds
     ranker.history_ = manifest.history
+    ranker.n_queries_, ranker.n_docs_ = manifest.n_queries, manifest.n_docs
+    ranker.version_ = manifest.version
     ranker.seed_ = ranker.random_state
     restored: Trained = ranker
     return restored
@@ -210,6 +222,17 @@ def _entry(manifest: Mapping[str, Any], name: str) -> Any:
     if name not in manifest:
         raise ModelFileError(f"the manifest of the file has no {name!r}")
     return manifest[name]
+
+
+def _size(manifest: Mapping[str, Any], name: str) -> int | None:
+    return int(_number(manifest, name, Whole(1))) if name in manifest else None
+
+
+def _version(manifest: Mapping[str, Any]) -> str | None:
+    version = manifest.get(VERSION)
+    if version is not None and not isinstance(version, str):
+        raise _not_understood(VERSION, version)
+    return version
 
 
 def _number(manifest: Mapping[str, Any], name: str, constraint: Constraint) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
+from rankinite.core import __version__
 from rankinite.core.container import Content, write_container
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
@@ -59,6 +60,10 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         Number of features.
     top_grade_ : float
         The largest grade of the training data.
+    n_queries_, n_docs_ : int or None
+        Numbers of queries and documents of the training data; None if a model file has none.
+    version_ : str or None
+        The version of rankinite that fitted it.
     """
 
     # Capabilities: whether a Trainer fits it in rounds, with validation sets and early stopping;
@@ -182,6 +187,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.feature_names_ = tuple(data.feature_names)
         self.n_features_in_ = data.n_features
         self.top_grade_ = data.top_grade
+        self.n_queries_: int | None = data.n_queries
+        self.n_docs_: int | None = data.n_docs
+        self.version_: str | None = __version__
 
     def _features_of(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
         """Check the features of documents to score; return a matrix, and rows if it is indexed."""

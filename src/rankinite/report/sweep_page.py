@@ -14,6 +14,7 @@ from rankinite.report.charts import Scale, along, bars_of, coordinate, path_of, 
 from rankinite.report.page import page_of
 from rankinite.runs.store import write_text
 from rankinite.sweeps.results import (
+    PAGE,
     Settings,
     Sweep,
     baseline_in_words,
@@ -30,7 +31,6 @@ from rankinite.sweeps.study import FEWEST_FOR_IMPORTANCE
 from rankinite.sweeps.trials import Trial, ranked
 
 TEMPLATE = "sweep.html.j2"
-FILE = "sweep.html"
 
 SECTIONS = {
     "history": "Trial by trial",
@@ -50,7 +50,7 @@ MOST_LABELS = 6
 
 def write_sweep_report(sweep: Sweep) -> Path:
     """Write the page of a sweep into its folder; return the file."""
-    path = sweep.folder / FILE
+    path = sweep.folder / PAGE
     write_text(path, sweep_html(sweep))
     return path
 

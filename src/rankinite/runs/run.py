@@ -55,6 +55,7 @@ from rankinite.runs.store import (
     share,
     write_text,
 )
+from rankinite.runs.tables import NAME as TABLES
 from rankinite.runs.tables import per_query_csv, tables_of
 from rankinite.runs.tasks import Task, read_record, read_spread
 from rankinite.runs.workers import new_workers, opened
@@ -110,6 +111,7 @@ def run_recipe(
     out: str | Path,
     jobs: int | None = None,
     cluster: str | None = None,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> Run:
     """Execute a recipe in a folder; tasks that are finished there are not executed again.
@@ -130,10 +132,13 @@ def run_recipe(
         Number of tasks at the same time on this machine; one per core if None.
     cluster
         Address of a Dask scheduler, or ``local:4``, instead.
+    force
+        Replace files of others in the folder, if it is not that of a run.
     progress
         Progress reporter.
     """
     chosen = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+    check_folder(chosen, out, force=force)
     store = Store(out)
     named = {TRAIN: train, VALID: valid, TEST: test}
     sets = {name: with_top_grade(chosen, data) for name, data in named.items() if data is not None}
@@ -155,6 +160,32 @@ def run_recipe(
         written = _write_files(run, store)
         log.debug("done in %.1f s", time.perf_counter() - start)
     return replace(run, written=written)
+
+
+def check_folder(recipe: Recipe, out: str | Path, *, force: bool = False) -> None:
+    """Refuse a folder that is not that of a run, and has files that a run would replace.
+
+    Parameters
+    ----------
+    recipe
+        The recipe of the run.
+    out
+        The folder; it need not exist.
+    force
+        Refuse nothing: such files are replaced.
+    """
+    store = Store(out)
+    if not force and not (store.path / STATE).exists():
+        store.refuse_others(result_files(recipe), recipe.text)
+
+
+def result_files(recipe: Recipe) -> list[str]:
+    """Return the names of the files for people that a run can write into its folder."""
+    models = list(recipe.models)
+    names = [ENSEMBLE_FILE, REPORT, f"{TABLES}.md", f"{TABLES}.json"]
+    names += [f"models/{model}.rk" for model in models]
+    names += [f"measures/{name}.csv" for name in (HELD_OUT, VALID, TEST)]
+    return names + [f"scores/{s}/{m}.txt" for s in (VALID, TEST) for m in (*models, ENSEMBLE)]
 
 
 def open_run(folder: str | Path) -> Run:

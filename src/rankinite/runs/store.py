@@ -97,7 +97,8 @@ class Store:
         The operating system releases the lock of a process that was killed.
         """
         self.make()
-        with (self.path / "lock").open("wb") as file:
+        # Appended to, as somebody else's file of this name must not be emptied.
+        with (self.path / "lock").open("ab") as file:
             if fcntl is not None:
                 try:
                     # Without waiting, which might take hours.
@@ -178,9 +179,6 @@ class Store:
         """
         state = self.read_state()
         known = state[DATA]
-        # In a folder with a state the recipe is ours, and may be edited between two runs.
-        if not (self.path / STATE).exists():
-            self.refuse_recipe(recipe.text)
         for name, digest in digests.items():
             if known.get(name, digest) != digest:
                 raise DataError(
@@ -195,13 +193,23 @@ class Store:
         write_json(self.path / STATE, state)
         write_text(self.path / file, recipe.text)
 
-    def refuse_recipe(self, besides: str | None = None) -> None:
-        """Refuse to overwrite a recipe in the folder, unless it has the same text."""
-        path = self.path / RECIPE
-        if path.exists() and (besides is None or path.read_bytes() != besides.encode()):
+    def refuse_others(self, names: Iterable[str], recipe: str | None = None) -> None:
+        """Refuse a folder with files of others that a run or a sweep would replace.
+
+        Parameters
+        ----------
+        names
+            The files that it will write, besides ``recipe.toml``.
+        recipe
+            The text of its recipe: a ``recipe.toml`` with this text may stay.
+        """
+        for path in (self.path / name for name in (RECIPE, *names)):
+            is_same = path.name == RECIPE and recipe is not None
+            if not path.exists() or (is_same and path.read_bytes() == str(recipe).encode()):
+                continue
             raise UsageError(
-                f"{path}: is there already and would be overwritten; name another folder, or "
-                "move the file"
+                f"{path}: is there already and would be overwritten; name another folder, move the "
+                "file, or replace it with --force (force=True)"
             )
 
     def record_finished(
@@ -237,12 +245,14 @@ class Store:
         try:
             state |= json.loads(path.read_text("utf-8"))
             kinds = {DATA: dict, FILES: list, SETS: list, VERSIONS: dict}
-            if all(isinstance(state[name], kind) for name, kind in kinds.items()):
+            # A file of another tool could have this name; ours has the name of the recipe.
+            if NAME in state and all(isinstance(state[name], kinds[name]) for name in kinds):
                 return state
         except (ValueError, TypeError):
             pass
         raise DataError(
-            f"{path}: is damaged; delete it, and the run resumes with the data that you give then"
+            f"{path}: is not the state of a run, or is damaged; name another folder, or delete it: "
+            "then the run resumes with the data that you give"
         )
 
 

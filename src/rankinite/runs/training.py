@@ -8,10 +8,11 @@ the ranker and writes its files, with `write_diagnostics` those of its diagnosti
 from __future__ import annotations
 
 import difflib
+import logging
 import math
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from rankinite.core.params import (
     preset_of,
 )
 from rankinite.core.progress import Progress
+from rankinite.data.memmap import fingerprint
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.evaluation.tables import csv_text
@@ -43,13 +45,25 @@ from rankinite.rankers.lambdarank import TRAIN, LambdaRank
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.toml import Texts, from_toml, toml_constraint, toml_of
 
+log = logging.getLogger("rankinite")
+
 DEFAULT_RANKER = "LambdaMART"
 PRESET = "preset"
 BASE = "base"
 Curve = Sequence[float]
 PANELS_A_ROW = 2
+# The beginning of the file that is written beside a model.
+CONFIGURATION = "# A training of rankinite"
 
-FILES: Mapping[str, Constraint] = {"train": Text(), "valid": Texts(), BASE: Text(), "out": Text()}
+FINGERPRINTS = "fingerprints"
+DIGITS = 16  # of a fingerprint in messages
+FILES: Mapping[str, Constraint] = {
+    "train": Text(),
+    "valid": Texts(),
+    BASE: Text(),
+    "out": Text(),
+    FINGERPRINTS: Texts(),
+}
 LOADING: Mapping[str, Constraint] = {
     "top_grade": Real(0),
     "labels": Text(),
@@ -77,6 +91,9 @@ class Configuration:
         Options for loading data sets that were set, without defaults.
     parameters
         All parameters of the ranker except its base.
+    fingerprints
+        Those of the training data and of each validation set, as they were in the training that
+        wrote the configuration; empty before.
     """
 
     ranker: str
@@ -86,6 +103,7 @@ class Configuration:
     out: str | None
     loading: Mapping[str, Any]
     parameters: Mapping[str, Any]
+    fingerprints: tuple[str, ...] = ()
 
     def new_ranker(self, base: Ranker | None = None) -> Ranker:
         """Return the ranker, not yet fitted."""
@@ -102,14 +120,14 @@ class Configuration:
         # All parameters, also those at their defaults: the file repeats the training even if a
         # later version has other defaults.
         tables = [{"ranker": self.ranker, **named}, self.loading, self.parameters]
+        if self.fingerprints:
+            tables.append({FINGERPRINTS: list(self.fingerprints)})
         blocks = [
             "\n".join(f"{key} = {toml_of(value)}" for key, value in table.items())
             for table in tables
             if table
         ]
-        header = (
-            f"# A training of rankinite {__version__}: rankinite train --config FILE repeats it."
-        )
+        header = f"{CONFIGURATION} {__version__}: rankinite train --config FILE repeats it."
         return "\n\n".join([header, *blocks]) + "\n"
 
 
@@ -163,6 +181,7 @@ def configure(*sources: Source) -> Configuration:
         out=values.get("out"),
         loading={key: values[key] for key in LOADING if key in values},
         parameters=parameters,
+        fingerprints=tuple(values.get(FINGERPRINTS, ())),
     )
 
 
@@ -272,6 +291,7 @@ def run_training(
         Whether to write diagnostics as well: ``.diagnostics.csv`` and ``.diagnostics.png``.
     """
     checkpoint = checkpoint_of(out)
+    configuration = _with_fingerprints(configuration, train, valid)
     diagnostics = Diagnostics() if diagnose else None
     ranker: Any = configuration.new_ranker(base)
     ranker.fit(
@@ -287,17 +307,47 @@ def run_training(
     if should_stop():
         raise KeyboardInterrupt
     ranker.save(out)
-    with atomic_write(_beside(out, ".toml")) as file:
+    beside = files_beside(out, diagnose=diagnose)
+    with atomic_write(beside[0]) as file:
         file.write(configuration.to_toml().encode())
-    written = [out, _beside(out, ".toml")]
     if diagnostics is not None:
-        table, figure = (_beside(out, f".diagnostics.{suffix}") for suffix in ("csv", "png"))
+        _, table, figure = beside
         write_diagnostics(diagnostics, ranker, table, figure)
-        written += [table, figure]
     # Last: a crash while other files are written costs no training.
     checkpoint.unlink(missing_ok=True)
     values = {name: _values_of(ranker, name, valid.get(name)) for name in ranker.history_}
-    return Training(ranker, tuple(written), values)
+    return Training(ranker, (out, *beside), values)
+
+
+def _with_fingerprints(
+    configuration: Configuration, train: RankingData, valid: Mapping[str, RankingData]
+) -> Configuration:
+    """Return a configuration of these data; warn if it was written for other ones."""
+    digests = tuple(fingerprint(data) for data in (train, *valid.values()))
+    names = ("training data", *(f"validation data {name!r}" for name in valid))
+    # Sets may have been added or left out by flags: those at the same place are compared.
+    for name, before, now in zip(names, configuration.fingerprints, digests, strict=False):
+        if before != now:
+            log.warning(
+                "the %s are not those of the configuration (fingerprint %s, now %s); the model "
+                "will be another one",
+                name,
+                before[:DIGITS],
+                now[:DIGITS],
+            )
+    return replace(configuration, fingerprints=digests)
+
+
+def fingerprint_beside(model: Path) -> str | None:
+    """Return the fingerprint of a model's training data from the configuration beside it."""
+    try:
+        values = tomllib.loads(files_beside(model)[0].read_text("utf-8"))
+        digests = values.get(FINGERPRINTS)
+    except (OSError, ValueError):  # no configuration, or somebody else's file
+        return None
+    if isinstance(digests, list) and digests and isinstance(digests[0], str):
+        return digests[0]
+    return None
 
 
 def _values_of(ranker: TrainedRanker, set_name: str, data: RankingData | None) -> dict[str, float]:
@@ -311,6 +361,12 @@ def _values_of(ranker: TrainedRanker, set_name: str, data: RankingData | None) -
     curves = ranker.history_[set_name]
     last = ranker.best_round_ - 1
     return {str(measure): curves[str(measure)][last] for measure in ranker.validation_measures()}
+
+
+def files_beside(out: Path, *, diagnose: bool = False) -> list[Path]:
+    """Return the files that a training writes beside a model: its configuration, diagnostics."""
+    endings = [".toml", *([".diagnostics.csv", ".diagnostics.png"] if diagnose else [])]
+    return [_beside(out, ending) for ending in endings]
 
 
 def checkpoint_of(out: Path) -> Path:

@@ -39,7 +39,7 @@ from rankinite.runs.store import (
 from rankinite.sweeps.space import Space, space_of, with_parameters
 from rankinite.sweeps.trials import Trial, best_of, ranked
 
-CSV, JSON = "trials.csv", "sweep.json"
+CSV, JSON, PAGE = "trials.csv", "sweep.json", "sweep.html"
 MOST_SHOWN = 10
 # The recipe that is swept; recipe.toml is the one with the best parameters.
 SWEPT = "swept.toml"
@@ -182,10 +182,8 @@ class Sweep:
 def check_settings(store: Store, settings: Settings) -> None:
     """Record the settings of a sweep; refuse a folder that holds another sweep, or a run."""
     path = store.path / SETTINGS
-    if not path.exists():
-        if (store.path / STATE).exists():
-            raise UsageError(f"{store.path}: a run is in this folder; name another for the sweep")
-        store.refuse_recipe()
+    if not path.exists() and (store.path / STATE).exists():
+        raise UsageError(f"{store.path}: a run is in this folder; name another for the sweep")
     difference = _difference(store, _read(store), settings) if path.exists() else ""
     if difference:
         raise UsageError(

@@ -24,12 +24,15 @@ from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.recipe_reader import read_recipe
 from rankinite.runs.run import ORIGINALS, Executor, with_top_grade
 from rankinite.runs.scheduler import compile_kernels, execute, logged_to
-from rankinite.runs.store import SETTINGS, TRAIN, Store, numbers_of_bins, share
+from rankinite.runs.store import SETTINGS, STATE, TRAIN, Store, numbers_of_bins, share
 from rankinite.runs.tasks import Fold, Split, Task
 from rankinite.runs.workers import new_workers, opened
 from rankinite.sweeps.results import (
     AGAIN,
+    CSV,
     JSON,
+    PAGE,
+    SWEPT,
     Settings,
     Sweep,
     check_settings,
@@ -46,7 +49,16 @@ from rankinite.sweeps.space import (
     space_of,
     with_parameters,
 )
-from rankinite.sweeps.study import GRID, SEARCHES, TPE, Journal, importances, next_batch, quietly
+from rankinite.sweeps.study import (
+    GRID,
+    JOURNAL,
+    SEARCHES,
+    TPE,
+    Journal,
+    importances,
+    next_batch,
+    quietly,
+)
 from rankinite.sweeps.trials import (
     BASELINE,
     FoldResult,
@@ -83,6 +95,7 @@ def run_sweep(
     seed: int | None = None,
     jobs: int | None = None,
     cluster: str | None = None,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
     """Search for the parameters of a recipe's model that are best in cross-validation by query.
@@ -121,6 +134,8 @@ def run_sweep(
     jobs, cluster
         Number of models that are trained at the same time on this machine; or the address of a
         Dask scheduler, or ``local:4``.
+    force
+        Replace files of others in the folder, if it is not that of a sweep.
     progress
         Progress reporter.
     """
@@ -144,6 +159,7 @@ def run_sweep(
         data=fingerprint(data),
     )
     wanted = _n_trials(trials, search, n_points(domains))
+    check_folder(out, force=force)
     store = Store(out)
     reporter = progress or Silent()
     with quietly(), store.locked(), logged_to(store):
@@ -164,6 +180,25 @@ def run_sweep(
             loop.run(wanted)
             sweep = loop.sweep()
         return write_results(sweep)
+
+
+# The files for people, and for Optuna, that a sweep writes into its folder, besides the recipe.
+RESULT_FILES = (SWEPT, CSV, JSON, PAGE, JOURNAL)
+
+
+def check_folder(out: str | Path, *, force: bool = False) -> None:
+    """Refuse a folder that is not that of a sweep, and has files that a sweep would replace.
+
+    Parameters
+    ----------
+    out
+        The folder; it need not exist.
+    force
+        Refuse nothing: such files are replaced.
+    """
+    store = Store(out)
+    if not force and not any((store.path / name).exists() for name in (SETTINGS, STATE)):
+        store.refuse_others(RESULT_FILES)
 
 
 def open_sweep(folder: str | Path) -> Sweep:

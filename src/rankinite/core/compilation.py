@@ -1,0 +1,76 @@
+"""What numba compiles: a message when the first kernel is compiled, and a count of all.
+
+Kernels that are loaded from the cache are not compiled, and those of other packages do not count.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import time
+from typing import Any
+
+import numba.core.event as events
+
+log = logging.getLogger("rankinite")
+
+ABOUT_COMPILING = "compiling"  # the subject of the message; commands print it on a terminal only
+COMPILE_EVENT = "numba:compile"
+PACKAGE = __name__.partition(".")[0]
+
+
+class Compilations(events.Listener):  # type: ignore[misc]
+    """Counts our kernels that numba compiles, and tells of the first.
+
+    Attributes
+    ----------
+    n_kernels, seconds
+        Their number, and how long it took; a kernel that is compiled for another one counts, its
+        time does not twice.
+    is_told
+        Whether the message was logged, or is not wanted.
+    """
+
+    def __init__(self) -> None:
+        self.n_kernels = 0
+        self.seconds = 0.0
+        self.is_told = False
+        self.started: list[float] = []
+
+    def on_start(self, event: Any) -> None:
+        """Tell of the first, and note the time."""
+        if not _is_ours(event):
+            return
+        self.started.append(time.perf_counter())
+        # Workers compile at the same time: their parent process tells, if it compiles as well.
+        if not self.is_told and multiprocessing.current_process().name == "MainProcess":
+            # A warning, so that it is seen without any set-up of logging: a first fit that says
+            # nothing for a minute looks as if it hung.
+            log.warning(
+                "compiling for the first use, which takes up to a minute; 'rankinite warm-up' does "
+                "it ahead of time",
+                extra={"about": ABOUT_COMPILING},
+            )
+        self.is_told = True
+
+    def on_end(self, event: Any) -> None:
+        """Count it."""
+        if not _is_ours(event) or not self.started:
+            return
+        self.n_kernels += 1
+        start = self.started.pop()
+        if not self.started:
+            self.seconds += time.perf_counter() - start
+
+
+def _is_ours(event: Any) -> bool:
+    function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
+    return getattr(function, "__module__", "").partition(".")[0] == PACKAGE
+
+
+compilations = Compilations()
+
+
+def count_compilations() -> None:
+    """Count from now on what is compiled, and tell of the first."""
+    events.register(COMPILE_EVENT, compilations)
