@@ -15,6 +15,7 @@ from rankinite.evaluation.tables import Table
 
 if TYPE_CHECKING:
     from rankinite.explain.inspection import Curve, Importance, Inspection, Layers, Trees
+    from rankinite.objectives.position_bias import PositionBias
 
 # Of rising height, for learning curves in a line of a table.
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -28,7 +29,8 @@ def inspect(
     figures: Annotated[
         Path | None,
         typer.Option(
-            help="Draw the learning curve and the importances as PNG files into this folder."
+            help="Draw the learning curve, the importances and the position bias as PNG files into "
+            "this folder."
         ),
     ] = None,
     *,
@@ -36,6 +38,7 @@ def inspect(
 ) -> None:
     """Show the contents of a model: parameters, trees or layers, learning curve, importances, base.
 
+    Of a ranker that corrected clicks for positions: how much each position mattered.
     Of an ensemble: its members with their weights, and the ranker on top if there is one. Of a
     ranker with another one's scores as features: both.
     """
@@ -63,6 +66,8 @@ def _show(terminal: Terminal, name: str, inspection: Inspection, top: int) -> No
         tables.append(_curves(inspection))
     if top and inspection.importances:
         tables.append(importances_table(inspection.importances[:top]))
+    if inspection.position_bias is not None:
+        tables.append(_position_bias(inspection.position_bias))
     for k, table in enumerate(tables):
         if k:
             terminal.say("")
@@ -144,6 +149,17 @@ def _layers(inspection: Inspection, net: Layers) -> list[list[str]]:
         ["Layers", ", ".join(layers)],
         ["Weights", f"{net.n_weights:,}"],
     ]
+
+
+def _position_bias(bias: PositionBias) -> Table:
+    """Return the estimates of every position."""
+    columns = ["Position", *(name.capitalize() for name in bias.estimates)]
+    rows = [
+        [str(position), *(f"{value:.3f}" for value in values)]
+        for position, *values in zip(bias.positions, *bias.estimates.values(), strict=True)
+    ]
+    title = "Propensity" if len(bias.estimates) > 1 else "Effect on scores"
+    return Table(f"{title} of each position, as estimated", columns, rows)
 
 
 def _parameters(inspection: Inspection) -> list[list[str]]:
