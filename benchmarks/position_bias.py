@@ -1,7 +1,7 @@
 """Clicks that depend on positions: what corrections reach, where the truth is known.
 
-    python benchmarks/position_bias.py [--part valid|test] [--seeds 3] [--queries 400]
-        [--sessions 8] [--exponent 1.0] [--trees 150] [--systems "no correction; additive"]
+    python benchmarks/position_bias.py [--part valid|test] [--seeds 3] [--queries 150]
+        [--sessions 8] [--exponent 1.0] [--trees 100] [--systems "no correction; additive"]
 
 A ranker of 20 judged queries shows pages of ten documents, users click by the position-based model
 (`rk.click_sessions`), and every system learns from the same clicks. NDCG@10 is that of the true
@@ -77,12 +77,9 @@ class _XGBoost:
 
 SYSTEMS: dict[str, Callable[[rk.RankingData, int], Any]] = {
     PLAIN: lambda log, n: _ours(log, n),
-    "no correction, no regression term": lambda log, n: _ours(log, n, regression_weight=0.0),
     "propensity": lambda log, n: _ours(log, n, position_bias="propensity"),
     "additive": lambda log, n: _ours(log, n, position_bias="additive"),
-    "known propensities": lambda log, n: _ours(
-        log, n, _inverse_propensities(log), regression_weight=0.0
-    ),
+    "known propensities": lambda log, n: _ours(log, n, _inverse_propensities(log)),
     "true grades": lambda log, n: _ours(_graded(log, 4.0), n),
     "LightGBM": lambda log, n: _lightgbm(log, n, None),
     "LightGBM, position": lambda log, n: _lightgbm(log, n, log.labels["position"].astype(np.int32)),
@@ -153,10 +150,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Clicks that depend on positions.")
     parser.add_argument("--part", default="valid", choices=["valid", "test"])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--queries", type=int, default=400)
+    parser.add_argument("--queries", type=int, default=150)
     parser.add_argument("--sessions", type=int, default=8)
     parser.add_argument("--exponent", type=float, default=1.0)
-    parser.add_argument("--trees", type=int, default=150)
+    parser.add_argument("--trees", type=int, default=100)
     parser.add_argument(
         "--systems", type=lambda text: [name.strip() for name in text.split(";")],
         default=list(SYSTEMS), help="separated by semicolons",

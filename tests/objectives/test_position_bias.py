@@ -88,13 +88,23 @@ def test_additive_effects_take_newton_steps():
 
 
 def test_regularisation_of_effects():
-    """With an L2 of 0.25 per document the curvature of 1/4 doubles, and steps halve."""
+    """With an L2 of 1 the curvature of 1/4 doubles, and steps halve.
+
+    At effects of 0 and -0.2 the gradient of the second is -1 / (1 + exp(0.2)) plus what holds it
+    back, 0.2 times the hessian.
+    """
     targets = Targets(
         {None: np.array([1.0, 0.0])}, np.array([0, 2]), 1.0, position=np.array([3, 7])
     )
-    prepared = corrected(targets, ADDITIVE, measure="RankNet", regularization=0.25)
+    prepared = corrected(targets, ADDITIVE, measure="RankNet", regularization=1.0)
     gradients(prepared, np.zeros(2))
     np.testing.assert_allclose(prepared.position_bias(1).estimates["effect"], [0.0, -0.2])
+    gradients(prepared, np.zeros(2), 1)
+    rho = 1 / (1 + np.exp(0.2))
+    hessian = rho * (1 - rho)
+    steps = 0.1 * np.array([rho, -rho + 0.2 * hessian]) / (2 * hessian)
+    expected = -0.2 + steps[1] - steps[0]
+    np.testing.assert_allclose(prepared.position_bias(2).estimates["effect"], [0.0, expected])
 
 
 @pytest.mark.parametrize("method", [PROPENSITY, ADDITIVE])

@@ -1,4 +1,4 @@
-"""``rankinite data simulate``: polynomials, challenge and clicks."""
+"""``rankinite data simulate``: polynomials, challenge, clicks and sessions."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 LARGEST = 1000.0  # times the papers' size; more than fits into memory
 Suffix = Annotated[FormatName, typer.Option("--format", help="File format.")]
+Clicked = Annotated[
+    list[Path],
+    typer.Argument(metavar="DATA", help="Data sets; users click according to their grades."),
+]
+EngineFeature = Annotated[
+    str | None,
+    typer.Option(help="Feature that the search engine ranks by. (Default: noisy grades.)"),
+]
 
 
 def polynomials(
@@ -90,16 +98,10 @@ def challenge(
 
 
 def clicks(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="DATA", help="Data sets; users click according to their grades."),
-    ],
+    sources: Clicked,
     out: Out,
     users: Annotated[float, typer.Option(help="Mean number of users per query.")] = 100.0,
-    feature: Annotated[
-        str | None,
-        typer.Option(help="Feature that the search engine ranks by. (Default: noisy grades.)"),
-    ] = None,
+    feature: EngineFeature = None,
     seed: Seed = 0,
     suffix: SameFormat = None,
     *,
@@ -123,5 +125,41 @@ def clicks(
         data = loading.load(source, terminal)
         scores = None if feature is None else feature_scores(data, feature)
         return simulated(data, scores=scores, users=users, seed=seed, progress=terminal.progress())
+
+    save_all(zip(targets, map(clicked, sources), strict=True), terminal)
+
+
+def sessions(
+    sources: Clicked,
+    out: Out,
+    number: Annotated[
+        int, typer.Option("--sessions", min=1, help="Number of sessions of each query.")
+    ] = 1,
+    exponent: Annotated[
+        float, typer.Option(help="A document at position k is examined with chance k^-exponent.")
+    ] = 1.0,
+    feature: EngineFeature = None,
+    seed: Seed = 0,
+    suffix: SameFormat = None,
+    *,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Simulate pages of ten documents and single users: labels are clicks, 1 or 0.
+
+    Whether a document is examined depends on its position alone, so that corrections for positions
+    can be judged. The label sources position, propensity and grade have its position from 1, the
+    chance that it was examined, and its label in the data set.
+    """
+    from rankinite.data.scores import feature_scores
+    from rankinite.data.simulate.clicks import click_sessions
+
+    check("data simulate", "--exponent", exponent, Real(0))
+    targets = folder_targets("data simulate", sources, out, suffix)
+
+    def clicked(source: Path) -> RankingData:
+        data = loading.load(source, terminal)
+        scores = None if feature is None else feature_scores(data, feature)
+        return click_sessions(data, scores=scores, sessions=number, exponent=exponent, seed=seed)
 
     save_all(zip(targets, map(clicked, sources), strict=True), terminal)

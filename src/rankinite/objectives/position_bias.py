@@ -43,7 +43,7 @@ ESTIMATES = {PROPENSITY: ("clicked", "unclicked"), ADDITIVE: ("effect",)}
 # A pair counts at most 1 over this for each of its documents, or few pairs would decide alone.
 LEAST_PROPENSITY = 0.01
 # Regularisation unless the user says otherwise; see benchmarks/position_bias.py.
-REGULARIZATION = {PROPENSITY: 1.0, ADDITIVE: 0.0}
+REGULARIZATION = {PROPENSITY: 1.0, ADDITIVE: 0.1}
 # Names of arrays in model files and checkpoints.
 POSITIONS, PREFIX, BY_ROUND = "position_bias.positions", "position_bias.", "position_bias_by_round"
 
@@ -108,7 +108,7 @@ def debiased(
         ``"propensity"`` or ``"additive"``.
     regularization
         For propensities p, where new ones are ratios of losses to the power of 1 / (1 + p); for
-        effects the L2 regularisation per document. The default if None.
+        effects an L2 regularisation, as a share of the hessian. The default if None.
     learning_rate
         Factor of the Newton steps of effects.
     regression
@@ -312,9 +312,10 @@ class AdditiveGradients(DebiasedGradients):
             self._regression.add(queries, shifted, out_gradient, out_hessian)
         docs: Any = np.repeat(queries, self._sizes) if len(queries) else slice(None)
         codes, n = self._codes[docs], len(effects)
-        counts = self._l2 * np.bincount(codes, minlength=n)
-        slopes = np.bincount(codes, out_gradient[0, docs], n) - counts * effects
-        curvatures = np.bincount(codes, out_hessian[0, docs], n) + counts
+        hessians = np.bincount(codes, out_hessian[0, docs], n)
+        # Relative to hessians: so it means the same for every objective.
+        slopes = np.bincount(codes, out_gradient[0, docs], n) - self._l2 * hessians * effects
+        curvatures = (1.0 + self._l2) * hessians
         steps = np.divide(slopes, curvatures, out=np.zeros(n), where=curvatures > 0.0)
         moved = effects + self._learning_rate * steps
         # A constant added to all scores changes no gradient: the first effect is 0 by convention.
