@@ -1,7 +1,7 @@
 """Clicks that depend on positions: what corrections reach, where the truth is known.
 
-    python benchmarks/position_bias.py [--part valid|test] [--seeds 3] [--queries 150]
-        [--sessions 8] [--exponent 1.0] [--trees 100] [--systems "no correction; additive"]
+    python benchmarks/position_bias.py [--part valid|test] [--seeds 2] [--queries 200]
+        [--sessions 20] [--exponent 1.0] [--trees 60] [--systems "no correction; additive"]
 
 A ranker of 20 judged queries shows pages of ten documents, users click by the position-based model
 (`rk.click_sessions`), and every system learns from the same clicks. NDCG@10 is that of the true
@@ -30,7 +30,7 @@ import rankinite as rk
 from rankinite.stats.paired_tests import randomisation_test, t_test
 
 MEASURE = "NDCG@10"
-N_FEATURES = 30
+N_FEATURES = 10
 JUDGED = 20
 PLAIN = "no correction"
 LEAVES, RATE = 31, 0.1
@@ -80,6 +80,12 @@ SYSTEMS: dict[str, Callable[[rk.RankingData, int], Any]] = {
     "propensity": lambda log, n: _ours(log, n, position_bias="propensity"),
     "additive": lambda log, n: _ours(log, n, position_bias="additive"),
     "known propensities": lambda log, n: _ours(log, n, _inverse_propensities(log)),
+    "propensity, regularization 0": lambda log, n: _ours(
+        log, n, position_bias="propensity", position_bias_regularization=0.0
+    ),
+    "additive, regularization 0": lambda log, n: _ours(
+        log, n, position_bias="additive", position_bias_regularization=0.0
+    ),
     "true grades": lambda log, n: _ours(_graded(log, 4.0), n),
     "LightGBM": lambda log, n: _lightgbm(log, n, None),
     "LightGBM, position": lambda log, n: _lightgbm(log, n, log.labels["position"].astype(np.int32)),
@@ -149,11 +155,11 @@ def _table(values: Any, errors: Any, seconds: dict[str, float], seeds: int) -> s
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Clicks that depend on positions.")
     parser.add_argument("--part", default="valid", choices=["valid", "test"])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--queries", type=int, default=150)
-    parser.add_argument("--sessions", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--sessions", type=int, default=20)
     parser.add_argument("--exponent", type=float, default=1.0)
-    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--trees", type=int, default=60)
     parser.add_argument(
         "--systems", type=lambda text: [name.strip() for name in text.split(";")],
         default=list(SYSTEMS), help="separated by semicolons",

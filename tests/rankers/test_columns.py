@@ -56,9 +56,9 @@ def test_positions_follow_documents_that_are_brought_together(method):
 
 
 def test_a_position_that_is_given_is_used():
-    given = rk.LambdaMART(**SMALL).fit(LOG, position=POSITION)
-    assert bytes_of(given) != bytes_of(rk.LambdaMART(**SMALL).fit(LOG))
-    np.testing.assert_array_equal(given.predict(GRADED), fitted("additive").predict(GRADED))
+    model = rk.LambdaMART(**SMALL).fit(LOG, position=POSITION)
+    assert bytes_of(model) != bytes_of(rk.LambdaMART(**SMALL).fit(LOG))
+    np.testing.assert_array_equal(model.predict(GRADED), fitted("propensity").predict(GRADED))
 
 
 def test_none_ignores_positions():

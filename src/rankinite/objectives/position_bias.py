@@ -42,8 +42,6 @@ PROPENSITY, ADDITIVE = "propensity", "additive"
 ESTIMATES = {PROPENSITY: ("clicked", "unclicked"), ADDITIVE: ("effect",)}
 # A pair counts at most 1 over this for each of its documents, or few pairs would decide alone.
 LEAST_PROPENSITY = 0.01
-# Regularisation unless the user says otherwise; see benchmarks/position_bias.py.
-REGULARIZATION = {PROPENSITY: 1.0, ADDITIVE: 0.1}
 # Names of arrays in model files and checkpoints.
 POSITIONS, PREFIX, BY_ROUND = "position_bias.positions", "position_bias.", "position_bias_by_round"
 
@@ -92,7 +90,7 @@ def debiased(
     gradients: Gradients,
     targets: Targets,
     method: str,
-    regularization: float | None,
+    regularization: float,
     learning_rate: float,
     regression: RegressionTerm | None = None,
 ) -> DebiasedGradients:
@@ -108,16 +106,15 @@ def debiased(
         ``"propensity"`` or ``"additive"``.
     regularization
         For propensities p, where new ones are ratios of losses to the power of 1 / (1 + p); for
-        effects an L2 regularisation, as a share of the hessian. The default if None.
+        effects an L2 regularisation, as a share of the hessian.
     learning_rate
         Factor of the Newton steps of effects.
     regression
         Is corrected as well, and added to the gradients; nothing if None.
     """
-    strength = REGULARIZATION[method] if regularization is None else regularization
     if method == ADDITIVE:
-        return AdditiveGradients(gradients, targets, regression, strength, learning_rate)
-    return PropensityGradients(gradients, targets, regression, strength)
+        return AdditiveGradients(gradients, targets, regression, regularization, learning_rate)
+    return PropensityGradients(gradients, targets, regression, regularization)
 
 
 class DebiasedGradients(GradientsByQuery):

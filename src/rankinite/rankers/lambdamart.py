@@ -18,7 +18,7 @@ from rankinite.objectives.objective import Gradients, Objective, Targets
 from rankinite.objectives.parse import parse_objective
 from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.objectives.position_bias import (
-    ADDITIVE,
+    PROPENSITY,
     DebiasedGradients,
     PositionBias,
     debiased,
@@ -75,7 +75,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
     def _columns(self, arguments: FitArguments) -> Columns:
         method = self.position_bias
         if method is None:
-            method = "none" if arguments.position is None else ADDITIVE
+            method = "none" if arguments.position is None else PROPENSITY
         if method == "none":
             return Columns(self.weight_source)
 
