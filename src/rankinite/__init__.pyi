@@ -21,6 +21,7 @@ from .data.scores import load_scores as load_scores
 from .data.scores import save_qrels as save_qrels
 from .data.scores import save_scores as save_scores
 from .data.simulate.challenge import challenge as challenge
+from .data.simulate.clicks import click_sessions as click_sessions
 from .data.simulate.clicks import clicks as clicks
 from .data.simulate.polynomials import polynomials as polynomials
 from .ensembles.average import Average as Average

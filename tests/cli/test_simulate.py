@@ -64,12 +64,23 @@ def test_the_engine_may_rank_by_a_feature(call):
     assert not np.array_equal(expected.labels["clicks"], other, equal_nan=True)
 
 
+def test_sessions(call):
+    data = rk.polynomials(4, n_features=5)
+    rk.save(data, "d.parquet")
+    options = ["--sessions", 3, "--exponent", 0.5, "--feature", "3", "--seed", 2]
+    simulate(call, "sessions", "d.parquet", *options, "--out", "c")
+    scores = data.X[:, 2]
+    expected = rk.click_sessions(data, scores=scores, sessions=3, exponent=0.5, seed=2)
+    assert rk.load("c/d.parquet").equals(expected)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["polynomials", "--size", "1e12"], "--size must be a finite number, above 0 and at most"),
         (["challenge", "--size", "1.5"], "--size must be a finite number, above 0 and at most 1"),
         (["clicks", "d.txt", "--users", "1e300"], "--users must be a finite number, above 0 and"),
+        (["sessions", "d.txt", "--exponent", "-1"], "--exponent must be a finite number, at least"),
         (["clicks", "absent.txt"], "absent.txt: there is no such file"),
     ],
 )

@@ -20,11 +20,14 @@ def lambdas(
     truncation: int | None = None,
     normalise: str = "none",
     gain_only: bool = False,
+    better: Sequence[float] | None = None,
+    worse: Sequence[float] | None = None,
 ) -> tuple[list[float], list[float]]:
     """Return gradient and hessian of each document of a query; RankNet's if the measure is None.
 
     ``ranking`` gives the documents from the first rank to the last; by default that of the
-    scores, which must then differ.
+    scores, which must then differ. A pair counts ``better`` of its better document times ``worse``
+    of the other; 1 if None.
     """
     gradient, hessian, sizes = [0.0] * len(scores), [0.0] * len(scores), []
     ranking = naive.sort_descending(scores) if ranking is None else ranking
@@ -32,6 +35,8 @@ def lambdas(
     for i, j, change in pairs(measure, labels, top_grade, ranking, truncation, gain_only):
         if normalise == "distance" and len(labelled) > 1:
             change /= 0.01 + abs(scores[i] - scores[j])
+        change *= 1.0 if better is None else better[i]
+        change *= 1.0 if worse is None else worse[j]
         rho = sigmoid(scores[j] - scores[i])
         gradient[i] += change * rho
         gradient[j] -= change * rho
@@ -40,6 +45,37 @@ def lambdas(
         sizes.append(change * rho)
     factor = normaliser(normalise, gradient, 2.0 * math.fsum(sizes))
     return [factor * number for number in gradient], [factor * number for number in hessian]
+
+
+def position_losses(
+    measure: Measure | None,
+    scores: Sequence[float],
+    labels: Sequence[float],
+    top_grade: float,
+    positions: Sequence[int],
+    clicked: Sequence[float],
+    unclicked: Sequence[float],
+    *,
+    truncation: int | None = None,
+) -> tuple[list[float], list[float]]:
+    """Return the sums that propensities are estimated from (Unbiased, Sec. 4).
+
+    The first are by the position of a pair's better document, of losses over the propensity
+    ``unclicked`` of the other; the second by that of the other, over ``clicked``. Positions count
+    from 0.
+    """
+    of_better, of_worse = [0.0] * len(clicked), [0.0] * len(clicked)
+    ranking = naive.sort_descending(scores)
+    for i, j, change in pairs(measure, labels, top_grade, ranking, truncation):
+        loss = change * softplus(scores[j] - scores[i])
+        of_better[positions[i]] += loss / unclicked[positions[j]]
+        of_worse[positions[j]] += loss / clicked[positions[i]]
+    return of_better, of_worse
+
+
+def softplus(x: float) -> float:
+    """Return log(1 + exp(x)) for any x."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 def pairs(

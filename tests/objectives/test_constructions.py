@@ -391,5 +391,3 @@ def test_what_is_refused():
             kind("ERR").prepare(targets)
         with pytest.raises(UsageError, match="no label source 'clicks'"):
             kind("NDCG[clicks]").prepare(targets)
-        with pytest.raises(UsageError, match="pairs of documents have no document weights"):
-            kind("NDCG").prepare(replace(targets, doc_weight=np.ones(2)))

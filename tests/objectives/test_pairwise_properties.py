@@ -119,9 +119,25 @@ class TestEveryObjective:
         first = tied.computed(objective, seed=1)
         assert tied.computed(objective, seed=1).tobytes() == first.tobytes()
 
-    def test_document_weights_are_refused(self, objective, queries):
-        with pytest.raises(UsageError, match="query_weight"):
-            queries.computed(objective, doc_weight=np.ones(len(queries.y)))
+    def test_document_weights_of_1_change_no_bit(self, objective, queries):
+        weighted = queries.computed(objective, doc_weight=np.ones(len(queries.y)))
+        assert weighted.tobytes() == queries.computed(objective).tobytes()
+
+    def test_lambdas_of_weighted_documents_sum_to_zero(self, objective, queries):
+        weight = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 3.0], len(queries.y))
+        lam, hessian = queries.computed(objective, doc_weight=weight)
+        sums = np.add.reduceat(lam, queries.offsets[:-1])
+        sizes = np.add.reduceat(np.abs(lam), queries.offsets[:-1])
+        assert np.abs(sums / (sizes + 1e-300)).max() < 1e-10
+        assert hessian.min() >= 0.0
+        assert not lam[weight == 0.0].any()
+        assert np.abs(lam - queries.computed(objective)[0]).max() > 0.0
+
+    def test_document_weights_alike_multiply_pairs_by_their_square(self, objective, queries):
+        if getattr(objective, "normalise", "none") != "none":
+            pytest.skip("normalised gradients do not grow with the weights of all documents")
+        doubled = queries.computed(objective, doc_weight=np.full(len(queries.y), 2.0))
+        assert_equal(doubled, 4.0 * queries.computed(objective))
 
 
 @pytest.mark.parametrize("text", TEXTS)

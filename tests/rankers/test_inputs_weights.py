@@ -141,10 +141,38 @@ def test_sample_weight_follows_documents_that_are_brought_together(case):
     np.testing.assert_array_equal(models[0].predict(TEST), models[1].predict(TEST))
 
 
+@every_case
+def test_sample_weights_of_1_are_none(case):
+    plain, weighted = case.fit(), case.fit(sample_weight=np.ones(TRAIN.n_docs))
+    np.testing.assert_array_equal(case.predict(plain), case.predict(weighted))
+
+
 @pytest.mark.parametrize("name", LAMBDAS | NETS)
-def test_lambda_rankers_refuse_sample_weight(name):
-    with pytest.raises(rk.UsageError, match=r"'sample_weight'.*give query_weight, one weight"):
-        CASES[name].fit(sample_weight=np.ones(TRAIN.n_docs))
+def test_a_document_of_weight_0_teaches_lambda_rankers_nothing(name):
+    """Whatever its label is; it keeps its rank."""
+    case = CASES[name]
+    if case.params.get("step") == "line-search" or case.params.get("optimiser") == "sgd":
+        pytest.skip("the measure of the training set decides, which knows no weights of documents")
+    weights = np.random.default_rng(7).choice([0.0, 1.0, 2.5], TRAIN.n_docs)
+    other = TRAIN.replace(y=np.where(weights > 0.0, TRAIN.y, 4.0 - TRAIN.y))
+    models = [case.fit(data, sample_weight=weights, valid=TEST) for data in (TRAIN, other)]
+    np.testing.assert_array_equal(case.predict(models[0]), case.predict(models[1]))
+
+
+@every_case
+def test_weights_of_a_label_source(case):
+    weights = np.random.default_rng(8).choice([0.5, 1.0, 2.0], TRAIN.n_docs)
+    data = TRAIN.with_labels({"w": weights})
+    by_source = case.fit(data, changes={"weight_source": "w"})
+    np.testing.assert_array_equal(
+        case.predict(by_source), case.predict(case.fit(sample_weight=weights))
+    )
+
+
+@every_case
+def test_a_weight_source_that_is_not_there(case):
+    with pytest.raises(rk.UsageError, match=r"weight_source is 'w', and the label sources .* none"):
+        case.fit(changes={"weight_source": "w"})
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from rankinite.cli.options import Out, Seed, with_groups
 from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.predict import predict
 from rankinite.cli.recipe import check, list_recipes, report, run, show
-from rankinite.cli.simulate import challenge, clicks, polynomials
+from rankinite.cli.simulate import challenge, clicks, polynomials, sessions
 from rankinite.cli.sweep import sweep
 from rankinite.cli.terminal import Terminal
 from rankinite.cli.train import train
@@ -147,6 +147,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (simulate, polynomials, "rankinite data simulate polynomials --size 0.01 --out simulated"),
     (simulate, challenge, "rankinite data simulate challenge --size 0.05 --out simulated"),
     (simulate, clicks, "rankinite data simulate clicks train.txt test.txt --out clicked"),
+    (simulate, sessions, "rankinite data simulate sessions train.txt --sessions 8 --out log"),
     (app, train, "rankinite train train.txt --valid valid.txt --measure NDCG@10 --out model.rk"),
     (app, predict, "rankinite predict model.rk test.txt --out scores.txt"),
     (app, inspect, "rankinite inspect model.rk --figures figures"),

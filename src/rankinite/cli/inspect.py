@@ -17,6 +17,7 @@ from rankinite.evaluation.tables import Table
 
 if TYPE_CHECKING:
     from rankinite.explain.inspection import Curve, Importance, Inspection, Layers, Trees
+    from rankinite.objectives.position_bias import PositionBias
 
 # Of rising height, for learning curves in a line of a table.
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -30,7 +31,8 @@ def inspect(
     figures: Annotated[
         Path | None,
         typer.Option(
-            help="Draw the learning curve and the importances as PNG files into this folder."
+            help="Draw the learning curve, the importances and the position bias as PNG files into "
+            "this folder."
         ),
     ] = None,
     member: Annotated[
@@ -57,6 +59,7 @@ def inspect(
 ) -> None:
     """Show the contents of a model: parameters, trees or layers, learning curve, importances, base.
 
+    Of a ranker that corrected clicks for positions: how much each position mattered.
     Of an ensemble: its members with their weights, and the ranker on top if there is one. Of a
     ranker with another one's scores as features: both. If MODEL.toml is beside it, the fingerprint
     of the training data as well. Model files hold no date: equal trainings give equal bytes.
@@ -115,6 +118,8 @@ def _show(terminal: Terminal, name: str, inspection: Inspection, top: int) -> No
         tables.append(_curves(inspection))
     if top and inspection.importances:
         tables.append(importances_table(inspection.importances[:top]))
+    if inspection.position_bias is not None:
+        tables.append(_position_bias(inspection.position_bias))
     for k, table in enumerate(tables):
         if k:
             terminal.say("")
@@ -203,6 +208,17 @@ def _layers(inspection: Inspection, net: Layers) -> list[list[str]]:
         ["Layers", ", ".join(layers)],
         ["Weights", f"{net.n_weights:,}"],
     ]
+
+
+def _position_bias(bias: PositionBias) -> Table:
+    """Return the estimates of every position."""
+    columns = ["Position", *(name.capitalize() for name in bias.estimates)]
+    rows = [
+        [str(position), *(f"{value:.3f}" for value in values)]
+        for position, *values in zip(bias.positions, *bias.estimates.values(), strict=True)
+    ]
+    title = "Propensity" if len(bias.estimates) > 1 else "Effect on scores"
+    return Table(f"{title} of each position, as estimated", columns, rows)
 
 
 def _parameters(inspection: Inspection) -> list[list[str]]:

@@ -1,8 +1,8 @@
-"""``rankinite data simulate``: polynomials, challenge and clicks."""
+"""``rankinite data simulate``: polynomials, challenge, clicks and sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,10 +17,19 @@ from rankinite.core.params import Real, check
 from rankinite.data.formats import FormatName
 
 if TYPE_CHECKING:
+    from rankinite.core.types import Floats
     from rankinite.data.ranking_data import RankingData
 
 LARGEST = 1000.0  # times the papers' size; more than fits into memory
 Suffix = Annotated[FormatName, typer.Option("--format", help="File format.")]
+Clicked = Annotated[
+    list[Path],
+    typer.Argument(metavar="DATA", help="Data sets; users click according to their grades."),
+]
+EngineFeature = Annotated[
+    str | None,
+    typer.Option(help="Feature that the search engine ranks by. (Default: noisy grades.)"),
+]
 
 
 def polynomials(
@@ -103,16 +112,10 @@ def _save(
 
 
 def clicks(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="DATA", help="Data sets; users click according to their grades."),
-    ],
+    sources: Clicked,
     out: Out,
     users: Annotated[float, typer.Option(help="Mean number of users per query.")] = 100.0,
-    feature: Annotated[
-        str | None,
-        typer.Option(help="Feature that the search engine ranks by. (Default: noisy grades.)"),
-    ] = None,
+    feature: EngineFeature = None,
     seed: Seed = 0,
     suffix: SameFormat = None,
     *,
@@ -126,18 +129,69 @@ def clicks(
     is of users with a similar query: more users with a slightly different intent. Documents that
     no user examined have no rate. Use the same seed for the parts of one data set.
     """
-    from rankinite.data.scores import feature_scores
     from rankinite.data.simulate.clicks import USERS
     from rankinite.data.simulate.clicks import clicks as simulated
 
     check("data simulate", "--users", users, USERS)
+
+    def clicked(data: RankingData, scores: Floats | None) -> RankingData:
+        return simulated(data, scores=scores, users=users, seed=seed, progress=terminal.progress())
+
+    _save_clicked(clicked, sources, out, suffix, feature, outputs, loading, terminal)
+
+
+def sessions(
+    sources: Clicked,
+    out: Out,
+    number: Annotated[
+        int, typer.Option("--sessions", min=1, help="Number of sessions of each query.")
+    ] = 1,
+    exponent: Annotated[
+        float, typer.Option(help="A document at position k is examined with chance k^-exponent.")
+    ] = 1.0,
+    feature: EngineFeature = None,
+    seed: Seed = 0,
+    suffix: SameFormat = None,
+    *,
+    loading: Loading,
+    outputs: Outputs,
+    terminal: Terminal,
+) -> None:
+    """Simulate pages of ten documents and single users: labels are clicks, 1 or 0.
+
+    Whether a document is examined depends on its position alone, so that corrections for positions
+    can be judged. The label sources position, propensity and grade have its position from 1, the
+    chance that it was examined, and its label in the data set.
+    """
+    from rankinite.data.simulate.clicks import click_sessions
+
+    check("data simulate", "--exponent", exponent, Real(0))
+
+    def clicked(data: RankingData, scores: Floats | None) -> RankingData:
+        return click_sessions(data, scores=scores, sessions=number, exponent=exponent, seed=seed)
+
+    _save_clicked(clicked, sources, out, suffix, feature, outputs, loading, terminal)
+
+
+def _save_clicked(
+    clicked: Callable[[RankingData, Floats | None], RankingData],
+    sources: Sequence[Path],
+    out: Path,
+    suffix: FormatName | None,
+    feature: str | None,
+    outputs: Outputs,
+    loading: Loading,
+    terminal: Terminal,
+) -> None:
+    """Save data sets with the clicks of users who were shown them in the order of a feature."""
+    from rankinite.data.scores import feature_scores
+
     targets = folder_targets(sources, out, suffix)
     refuse_file_as_folder(out)
     outputs.check("data simulate", [*sources, loading.query_file], files=targets)
 
-    def clicked(source: Path) -> RankingData:
+    def loaded(source: Path) -> RankingData:
         data = loading.load(source, terminal)
-        scores = None if feature is None else feature_scores(data, feature)
-        return simulated(data, scores=scores, users=users, seed=seed, progress=terminal.progress())
+        return clicked(data, None if feature is None else feature_scores(data, feature))
 
-    save_all(zip(targets, map(clicked, sources), strict=True), outputs, terminal)
+    save_all(zip(targets, map(loaded, sources), strict=True), outputs, terminal)

@@ -24,7 +24,8 @@ from rankinite.ensembles.members import (
     scores_by_name,
     weighted_sum,
 )
-from rankinite.rankers.inputs import InputData, training_data
+from rankinite.rankers.columns import InputData
+from rankinite.rankers.inputs import training_data
 from rankinite.rankers.model_file import Manifest, plain
 from rankinite.rankers.ranker import Ranker, match_features
 

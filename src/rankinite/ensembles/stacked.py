@@ -23,7 +23,8 @@ from rankinite.ensembles.members import (
     predict_all,
     scores_by_name,
 )
-from rankinite.rankers.inputs import VALID, InputData, Valid, validation_sets
+from rankinite.rankers.columns import InputData
+from rankinite.rankers.inputs import VALID, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.parameters import PAPER
 from rankinite.rankers.ranker import Ranker

@@ -15,12 +15,13 @@ from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
 from rankinite.models import TrainedRanker
+from rankinite.objectives.position_bias import PROPENSITY, PositionBias
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.model_file import plain
 from rankinite.rankers.tree_ranker import TreeRanker
 
 # The files of `draw_figures`.
-FIGURES = ("learning-curve.png", "importances.png")
+FIGURES = ("learning-curve.png", "importances.png", "position-bias.png")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +151,8 @@ class Inspection:
         The ranker that learned from the scores of the members, or of the scorer, if there is one.
     scorer
         The ranker whose scores are features of the one on top, if there is one.
+    position_bias
+        How much each position mattered in training; None if positions were not corrected for.
     """
 
     kind: str
@@ -172,6 +175,7 @@ class Inspection:
     members: tuple[Member, ...] = ()
     on_top: Inspection | None = None
     scorer: Inspection | None = None
+    position_bias: PositionBias | None = None
 
     @property
     def is_composed(self) -> bool:
@@ -195,6 +199,8 @@ class Inspection:
             structure["scorer"] = self.scorer.as_json(top)
         if self.on_top is not None:
             structure["ranker"] = self.on_top.as_json(top)
+        if self.position_bias is not None:
+            structure["position_bias"] = _bias_as_json(self.position_bias)
         return {
             "class": self.kind,
             "parameters": dict(self.parameters),
@@ -211,6 +217,11 @@ class Inspection:
             ],
             "base": base,
         }
+
+
+def _bias_as_json(bias: PositionBias) -> dict[str, Any]:
+    by_name = {name: values.tolist() for name, values in bias.estimates.items()}
+    return {"method": bias.method, "positions": bias.positions.tolist(), **by_name}
 
 
 def rounds_as_json(ranker: TrainedRanker) -> dict[str, int]:
@@ -263,6 +274,7 @@ def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Insp
             for measure, values in measures.items()
         ),
         base=base,
+        position_bias=getattr(ranker, "position_bias_", None),
     )
 
 
@@ -381,7 +393,9 @@ def _importances_of_net(ranker: LambdaRank) -> tuple[Importance, ...]:
 
 
 def draw_figures(inspection: Inspection, folder: str | Path, top: int) -> list[Path]:
-    """Draw learning curves and importances as PNG files, if there are any; return their paths.
+    """Draw learning curves, importances and position bias as PNG files; return their paths.
+
+    What a ranker does not have is not drawn.
 
     Parameters
     ----------
@@ -401,6 +415,9 @@ def draw_figures(inspection: Inspection, folder: str | Path, top: int) -> list[P
     if inspection.importances[:top]:
         drawn.append(target / FIGURES[1])
         _draw_importances(drawn[-1], inspection, top)
+    if inspection.position_bias is not None:
+        drawn.append(target / FIGURES[2])
+        _draw_position_bias(drawn[-1], inspection.position_bias)
     return drawn
 
 
@@ -417,6 +434,22 @@ def _draw_curves(path: Path, inspection: Inspection) -> None:
         axes.axvline(best, color="grey", linewidth=1, linestyle=":")
         axes.set(xlabel=inspection.rounds.capitalize(), ylabel=measure, title=f"{measure}, {kept}")
         axes.legend()
+    save_figure(figure, path)
+
+
+def _draw_position_bias(path: Path, bias: PositionBias) -> None:
+    figure, (axes,) = subplots(1)
+    for name, values in bias.estimates.items():
+        axes.plot(bias.positions, values, marker="o", linewidth=1.5, label=name.capitalize())
+    is_propensity = bias.method == PROPENSITY
+    axes.set(
+        xlabel="Position",
+        ylabel="Propensity" if is_propensity else "Effect on the score",
+        title="Estimated position bias",
+    )
+    if is_propensity:
+        axes.set_ylim(bottom=0.0)
+    axes.legend()
     save_figure(figure, path)
 
 

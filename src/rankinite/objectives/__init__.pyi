@@ -16,6 +16,7 @@ from .pointwise import CentredSquaredError as CentredSquaredError
 from .pointwise import Logistic as Logistic
 from .pointwise import MultiClass as MultiClass
 from .pointwise import SquaredError as SquaredError
+from .position_bias import PositionBias as PositionBias
 from .tiers import Tiered as Tiered
 from .transition import ExponentialGrowth as ExponentialGrowth
 from .transition import LevellingGrowth as LevellingGrowth

@@ -32,6 +32,7 @@ from rankinite.objectives.objective import (
     Targets,
     doc_weights,
     labels_of,
+    pair_labels,
 )
 
 # From scores, labels and offsets to gradients and hessians, or to gradients alone.
@@ -173,9 +174,12 @@ class SwapGradients(GradientsByQuery):
         normalise: str,
     ) -> None:
         self._measure = measure
-        self._labels = labels_of(str(measure), measure.source, targets)
+        self._labels = pair_labels(str(measure), measure.source, targets)
         self._offsets = targets.offsets
         self._weights = targets.query_weight
+        self._doc_weights = (
+            np.ones(targets.n_docs) if targets.doc_weight is None else targets.doc_weight
+        )
         self._shuffle = shuffle
         self._n_top = min(truncation or DEEPEST, measure.depth or DEEPEST)
         self._normalise = normalise
@@ -194,12 +198,16 @@ class SwapGradients(GradientsByQuery):
             docs = self._shuffle[self._offsets[q] : self._offsets[q + 1]]
             # Stable: ties keep the order of the shuffle, as in kernels.
             ranked = docs[np.argsort(-scores[0, docs], kind="stable")]
-            gradient, hessian = self._of_query(scores[0, ranked], self._labels[ranked])
+            gradient, hessian = self._of_query(
+                scores[0, ranked], self._labels[ranked], self._doc_weights[ranked]
+            )
             weight = 1.0 if self._weights is None else self._weights[q]
             out_gradient[0, ranked] = gradient * weight
             out_hessian[0, ranked] = hessian * weight
 
-    def _of_query(self, scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
+    def _of_query(
+        self, scores: Floats, labels: Floats, doc_weights: Floats
+    ) -> tuple[Floats, Floats]:
         """Return gradients and hessians by rank."""
         gradient, hessian = np.zeros((2, len(labels)))
         known = np.flatnonzero(~np.isnan(labels))
@@ -218,6 +226,7 @@ class SwapGradients(GradientsByQuery):
                 change = abs(self._swapped(ranked, u, v) - value)
                 if by_distance:
                     change /= 0.01 + scores[u] - scores[v]
+                change *= doc_weights[u] * doc_weights[v]
                 # The clip keeps exp from overflowing; rho is 0 there to the last bit.
                 rho = 1.0 / (1.0 + np.exp(min(scores[better] - scores[worse], 700.0)))
                 gradient[better] += change * rho

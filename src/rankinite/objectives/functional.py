@@ -30,6 +30,7 @@ def lambda_gradients(
     *,
     top_grade: float | None = None,
     query_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     truncation: int | None = None,
     normalise: str = "none",
     gain_only: bool = False,
@@ -56,8 +57,9 @@ def lambda_gradients(
     top_grade
         The top grade; the largest label if None, of those under None if there are several
         sources.
-    query_weight
-        One weight per query; all 1 if None.
+    query_weight, sample_weight
+        One weight per query, and one per document; all 1 if None. A pair counts the product of the
+        weights of its documents.
     truncation, normalise, gain_only
         As in `Lambdas`.
     iteration
@@ -95,7 +97,8 @@ def lambda_gradients(
         labels=labels,
         offsets=cuts,
         top_grade=_top_grade(top_grade, next(iter(labels.values()))),
-        query_weight=_weights(query_weight, len(cuts) - 1),
+        query_weight=_weights("query_weight", query_weight, len(cuts) - 1, "queries"),
+        doc_weight=_weights("sample_weight", sample_weight, int(cuts[-1]), "documents"),
         seed=seed,
     )
     column = _scores(scores, targets.n_docs)
@@ -204,16 +207,16 @@ def _scores(scores: ArrayLike, n_docs: int) -> Floats:
     return column
 
 
-def _weights(query_weight: ArrayLike | None, n_queries: int) -> Floats | None:
-    if query_weight is None:
+def _weights(name: str, values: ArrayLike | None, n: int, what: str) -> Floats | None:
+    if values is None:
         return None
-    weights = _column("query_weight", query_weight, n_queries, "queries")
+    weights = _column(name, values, n, what)
     bad = ~np.isfinite(weights) | (weights < 0.0)
     if bad.any():
-        query = int(bad.argmax())
+        place = int(bad.argmax())
         raise DataError(
-            f"query_weight: query {query} has {weights[query]}; "
-            "expected a finite number of at least 0"
+            f"{name}: {'query' if what == 'queries' else 'document'} {place} has "
+            f"{weights[place]}; expected a finite number of at least 0"
         )
     return weights
 

@@ -59,6 +59,8 @@ class Targets:
         One weight per query, one per document; all 1 if None.
     seed
         For the order of documents with equal scores.
+    position
+        Where each document was shown, if labels are clicks that are to be corrected for it.
     """
 
     labels: Mapping[str | None, Floats]
@@ -67,6 +69,7 @@ class Targets:
     query_weight: Floats | None = None
     doc_weight: Floats | None = None
     seed: int = 0
+    position: Integers | None = None
 
     @property
     def n_docs(self) -> int:
@@ -148,6 +151,17 @@ class Gradients:
         A checkpoint can be resumed only if these are the same.
         """
         return ()
+
+    def to_arrays(self, n_rounds: int) -> Mapping[str, NDArray[Any]]:
+        """Return what the gradients have learned themselves in the first rounds.
+
+        A checkpoint holds it. Gradients that change by the round, as a function of those before,
+        override this and `restore`; by default there is nothing.
+        """
+        return {}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]], n_rounds: int) -> None:
+        """Resume after the first rounds of a checkpoint; refuse arrays that do not fit."""
 
 
 class GradientsByQuery(Gradients):
@@ -401,6 +415,18 @@ def labels_of(owner: str, source: str | None, targets: Targets) -> Floats:
         What is to be learned.
     """
     return source_of(owner, source, targets.labels)
+
+
+def pair_labels(owner: str, source: str | None, targets: Targets) -> Floats:
+    """Return the labels of a source for pairs: none, which is NaN, for documents of weight 0.
+
+    So a document without weight is to pairs what a document without a label is: it keeps its
+    rank, at which it is worth nothing, and makes no pairs.
+    """
+    labels = labels_of(owner, source, targets)
+    if targets.doc_weight is None or targets.doc_weight.all():
+        return labels
+    return np.where(targets.doc_weight > 0.0, labels, np.nan)
 
 
 def doc_weights(targets: Targets) -> Floats:

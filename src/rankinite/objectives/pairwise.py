@@ -3,6 +3,10 @@
 For a pair whose document i has the higher label, lambda_ij = |change of the measure if i and j
 were swapped| / (1 + exp(s_i - s_j)) is added to the gradient of i and subtracted from that of j,
 and |change| rho (1 - rho) is added to the hessians of both (LambdaSMART, Sec. 3).
+
+If documents have weights, those of a pair are multiplied by the product of the two. So a document
+of weight 2 makes as many pairs as two documents, while it has one rank; and one of weight 0 makes
+none, but keeps its rank, as a document without a label does.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from rankinite.objectives.custom import SwapGradients
 from rankinite.objectives.kernels import pairwise as kernels
 from rankinite.objectives.kernels import swaps
 from rankinite.objectives.kernels.arrays import (
+    NO_NUMBERS,
     NO_PLACES,
     PAIRS,
     ObjectiveArrays,
@@ -38,8 +43,8 @@ from rankinite.objectives.objective import (
     NamedObjective,
     Targets,
     compiled_measure,
-    labels_of,
     named,
+    pair_labels,
     read_only,
     single_measure,
 )
@@ -126,7 +131,6 @@ class Lambdas(NamedObjective):
         """Check the labels and compute what stays the same while scores change."""
         # Nothing is known of such a function but its values: each swap is tried.
         if self.measure.form == Form.FUNCTION:
-            refuse_doc_weights(targets)
             shuffle = shuffled(targets.offsets, targets.seed)
             return SwapGradients(self.measure, targets, shuffle, self.truncation, self.normalise)
         return self.pair_gradients(targets)
@@ -174,7 +178,7 @@ class RankNet(NamedObjective):
 
     def prepare(self, targets: Targets) -> PairGradients:
         """Compute what stays the same while scores change."""
-        labels = labels_of("RankNet", self.source, targets)
+        labels = pair_labels("RankNet", self.source, targets)
         return PairGradients(
             targets,
             labels,
@@ -242,10 +246,10 @@ class PairGradients(GradientsByQuery):
         margin: float = 0.0,
         groups: Integers = NO_PLACES,
     ) -> None:
-        refuse_doc_weights(targets)
         offsets = targets.offsets
         shuffle = shuffled(offsets, targets.seed)
         weight = targets.query_weight
+        doc_weight = _unless_all_1(targets.doc_weight, shuffle)
         self.blocks = read_only(_blocks(offsets, n_top), np.int64)
         # Values and groups in the order in which ties are ranked: kernels read them in sequence.
         self.arrays = ObjectiveArrays(
@@ -261,6 +265,8 @@ class PairGradients(GradientsByQuery):
             scales=read_only(np.where(_has_pairs(values, offsets, groups), scales, 0.0)),
             groups=read_only(groups[shuffle] if len(groups) else groups, np.int64),
             query_weight=read_only(np.ones(len(offsets) - 1) if weight is None else weight),
+            better_weight=doc_weight,
+            worse_weight=doc_weight,
         )
 
     @classmethod
@@ -318,6 +324,21 @@ class PairGradients(GradientsByQuery):
             new.arrays = new.arrays._replace(query_weight=ones)
         return new
 
+    def weighted(self, better_weight: Floats, worse_weight: Floats) -> Self:
+        """Return the same gradients with other weights of the documents of pairs.
+
+        Parameters
+        ----------
+        better_weight, worse_weight
+            As in `ObjectiveArrays`, but in the order of documents.
+        """
+        new, shuffle = copy(self), self.arrays.shuffle
+        new.arrays = self.arrays._replace(
+            better_weight=read_only(better_weight[shuffle]),
+            worse_weight=read_only(worse_weight[shuffle]),
+        )
+        return new
+
     def gradients_of(
         self,
         queries: Mask,
@@ -328,7 +349,7 @@ class PairGradients(GradientsByQuery):
     ) -> None:
         """Write gradients of the documents of some queries, or of all if the mask is empty."""
         # Two kernels, so that users of the first need not wait for the second to compile.
-        usual = self.arrays.kind == PAIRS
+        usual = self.arrays.kind == PAIRS and len(self.arrays.better_weight) == 0
         write = kernels.all_pairwise_gradients if usual else all_construction_gradients
         write(
             read_only(scores[0]),
@@ -340,15 +361,6 @@ class PairGradients(GradientsByQuery):
         )
 
 
-def refuse_doc_weights(targets: Targets) -> None:
-    """Raise `UsageError` if there are document weights, which pairs cannot use."""
-    if targets.doc_weight is not None:
-        raise UsageError(
-            "lambda gradients: pairs of documents have no document weights; "
-            "give query_weight, one weight per query"
-        )
-
-
 def check_options(owner: str, truncation: int | None, normalise: str) -> None:
     """Raise `UsageError` for a bad truncation or normalisation."""
     check(owner, "truncation", truncation, TRUNCATION)
@@ -357,11 +369,19 @@ def check_options(owner: str, truncation: int | None, normalise: str) -> None:
 
 def values_of(measure: Measure, targets: Targets) -> Floats:
     """Check the labels and return the value of each document; NaN without a label."""
-    labels = labels_of(str(measure), measure.source, targets)
+    labels = pair_labels(str(measure), measure.source, targets)
     measure.check_labels(labels, targets.top_grade)
     values = np.asarray(measure.document_values(labels, targets.top_grade))
     # Not all measures pass NaN on: NaN is not relevant to those that ask for a threshold.
     return np.where(np.isnan(labels), np.nan, values)
+
+
+def _unless_all_1(doc_weight: Floats | None, shuffle: Integers) -> Floats:
+    """Return weights of documents in the order of the shuffle; none if all are 1."""
+    # Kernels without weights are faster, and give the same bits as before there were any.
+    if doc_weight is None or (doc_weight == 1.0).all():
+        return NO_NUMBERS
+    return read_only(doc_weight[shuffle])
 
 
 def longest_query(offsets: Integers) -> int:

@@ -8,7 +8,9 @@ Both are 0 for a document without a label.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -207,6 +209,12 @@ class RegressionTerm:
             values=read_only(np.where(missing, 0.0, labels) * (SCORE_RANGE / span)),
             doc_weight=read_only(np.where(missing, 0.0, weight * steps**2 * doc_weights(targets))),
         )
+
+    def divided_by(self, divisors: Floats) -> Self:
+        """Return the term with the grade of every document divided by a number."""
+        new = copy(self)
+        new._arrays = self._arrays._replace(values=read_only(self._arrays.values / divisors))
+        return new
 
     def add(self, queries: Mask, scores: Floats, out_gradient: Floats, out_hessian: Floats) -> None:
         """Add gradients and hessians of some queries, or of all if the mask is empty."""

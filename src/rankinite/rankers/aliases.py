@@ -151,11 +151,10 @@ _QUERIES = "give qid, the query of every document"
 
 # Hints for arguments of other tools' fit.
 FIT_ADVICE = {
-    "sample_weight": (
-        "pairwise objectives cannot weight single documents: give query_weight, one weight per "
-        "query, instead"
+    "weight": "give sample_weight, one weight per document, or query_weight, one per query",
+    "position": (
+        "LambdaMART corrects for positions; other rankers take sample_weight, 1 over the propensity"
     ),
-    "weight": "give query_weight, one weight per query",
     "group_weight": "give query_weight, one weight per query",
     "eval_set": _VALID,
     "eval_group": _VALID,

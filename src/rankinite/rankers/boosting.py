@@ -253,7 +253,8 @@ class TreeLearner:
         forest = Forest(tuple(self.trees), np.zeros(len(self.scores)), self._n_features)
         # An interrupt may have come between a tree's weight and the commit of the round.
         alphas = alphas_to_arrays(self.alphas[: self.n_rounds])
-        return Content({}, forest.to_arrays() | alphas)
+        learned = self.gradients.to_arrays(self.n_rounds)
+        return Content({}, {**forest.to_arrays(), **alphas, **learned})
 
     def n_rounds_in(self, content: Content) -> int:
         """Return the number of rounds that a checkpoint holds."""
@@ -268,6 +269,7 @@ class TreeLearner:
         trees = forest.trees[: n_rounds * len(self.scores)]
         if self.line_search is not None:
             self.alphas = alphas_of(content.arrays, self.n_rounds_in(content))[:n_rounds]
+        self.gradients.restore(content.arrays, n_rounds)
         # In the order of training: the sum of floats depends on it, and what follows on the sum.
         for number, tree in enumerate(trees):
             self._add(tree, number % len(self.scores), grown=False)

@@ -30,6 +30,7 @@ from rankinite.rankers.aliases import FIT_ADVICE
 from rankinite.rankers.base import Base
 from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
+from rankinite.rankers.columns import Columns, InputData, doc_weights_of, positions_of
 from rankinite.rankers.ranker import feature_matrix, match_features
 
 log = logging.getLogger("rankinite")
@@ -53,6 +54,8 @@ class FitArguments:
         The validation sets.
     query_weight, sample_weight
         Weights of queries and of documents.
+    position
+        The position at which each document was shown.
     valid_base
         The base's scores of the validation sets, if the base is scores.
     """
@@ -64,27 +67,7 @@ class FitArguments:
     query_weight: ArrayLike | None
     valid_base: Any
     sample_weight: ArrayLike | None = None
-
-
-@dataclass(frozen=True)
-class InputData:
-    """A data set that the caller passed as one, or as arrays.
-
-    Attributes
-    ----------
-    data
-        The set.
-    order
-        The position in the caller's arrays of each document of the set: documents of a query that
-        were apart in the arrays were brought together. None if nothing was moved.
-    """
-
-    data: RankingData
-    order: NDArray[np.int64] | None = None
-
-    def arrange(self, values: Floats) -> Floats:
-        """Bring values in the order of the caller's arrays into the order of the set."""
-        return values if self.order is None else values[self.order]
+    position: ArrayLike | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +131,7 @@ def prepare(
     valid_measure: Any,
     seed: int,
     *,
+    columns: Columns = Columns(),  # noqa: B008 immutable
     takes_sparse: bool = True,
 ) -> TrainingInputs:
     """Check the arguments of fit, and prepare the objective for the training data.
@@ -166,6 +150,8 @@ def prepare(
         The measure of validation sets, or several; that of training if None.
     seed
         The seed of the fit.
+    columns
+        The label sources that hold weights and positions.
     takes_sparse
         Whether the learner takes sparse matrices; others are made dense.
     """
@@ -182,11 +168,20 @@ def prepare(
     sets = validation_sets(owner, arguments.valid, data.feature_names)
     if not takes_sparse:
         sets = {name: replace(valid, data=valid.data.dense(owner)) for name, valid in sets.items()}
-    weights = checked_doc_weights(owner, arguments.sample_weight, train)
     targets = Targets(
-        data.all_labels, data.offsets, data.top_grade, data.query_weight, weights, seed
+        data.all_labels,
+        data.offsets,
+        data.top_grade,
+        data.query_weight,
+        doc_weights_of(owner, arguments.sample_weight, columns, train),
+        seed,
+        None
+        if columns.position is None
+        else positions_of(owner, arguments.position, columns.position, train),
     )
     gradients = objective.prepare(targets)
+    if columns.correct is not None:
+        gradients = columns.correct(gradients, targets)
     # The scores of a base are on a scale of their own, which a constant would not fit.
     start = gradients.start if base.value is None else np.zeros(len(gradients.start))
     measures = parse_measures(validation_measure(objective, valid_measure))
@@ -344,48 +339,6 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
     return valid
-
-
-def checked_doc_weights(
-    owner: str, sample_weight: ArrayLike | None, documents: InputData
-) -> Floats | None:
-    """Check weights of documents, and bring them into the order of the set."""
-    if sample_weight is None:
-        return None
-    n_docs = documents.data.n_docs
-    try:
-        weights = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError) as problem:
-        raise DataError(f"{owner}: sample_weight cannot be made numbers: {problem}") from None
-    if weights.shape != (n_docs,):
-        raise DataError(
-            f"{owner}: sample_weight has the shape {weights.shape}; expected one weight for each "
-            f"of the {n_docs} documents"
-        )
-    bad = ~np.isfinite(weights) | (weights < 0)
-    if bad.any():
-        doc = int(np.flatnonzero(bad)[0])
-        raise DataError(
-            f"{owner}: sample_weight of document {doc} is {weights[doc]}; expected a finite "
-            "number of at least 0"
-        )
-    if not weights.any():
-        raise DataError(f"{owner}: sample_weight is zero for all documents; give some a weight")
-    return documents.arrange(weights)
-
-
-def labelled_weights(X: Any, sample_weight: ArrayLike | None) -> ArrayLike | None:
-    """Return the weights of documents, with 0 for those without a label."""
-    if not isinstance(X, RankingData) or not np.isnan(X.y).any():
-        return sample_weight
-    # To a loss of single documents, one without a label teaches nothing.
-    labelled = ~np.isnan(X.y)
-    if sample_weight is None:
-        return labelled.astype(np.float64)
-    weights = np.asarray(sample_weight)
-    # Weights of a wrong kind or number stay as they are: `checked_doc_weights` refuses them.
-    fits = weights.shape == labelled.shape and weights.dtype.kind in "biuf"
-    return np.where(labelled, weights, 0.0) if fits else sample_weight
 
 
 def queries_with_weight(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,12 +15,24 @@ from rankinite.core.params import Bounds, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
 from rankinite.measures.text import one_measure, parse_measures
-from rankinite.objectives.objective import Objective
+from rankinite.objectives.objective import Gradients, Objective, Targets
 from rankinite.objectives.parse import parse_objective
 from rankinite.objectives.pointwise import RegressionTerm
+from rankinite.objectives.position_bias import (
+    PROPENSITY,
+    DebiasedGradients,
+    PositionBias,
+    debiased,
+)
 from rankinite.rankers.base import given_scores
 from rankinite.rankers.boosting import TreeLearner, alphas_of, alphas_to_arrays
-from rankinite.rankers.inputs import TrainingInputs, training_data, training_measure
+from rankinite.rankers.columns import Columns
+from rankinite.rankers.inputs import (
+    FitArguments,
+    TrainingInputs,
+    training_data,
+    training_measure,
+)
 from rankinite.rankers.line_search import (
     Backfitting,
     LineSearch,
@@ -44,6 +56,9 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
     ----------
     alphas_ : list of float
         The weight that a line search gave the tree of each round; empty without one.
+    position_bias_ : PositionBias or None
+        How much each position mattered, as estimated up to the best round; None if positions were
+        not corrected for.
 
     Examples
     --------
@@ -57,6 +72,25 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
     def objective(self) -> Objective:
         """Return the objective that training follows."""
         return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
+
+    def _columns(self, arguments: FitArguments) -> Columns:
+        method = self.position_bias
+        if method is None:
+            method = "none" if arguments.position is None else PROPENSITY
+        if method == "none":
+            return Columns(self.weight_source)
+
+        def correct(gradients: Gradients, targets: Targets) -> Gradients:
+            return debiased(
+                gradients,
+                targets,
+                method,
+                self.position_bias_regularization,
+                self.learning_rate,
+                self._regression_term(self.objective(), targets),
+            )
+
+        return Columns(self.weight_source, self.position_source, correct=correct)
 
     def _growth(self, names: Sequence[str]) -> GrowthOptions:
         growth = super()._growth(names)
@@ -81,18 +115,29 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         return LineSearch(name, along, self.alpha_bounds)
 
     def _regression(self, inputs: TrainingInputs) -> RegressionTerm | None:
-        objective = inputs.objective
+        # Gradients that are corrected for positions have one that is corrected, too.
+        if inputs.targets.position is not None:
+            return None
+        return self._regression_term(inputs.objective, inputs.targets)
+
+    def _regression_term(self, objective: Objective, targets: Targets) -> RegressionTerm | None:
         if self.regression_weight == 0.0 or not objective.is_of_lambdas:
             return None
-        return RegressionTerm(inputs.targets, objective.source, self.regression_weight)
+        return RegressionTerm(targets, objective.source, self.regression_weight)
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
         super()._keep(learner, start, best)
         self.alphas_ = learner.alphas[: learner.n_rounds]
+        gradients = learner.gradients
+        self.position_bias_ = (
+            gradients.position_bias(best) if isinstance(gradients, DebiasedGradients) else None
+        )
 
     def _content(self) -> Content:
         content = super()._content()
-        return Content(content.manifest, {**content.arrays, **alphas_to_arrays(self.alphas_)})
+        bias = {} if self.position_bias_ is None else self.position_bias_.to_arrays()
+        arrays = {**content.arrays, **alphas_to_arrays(self.alphas_), **bias}
+        return Content(content.manifest, arrays)
 
     @classmethod
     def from_content(cls, content: Content, base: Ranker | None) -> Self:
@@ -106,6 +151,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         ranker = super().from_content(Content(manifest, content.arrays), base)
         is_searched = ranker.step == LINE_SEARCH
         ranker.alphas_ = alphas_of(content.arrays, ranker.n_rounds_) if is_searched else []
+        ranker.position_bias_ = PositionBias.from_arrays(content.arrays)
         return ranker
 
     def backfit(

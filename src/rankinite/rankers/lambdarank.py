@@ -88,6 +88,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
         valid_base: Any = None,
@@ -102,7 +103,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
 
         Parameters
         ----------
-        X, y, qid, valid, query_weight, valid_base
+        X, y, qid, sample_weight, valid, query_weight, valid_base
             As in `LambdaMART.fit`.
         callbacks
             Called with a `Round` after every epoch; one that returns True stops training.
@@ -119,7 +120,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
             Records curves of lambdas and rankings, one value per epoch; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
-        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base)
+        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base, sample_weight)
         return self._train(
             arguments, callbacks, progress, checkpoint, diagnostics, begin_with=begin_with
         )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.container import Content
-from rankinite.core.errors import RankiniteError
+from rankinite.core.errors import RankiniteError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats
@@ -38,6 +38,7 @@ from rankinite.rankers.callbacks import (
     as_callbacks,
 )
 from rankinite.rankers.checkpoint import Checkpoint
+from rankinite.rankers.columns import Columns
 from rankinite.rankers.diagnostics import Diagnostics, DiagnosticsCallback, diagnostics_callback
 from rankinite.rankers.early_stopping import BestRound, EarlyStopping
 from rankinite.rankers.inputs import (
@@ -159,6 +160,15 @@ class TrainedRanker(CommonParameters, Ranker):
         """Return the sets that are measured after every round; the first decides."""
         return inputs.valid
 
+    def _columns(self, arguments: FitArguments) -> Columns:
+        """Return which label sources hold weights and positions, and the use of positions."""
+        if arguments.position is not None:
+            raise UsageError(
+                f"{self._name}: position was given, and {self._name} does not correct for "
+                "positions; use LambdaMART, or give sample_weight, 1 over the propensity"
+            )
+        return Columns(self.weight_source)
+
     def check_objective(self) -> Objective:
         """Return the objective; refuse objectives and measures that fit would refuse."""
         objective = self.objective()
@@ -196,6 +206,7 @@ class TrainedRanker(CommonParameters, Ranker):
             base,
             self.valid_measure,
             seed,
+            columns=self._columns(arguments),
             takes_sparse=self.takes_sparse,
         )
         # Before features are binned or weights are drawn, which takes long on large data.

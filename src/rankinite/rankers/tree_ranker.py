@@ -1,12 +1,12 @@
 """Rankers of boosted trees: their parameters, the learner of a fit, and how they score.
 
-`TreeRanker` is what all have in common; `PointwiseTreeRanker`, with weights of documents, is for
-losses of single documents.
+`TreeRanker` is what all have in common; `PointwiseTreeRanker` is for losses of single documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,6 +22,7 @@ from rankinite.objectives.objective import Objective, Targets, doc_weights
 from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.boosting import Sampling, TreeLearner
 from rankinite.rankers.callbacks import Callback, ValidationSet
+from rankinite.rankers.columns import Columns
 from rankinite.rankers.constraints import MONOTONE, directions_of, groups_of
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
@@ -29,7 +30,6 @@ from rankinite.rankers.inputs import (
     FitArguments,
     TrainingInputs,
     Valid,
-    labelled_weights,
     refuse_unknown,
 )
 from rankinite.rankers.line_search import LineSearch
@@ -84,8 +84,10 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
+        position: ArrayLike | None = None,
         valid_base: Any = None,
         binned: BinnedData | None = None,
         callbacks: Sequence[Callback] = (),
@@ -102,11 +104,17 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
             A RankingData; or an array or frame of features, one row per document.
         y, qid
             With an array: the label and the query of every document; no qid means one query.
+        sample_weight
+            One weight per document: 2 counts like two documents, 0 like none. A pair of documents
+            counts the product of their weights; a document of weight 0 keeps its rank.
         valid
             A RankingData or (X, y, qid) for early stopping; or several by name, of which the first
             decides.
         query_weight
             One weight per query.
+        position
+            Where each document was shown, if labels are clicks: whole numbers of at least 0.
+            `LambdaMART` corrects for it, see ``position_bias``; predict needs none.
         valid_base
             If the base is given as scores: those of the validation set, or of several by name.
         binned
@@ -122,7 +130,9 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
             Records curves of lambdas and rankings, one value per round; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
-        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base)
+        arguments = FitArguments(
+            X, y, qid, valid, query_weight, valid_base, sample_weight, position
+        )
         return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
 
     @property
@@ -325,39 +335,10 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
 
 
 class PointwiseTreeRanker(TreeRanker):
-    """A ranker of boosted trees whose loss is that of single documents, which can have weights."""
+    """A ranker of boosted trees whose loss is that of single documents."""
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        valid: Valid = None,
-        query_weight: ArrayLike | None = None,
-        valid_base: Any = None,
-        binned: BinnedData | None = None,
-        callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
-        checkpoint: str | Path | None = None,
-        diagnostics: Diagnostics | None = None,
-        **unknown: Any,
-    ) -> Self:
-        """Grow trees; as `LambdaMART.fit`, with weights of documents.
-
-        Parameters
-        ----------
-        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
-diagnostics
-            As in `LambdaMART.fit`.
-        sample_weight
-            One weight per document: 2 counts like two documents, 0 like none.
-        """
-        refuse_unknown(self._name, unknown)
-        weights = labelled_weights(X, sample_weight)
-        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base, weights)
-        return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
+    def _columns(self, arguments: FitArguments) -> Columns:
+        return replace(super()._columns(arguments), labelled_only=True)
 
 
 def _binned(

@@ -1,4 +1,4 @@
-"""Simulator of clicks: click rates of documents as further label sources.
+"""Simulators of clicks: click rates of documents as further label sources, and single sessions.
 
 From the papers: a user of the cascade model (Challenge, Algorithm 2) examines the ten documents of
 a page from the top, and stops at the first that satisfies, with the probability R of its grade.
@@ -13,6 +13,10 @@ shows several pages over time, each ordered by its scores plus noise. Users have
 documents of the same grade: a linear function of a few features, standardised within the query,
 which a ranker can learn, and a random part that it cannot. The number of users of a query is
 log-normal.
+
+`click_sessions` has the simpler users of the position-based model, by which corrections for
+positions are judged, for it is known how much each position matters: a document is examined with a
+probability that depends on its position alone, and an examined one is clicked by its grade.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankinite.core.params import Real, check
+from rankinite.core.params import Real, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers
@@ -41,6 +45,7 @@ PREFERENCE = 0.6
 RANDOM_PREFERENCE = 0.3
 PREFERENCE_FEATURES = 20
 SPREAD_OF_USERS = 1.5
+PAGE_NOISE = 0.3
 QUERIES_A_BLOCK = 1_000
 USERS = Real(0, 1e9, low_open=True)
 
@@ -68,7 +73,10 @@ class ClickSource:
     intent_noise: float
 
 
-SOURCES = (ClickSource("clicks", 1.0, 0.3, 0.0), ClickSource("similar_clicks", 8.0, 1.0, 0.7))
+SOURCES = (
+    ClickSource("clicks", 1.0, PAGE_NOISE, 0.0),
+    ClickSource("similar_clicks", 8.0, 1.0, 0.7),
+)
 
 
 def clicks(
@@ -114,6 +122,80 @@ def clicks(
                 rates[source.name][docs] = values
             bar.advance(part.n_queries)
     return data.with_labels(rates)
+
+
+def click_sessions(
+    data: RankingData,
+    *,
+    scores: ArrayLike | None = None,
+    sessions: int = 1,
+    exponent: float = 1.0,
+    slip: float = 0.1,
+    page_noise: float = PAGE_NOISE,
+    seed: int = 0,
+) -> RankingData:
+    """Return sessions of users who were shown ten documents: labels are clicks, 1 or 0.
+
+    A session is a query with the documents that it showed, from the first position on. It is named
+    as a sample of its query: 12~1, 12~2 and so on. Further label sources are ``"position"``, from
+    1; ``"propensity"``, the probability position^-exponent that a document there was examined; and
+    ``"grade"``, the label of the document in the data set. An examined document is clicked with the
+    probability slip + (1 - slip) (2^grade - 1) / 2^top_grade.
+
+    Parameters
+    ----------
+    data
+        The data set. Its grades determine clicks, so every document needs one.
+    scores
+        Scores by which the engine ranks, one per document; noisy grades by default.
+    sessions
+        Number of sessions of each query.
+    exponent
+        How fast the chance that a document is examined falls with its position; 0 for not at all.
+    slip
+        Probability that an examined document of grade 0 is clicked.
+    page_noise
+        Noise in the order of documents between sessions, in standard deviations of scores.
+    seed
+        Seed of the users.
+
+    Examples
+    --------
+    >>> import rankinite as rk
+    >>> data = rk.polynomials(2, part="train", n_features=5)
+    >>> log = rk.click_sessions(data, sessions=3)
+    >>> log
+    <RankingData: 6 queries, 60 documents, 5 features, top grade 1>
+    >>> log.labels["position"][:4]
+    array([1., 2., 3., 4.])
+    """
+    checks.require_data_set("click_sessions", data)
+    check("click_sessions", "sessions", sessions, Whole(1))
+    check("click_sessions", "exponent", exponent, Real(0))
+    check("click_sessions", "slip", slip, Real(0, 1))
+    check("click_sessions", "page_noise", page_noise, Real(0))
+    checks.require_all_labels("click_sessions", data.y, "users click by grades: give one to each")
+    engine_scores = None if scores is None else check_scores(scores, data)
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    rng = generator(seed, "click sessions", str(data.qids[0]), _fingerprint(data.y))
+    if engine_scores is None:
+        engine_scores = data.y + ENGINE_NOISE * rng.standard_normal(data.n_docs)
+    engine = _standardised(_n_below(engine_scores, query, data.offsets), query)
+    noisy = (engine + page_noise * rng.standard_normal(data.n_docs) for _ in range(sessions))
+    # One row per session, those of a query one after the other.
+    pages = np.stack([_page(order, query, data.offsets) for order in noisy], axis=1)
+    pages = pages.reshape(-1, DOCS_PER_PAGE)
+    shown = pages >= 0
+    position = np.broadcast_to(np.arange(1.0, DOCS_PER_PAGE + 1.0), pages.shape)[shown]
+    docs, queries = pages[shown], np.repeat(np.arange(data.n_queries), sessions)
+    qids = [f"{qid}~{k}" for qid in data.qids for k in range(1, sessions + 1)]
+    offsets = np.concatenate([[0], np.cumsum(shown.sum(axis=1))])
+    log = data.with_documents(queries, np.array(qids), docs, offsets)
+    propensity = position**-exponent
+    chance = propensity * (slip + (1.0 - slip) * _satisfaction(log.y, data.top_grade))
+    clicked = (rng.random(len(docs)) < chance).astype(np.float64)
+    columns = {"position": position, "propensity": propensity, "grade": log.y}
+    return log.replace(y=clicked, labels=columns, top_grade=1.0)
 
 
 class _ClickLog:

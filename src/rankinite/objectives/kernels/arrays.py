@@ -57,6 +57,10 @@ class ObjectiveArrays(NamedTuple):
         One weight per query.
     doc_weight
         One weight per document, for pointwise losses.
+    better_weight, worse_weight
+        What a pair is multiplied by for its better document, and for the other one: the weight of
+        a document, over its propensity if positions are corrected for. In the order of ``shuffle``,
+        and empty if all are 1.
     """
 
     kind: int
@@ -72,6 +76,8 @@ class ObjectiveArrays(NamedTuple):
     groups: NDArray[np.int64] = NO_PLACES
     query_weight: NDArray[np.float64] = NO_NUMBERS
     doc_weight: NDArray[np.float64] = NO_NUMBERS
+    better_weight: NDArray[np.float64] = NO_NUMBERS
+    worse_weight: NDArray[np.float64] = NO_NUMBERS
 
 
 class ObjectiveMixture(NamedTuple):

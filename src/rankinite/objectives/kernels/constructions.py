@@ -1,4 +1,4 @@
-"""Kernels of the other constructions of a lambda gradient (Optimality, Sec. 7).
+"""Kernels of the other constructions of a lambda gradient (Optimality, Sec. 7), and of weights.
 
 They start as those of `pairwise` do: documents are ranked, rows are filled by rank, and documents
 without a label are removed from the ranks. `Lambdas` does not call them, so that its users need
@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange, summing_kernel
+from rankinite.core.jit import kernel, parallel_kernel, prange, summing_kernel
 from rankinite.measures.kernels.values_with_ties import (
     AVERAGE_PRECISION,
     CASCADE,
@@ -21,6 +21,7 @@ from rankinite.measures.kernels.values_with_ties import (
 from rankinite.objectives.kernels.arrays import (
     DISCRETE_BOUNDED,
     LOCAL_COST,
+    LOCAL_GRADIENT,
     SIGMOID_COST,
     SPRING_SMOOTH,
     TIED_PAIRS,
@@ -29,11 +30,13 @@ from rankinite.objectives.kernels.arrays import (
 )
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
+    at_least_1,
     fill_exponentials,
     least_distance,
     normaliser,
     pair_gradient,
     set_tied_gradients,
+    sigmoid_pair_gradient,
 )
 from rankinite.objectives.kernels.swaps import (
     GRADIENT,
@@ -53,6 +56,7 @@ from rankinite.objectives.kernels.swaps import (
     new_scratch,
     rank_documents,
 )
+from rankinite.objectives.kernels.weighted import set_weighted_gradients, weight_documents
 
 # `discrete_bounded` moves documents instead of swapping them; it uses two rows for the value of a
 # rank, and for what is above it.
@@ -85,7 +89,10 @@ def construction_gradients(
     out_gradient: NDArray[np.float64],
     out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write gradients and hessians of the documents of one query, by any construction."""
+    """Write gradients and hessians of the documents of one query, by any construction.
+
+    Also by the usual one, if documents have weights.
+    """
     kind, form, n_top, scale = arrays.kind, arrays.form, arrays.n_top, arrays.scales[q]
     by_distance = arrays.normalise == BY_DISTANCE
     offsets, values, shuffle = arrays.offsets, arrays.values, arrays.shuffle
@@ -94,6 +101,9 @@ def construction_gradients(
     start, n = offsets[q], offsets[q + 1] - offsets[q]
     r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)
     labelled, factor = 0, 0.0
+    weighted = len(arrays.better_weight) > 0
+    # The gradients of these two are no sums over pairs: weights multiply those of documents.
+    of_pairs = kind not in (LOCAL_GRADIENT, DISCRETE_BOUNDED)
     if scale > 0.0:
         total = 0.0
         has_missing = rank_documents(r, bits, sorting, n, start, scores, values, shuffle)
@@ -106,7 +116,9 @@ def construction_gradients(
         # Tied pairs are found by group, and documents without a label are in group -1.
         if has_missing and kind != TIED_PAIRS:
             labelled, n_top = keep_labelled(r, order, n, n_top, values, start)
-        if kind == TIED_PAIRS:
+        if weighted and of_pairs:
+            total = set_weighted_gradients(r, arrays, start, order, labelled, n_top)
+        elif kind == TIED_PAIRS:
             total = set_tied_gradients(r, sorting, arrays.groups, start, n, n_top, by_distance)
         elif kind == SIGMOID_COST:
             total = set_sigmoid_gradients(r, labelled, n_top, arrays.margin, by_distance)
@@ -118,6 +130,8 @@ def construction_gradients(
             discrete_bounded(r, labelled, form)
         else:
             local_gradient(r, labelled, n_top, arrays.margin)
+        if weighted and not of_pairs:
+            weight_documents(r, arrays, start, order, labelled)
         factor = arrays.query_weight[q] * normaliser(r, labelled, n, arrays.normalise, total)
     write_ranked(r, labelled, factor, order, shuffle, start, n, out_gradient, out_hessian)
 
@@ -200,17 +214,6 @@ def add_sigmoid_pairs(
     return total
 
 
-@inlined_kernel
-def sigmoid_pair_gradient(
-    difference: float, drop: float, distance: float, t: float, m: float
-) -> float:
-    """Return what a pair adds to the gradient of its upper document; ``m`` is exp(mu)."""
-    # x / (1 + x)^2 with x = m / t if the upper document is the better one and m t if not,
-    # multiplied out: t may be 0.
-    below = m + t if difference > 0.0 else 1.0 + m * t
-    return drop * (m * t) / (below * below * distance)
-
-
 @kernel
 def spring_smooth(r: Ranked, n: int) -> None:
     """Set the gradients of all pairs, each change at least 1 before it is normalised."""
@@ -249,13 +252,6 @@ def add_spring_pairs(flat: NDArray[np.float64], width: int, n: int) -> None:
             flat[HESSIAN * width + v] += h * scale
         flat[GRADIENT * width + u] += gradient * scale
         flat[HESSIAN * width + u] += hessian * scale
-
-
-@inlined_kernel
-def at_least_1(difference: float, change: float) -> float:
-    """Return the change, its size at least 1, with the sign of the difference in value."""
-    size = max(abs(change), 1.0)
-    return size if difference > 0.0 else (-size if difference < 0.0 else 0.0)
 
 
 @kernel

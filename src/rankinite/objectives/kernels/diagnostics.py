@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
 from rankinite.objectives.kernels.arrays import SIGMOID_COST, ObjectiveArrays, Scratch
-from rankinite.objectives.kernels.constructions import sigmoid_pair_gradient
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
     least_distance,
     pair_gradient,
+    sigmoid_pair_gradient,
     swap_change,
 )
 from rankinite.objectives.kernels.swaps import (
@@ -30,6 +30,7 @@ from rankinite.objectives.kernels.swaps import (
     new_scratch,
     rank_documents,
 )
+from rankinite.objectives.kernels.weighted import pair_weight
 
 
 @kernel
@@ -133,6 +134,7 @@ def add_query_shares(
             if upper < highly and lower < highly:
                 continue
             gradient = single_pair_gradient(r, u, v, arrays, least, slope)
+            gradient *= pair_weight(arrays, start, order, u, v, r[VALUE, u] - r[VALUE, v])
             sums[u, lower] += gradient
             sums[v, upper] -= gradient
             sums[u, n_grades] += abs(gradient)

@@ -147,7 +147,7 @@ def query_gradients(
     query are read and written.
     """
     kind = arrays.kind
-    if kind == PAIRS:
+    if kind == PAIRS and len(arrays.better_weight) == 0:
         # A range of a single query: the kernel of trees, which unpacks its arguments once for many.
         every = scratch.every_query
         pairwise_gradients(q, q + 1, scores, arrays, scratch, every, out_gradient, out_hessian)

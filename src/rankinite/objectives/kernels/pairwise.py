@@ -278,6 +278,24 @@ def swap_change(difference: float, change: float, by_measure: bool) -> float:
     return 1.0 if difference > 0.0 else (-1.0 if difference < 0.0 else 0.0)
 
 
+@inlined_kernel
+def sigmoid_pair_gradient(
+    difference: float, drop: float, distance: float, t: float, m: float
+) -> float:
+    """Return what a pair adds to the gradient of its upper document; ``m`` is exp(mu)."""
+    # x / (1 + x)^2 with x = m / t if the upper document is the better one and m t if not,
+    # multiplied out: t may be 0.
+    below = m + t if difference > 0.0 else 1.0 + m * t
+    return drop * (m * t) / (below * below * distance)
+
+
+@inlined_kernel
+def at_least_1(difference: float, change: float) -> float:
+    """Return the change, its size at least 1, with the sign of the difference in value."""
+    size = max(abs(change), 1.0)
+    return size if difference > 0.0 else (-size if difference < 0.0 else 0.0)
+
+
 @kernel
 def normaliser(r: Ranked, n: int, n_docs: int, normalise: int, total: float) -> float:
     """Return the factor of a query's gradients and hessians."""
