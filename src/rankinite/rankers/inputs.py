@@ -19,24 +19,28 @@ from sklearn.utils.validation import column_or_1d
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
+from rankinite.data.queries import query_ids
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import first_sample
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
-from rankinite.rankers.aliases import FIT_ADVICE
+from rankinite.rankers.aliases import explain_fit_argument
 from rankinite.rankers.base import Base
 from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
-from rankinite.rankers.ranker import check_features, feature_matrix
+from rankinite.rankers.ranker import (
+    DEFAULT_MEASURE,
+    check_features,
+    feature_matrix,
+    refuse_besides,
+)
 
 log = logging.getLogger("rankinite")
 
 Valid = Any
 # The name of a validation set that the caller did not name.
 VALID = "valid"
-# Validation sets are measured by this if neither the user nor the objective names a measure.
-DEFAULT_MEASURE = "NDCG@10"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class FitArguments:
 
     Attributes
     ----------
-    X, y, qid
+    X, y, qid, group
         The training data.
     valid
         The validation sets.
@@ -58,6 +62,7 @@ class FitArguments:
     X: Any
     y: ArrayLike | None
     qid: ArrayLike | None
+    group: ArrayLike | None
     valid: Valid
     query_weight: ArrayLike | None
     valid_base: Any
@@ -83,6 +88,13 @@ class InputData:
     def arrange(self, values: Floats) -> Floats:
         """Bring values in the order of the caller's arrays into the order of the set."""
         return values if self.order is None else values[self.order]
+
+    def callers_qid(self) -> NDArray[Any]:
+        """Return the query of every document, in the order of the caller's arrays."""
+        qid = self.data.qid
+        if self.order is not None:
+            qid[self.order] = qid.copy()
+        return qid
 
 
 @dataclass(frozen=True)
@@ -163,7 +175,14 @@ def prepare(
     seed
         The seed of the fit.
     """
-    train = training_data(owner, arguments.X, arguments.y, arguments.qid, arguments.query_weight)
+    train = training_data(
+        owner,
+        arguments.X,
+        arguments.y,
+        arguments.qid,
+        arguments.query_weight,
+        arguments.group,
+    )
     data = train.data
     sets = validation_sets(owner, arguments.valid, data.feature_names)
     weights = checked_doc_weights(owner, arguments.sample_weight, train)
@@ -240,11 +259,16 @@ def check_validation_sets(
 
 
 def training_data(
-    owner: str, X: Any, y: ArrayLike | None, qid: ArrayLike | None, query_weight: ArrayLike | None
+    owner: str,
+    X: Any,
+    y: ArrayLike | None,
+    qid: ArrayLike | None,
+    query_weight: ArrayLike | None,
+    group: ArrayLike | None = None,
 ) -> InputData:
     """Return the training set, from a RankingData, or from arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
-        _refuse_besides(owner, y=y, qid=qid)
+        refuse_besides(owner, y=y, qid=qid, group=group)
         return InputData(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
         raise UsageError(
@@ -252,25 +276,15 @@ def training_data(
             "give labels, or a RankingData"
         )
     matrix, names = feature_matrix(owner, X)
-    # Documents of a query may stand apart in arrays; `group` brings them together.
-    one_query = np.zeros(len(matrix), np.int64)
     data = RankingData(
         X=matrix,
         y=_labels(owner, y),
-        qid=one_query if qid is None else qid,
+        qid=query_ids(owner, len(matrix), qid, group),
         feature_names=names,
         query_weight=query_weight,
-        group=True,
+        group=True,  # documents of a query may stand apart in arrays
     )
     return InputData(data, data.rows)
-
-
-def _refuse_besides(owner: str, **arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise UsageError(
-                f"{owner}: {name} was given besides a RankingData, which has its own; leave it out"
-            )
 
 
 def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
@@ -391,5 +405,5 @@ def seed_of(owner: str, random_state: Any) -> int:
 def refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
     """Refuse arguments that fit does not have, with a hint at the name that they have here."""
     for name in unknown:
-        hint = FIT_ADVICE.get(name, f"see help({owner}.fit)")
+        hint = explain_fit_argument(name, unknown) or f"see help({owner}.fit)"
         raise UsageError(f"{owner}.fit: there is no parameter {name!r}; {hint}")

@@ -88,11 +88,12 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
         valid_base: Any = None,
         callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
         begin_with: LambdaRank | None = None,
         diagnostics: Diagnostics | None = None,
@@ -102,12 +103,12 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
 
         Parameters
         ----------
-        X, y, qid, valid, query_weight, valid_base
+        X, y, qid, group, valid, query_weight, valid_base
             As in `LambdaMART.fit`.
         callbacks
             Called with a `Round` after every epoch; one that returns True stops training.
         progress
-            Progress reporter.
+            True for a progress bar, or a progress reporter, as in `LambdaMART.fit`.
         checkpoint
             A file that keeps the weights while training, and from which training resumes if it
             exists.
@@ -119,7 +120,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
             Records curves of lambdas and rankings, one value per epoch; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
-        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base)
+        arguments = FitArguments(X, y, qid, group, valid, query_weight, valid_base)
         return self._train(
             arguments, callbacks, progress, checkpoint, diagnostics, begin_with=begin_with
         )

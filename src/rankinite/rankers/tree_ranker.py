@@ -78,12 +78,13 @@ class TreeRanker(TreeParameters, TrainedRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
         valid_base: Any = None,
         binned: BinnedData | None = None,
         callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
         diagnostics: Diagnostics | None = None,
         **unknown: Any,
@@ -95,7 +96,10 @@ class TreeRanker(TreeParameters, TrainedRanker):
         X
             A RankingData; or an array or frame of features, one row per document.
         y, qid
-            With an array: the label and the query of every document; no qid means one query.
+            With an array or frame: the label and the query of every document, whose order does not
+            matter. ``qid=0`` means that all documents are of one query.
+        group
+            Instead of ``qid``: the sizes of queries whose documents are consecutive rows.
         valid
             A RankingData or (X, y, qid) for early stopping; or several by name, of which the first
             decides.
@@ -108,7 +112,8 @@ class TreeRanker(TreeParameters, TrainedRanker):
         callbacks
             Called with a `Round` after every round; one that returns True stops training.
         progress
-            Progress reporter.
+            True for a progress bar, lines where there is no terminal; or a reporter of your own, an
+            object as `Progress` describes.
         checkpoint
             A file that keeps the trees while training, and from which training resumes if it
             exists.
@@ -116,7 +121,7 @@ class TreeRanker(TreeParameters, TrainedRanker):
             Records curves of lambdas and rankings, one value per round; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
-        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base)
+        arguments = FitArguments(X, y, qid, group, valid, query_weight, valid_base)
         return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
 
     @property
@@ -316,13 +321,14 @@ class PointwiseTreeRanker(TreeRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
         valid_base: Any = None,
         binned: BinnedData | None = None,
         callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
         diagnostics: Diagnostics | None = None,
         **unknown: Any,
@@ -331,15 +337,15 @@ class PointwiseTreeRanker(TreeRanker):
 
         Parameters
         ----------
-        X, y, qid, valid, query_weight, valid_base, binned, callbacks, progress, checkpoint, \
-diagnostics
+        X, y, qid, group, valid, query_weight, valid_base, binned, callbacks, progress, \
+checkpoint, diagnostics
             As in `LambdaMART.fit`.
         sample_weight
             One weight per document: 2 counts like two documents, 0 like none.
         """
         refuse_unknown(self._name, unknown)
         weights = labelled_weights(X, sample_weight)
-        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base, weights)
+        arguments = FitArguments(X, y, qid, group, valid, query_weight, valid_base, weights)
         return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
 
 
