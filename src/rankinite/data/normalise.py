@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -186,6 +186,13 @@ class RankNormaliser(_WithDataSets, _ArrayNormaliser):
     >>> RankNormaliser().fit_transform([[30.0], [10.0], [20.0]]).ravel().tolist()
     [1.0, 0.0, 0.5]
     """
+
+    expected_failed_checks: ClassVar[Mapping[str, str]] = {
+        "check_dtype_object": (
+            "features that cannot be made numbers are a DataError, which is a ValueError; "
+            "scikit-learn wants a TypeError"
+        ),
+    }
 
     def __init__(self, most_cut_points: int | None = None) -> None:
         self.most_cut_points = most_cut_points

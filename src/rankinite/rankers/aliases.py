@@ -180,7 +180,7 @@ _FIT_ADVICE = {
     "categorical_feature": "encode categories as numbers first",
     "cat_features": "encode categories as numbers first",
 }
-_EVAL_SETS = ("eval_set", "eval_group", "eval_qid", "eval_names")
+_EVAL_SETS = ("eval_set", "eval_X", "eval_y", "eval_group", "eval_qid", "eval_names")
 
 
 def explain_fit_argument(name: str, arguments: Mapping[str, Any]) -> str | None:
