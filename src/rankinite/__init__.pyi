@@ -10,6 +10,8 @@ from .core.errors import DataError as DataError
 from .core.errors import ModelFileError as ModelFileError
 from .core.errors import RankiniteError as RankiniteError
 from .core.errors import UsageError as UsageError
+from .core.progress import Progress as Progress
+from .core.progress import ProgressBar as ProgressBar
 from .data.augment import augment as augment
 from .data.concat import concat as concat
 from .data.formats import load as load
@@ -37,7 +39,7 @@ from .evaluation.compare import compare_evaluations as compare_evaluations
 from .evaluation.comparison import Comparison as Comparison
 from .evaluation.evaluate import Evaluation as Evaluation
 from .evaluation.evaluate import evaluate as evaluate
-from .evaluation.evaluate import scorer as scorer
+from .evaluation.scorer import scorer as scorer
 from .measures.definitions import DCG as DCG
 from .measures.definitions import ERR as ERR
 from .measures.definitions import MAP as MAP
@@ -48,6 +50,7 @@ from .measures.measure import Measure as Measure
 from .measures.text import parse_measure as parse_measure
 from .models import load_model as load_model
 from .objectives.functional import lambda_gradients as lambda_gradients
+from .rankers.callbacks import Round as Round
 from .rankers.diagnostics import Diagnostics as Diagnostics
 from .rankers.lambdamart import LambdaMART as LambdaMART
 from .rankers.lambdarank import LambdaRank as LambdaRank

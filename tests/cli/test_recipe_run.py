@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import rankinite as rk
-from rankinite.cli import terminal
+from rankinite.core import progress
 from tests import processes
 from tests.runs.cases import MICRO, micro_data
 
@@ -94,8 +94,8 @@ def test_a_cluster_that_cannot_be_is_told_before_data_are_loaded(call):
 
 
 def test_lines_in_a_pipe_say_what_runs_before_anything_is_done(monkeypatch, capfd):
-    monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", 0.05)
-    with terminal.Lines("first stage", 3, "tasks") as task:
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_BAR", 0.05)
+    with progress.Lines("first stage", 3, "tasks") as task:
         task.note("now M1")
         said = []
 

@@ -115,7 +115,7 @@ def test_a_checkpoint_of_other_parameters_is_refused(undisturbed, call):
 def test_the_bar_shows_the_measure(undisturbed):
     shown, typed = pty.openpty()
     at_once = (
-        "import rankinite.cli.terminal as t; t.SECONDS_BEFORE_BAR = 0.0; "
+        "import rankinite.core.progress as t; t.SECONDS_BEFORE_BAR = 0.0; "
         "from rankinite.cli import main; main()"
     )
     arguments = [sys.executable, "-c", at_once, *TRAIN, "--n-trees", "20", "--out", "m.rk"]

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 import rankinite as rk
 from rankinite.core.container import Content, read_container, write_container
@@ -58,7 +62,7 @@ def test_new_values_count_the_fitted_ones_below(fitted, new):
 
 def test_values_by_hand():
     data = make([10, 20, 20, 40, NAN], [7, 7, 7, 7, 7], [NAN, 3, NAN, NAN, NAN], [NAN] * 5)
-    (normalised,) = RankNormaliser().fit_transform(data)
+    normalised = RankNormaliser().fit_transform(data)
     # Four values are known, 0, 1, 1 and 3 of them are below; a constant and a lone value are 0.
     expected = [[0, 1 / 3, 1 / 3, 1, NAN], [0] * 5, [NAN, 0, NAN, NAN, NAN], [NAN] * 5]
     np.testing.assert_array_equal(normalised.X.T, np.float32(expected))
@@ -145,7 +149,7 @@ def wide(n_docs=60, n_features=37, seed=0) -> rk.RankingData:
 
 def test_many_features_and_all_else_stays():
     data = wide()
-    (normalised,) = RankNormaliser().fit_transform(data)
+    normalised = RankNormaliser().fit_transform(data)
     for j in range(data.n_features):
         expected = [formula(x, data.X[:, j]) for x in data.X[:, j]]
         np.testing.assert_array_equal(normalised.X[:, j], np.float32(expected))
@@ -169,7 +173,7 @@ def test_sets_that_share_a_matrix():
 
 def test_samples_go_on_sharing_rows():
     data = wide()
-    (normalised,) = RankNormaliser().fit_transform(data)
+    normalised = RankNormaliser().fit_transform(data)
     after = RankNormaliser().fit(data).transform(rk.augment(data, 0.5, 4))
     assert after.equals(rk.augment(normalised, 0.5, 4))
     assert len(after.matrix) == data.n_docs
@@ -302,17 +306,91 @@ def test_other_features_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("sets", "sentence"),
+    ("documents", "sentence"),
     [
-        ([], "there is nothing to fit; give at least one data set"),
-        (np.ones((2, 2)), "ndarray is no data set; expected a RankingData"),
-        (3, "int is no data set; expected a RankingData"),
-        ([None], "NoneType is no data set; expected a RankingData"),
+        ([], "RankNormaliser: Expected 2D array, got 1D array instead"),
+        (3, "RankNormaliser: Expected 2D array, got scalar array instead"),
+        ([[None, "x"]], "RankNormaliser: could not convert string to float"),
+        ([[1e39]], "RankNormaliser: Input X contains infinity or a value too large for dtype"),
+        ([make([1]), None], "NoneType is no data set; expected a RankingData"),
     ],
 )
-def test_what_cannot_be_fitted(sets, sentence):
-    with pytest.raises(rk.UsageError, match=sentence):
-        RankNormaliser().fit(sets)
+def test_what_cannot_be_fitted(documents, sentence):
+    with pytest.raises((rk.DataError, rk.UsageError), match=sentence) as caught:
+        RankNormaliser().fit(documents)
+    assert "\n" not in str(caught.value)
+
+
+TABLE = np.array([[30, 1], [10, NAN], [20, 3], [20, 2]])
+RANKS = np.float32([[1, 0], [0, NAN], [1 / 3, 1], [1 / 3, 0.5]])
+
+
+def test_arrays_in_and_out():
+    normaliser = RankNormaliser()
+    ranks = normaliser.fit_transform(TABLE)
+    assert type(ranks) is np.ndarray
+    np.testing.assert_array_equal(ranks, RANKS)
+    np.testing.assert_array_equal(normaliser.transform(TABLE.tolist()), RANKS)
+    assert normaliser.n_features_in_ == 2
+    assert not hasattr(normaliser, "feature_names_in_")
+    # A data set of the same numbers is normalised to the same, and stays a data set.
+    data = rk.RankingData(TABLE, [0, 1, 2, 0], [1, 1, 2, 2])
+    np.testing.assert_array_equal(normaliser.transform(data).X, RANKS)
+    np.testing.assert_array_equal(RankNormaliser().fit(data).transform(TABLE), RANKS)
+    with pytest.raises(rk.DataError, match="X has 1 features, but RankNormaliser is expecting 2"):
+        normaliser.transform(TABLE[:, :1])
+    with pytest.raises(NotFittedError):
+        RankNormaliser().transform(TABLE)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_by_set_output(library):
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({"a": TABLE[:, 0], "b": TABLE[:, 1]})
+    normaliser = RankNormaliser().fit(frame)
+    assert type(normaliser.transform(frame)) is np.ndarray
+    assert normaliser.feature_names_in_.tolist() == list(normaliser.feature_names_) == ["a", "b"]
+    # The clone of a pipeline or a search still knows what to return.
+    framed = clone(normaliser.set_output(transform=library)).fit(frame)
+    for ranks in (framed.transform(frame), framed.fit_transform(frame)):
+        assert type(ranks) is frames.DataFrame
+        assert list(ranks.columns) == ["a", "b"]
+        np.testing.assert_array_equal(ranks.to_numpy(), RANKS)
+    data = rk.RankingData(TABLE, [0, 1, 2, 0], [1, 1, 2, 2], feature_names=["a", "b"])
+    with config_context(transform_output=library):
+        assert isinstance(framed.transform(data), rk.RankingData)
+        assert isinstance(RankNormaliser().fit_transform([data])[0], rk.RankingData)
+    with pytest.raises(rk.DataError, match=r"The feature names should match .*unseen.* - c"):
+        framed.transform(frame.rename(columns={"b": "c"}) if library == "pandas" else
+                         frame.rename({"b": "c"}))  # fmt: skip
+
+
+def test_names_survive_a_file():
+    RankNormaliser().fit(make([3, 1, 2], feature_names=["x"])).save("named.rk")
+    assert RankNormaliser.load("named.rk").get_feature_names_out().tolist() == ["x"]
+    RankNormaliser().fit(TABLE).save("numbered.rk")
+    loaded = RankNormaliser.load("numbered.rk")
+    assert loaded.get_feature_names_out().tolist() == ["x0", "x1"]
+    np.testing.assert_array_equal(loaded.transform(TABLE), RANKS)
+
+
+def test_a_pipeline_of_a_data_set():
+    data = make(range(20), range(20, 0, -1))
+    ranker = rk.MART(n_trees=2, min_docs_in_leaf=1, random_state=0)
+    piped = make_pipeline(RankNormaliser(), ranker).fit(data)
+    alone = clone(ranker).fit(RankNormaliser().fit_transform(data))
+    expected = alone.predict(RankNormaliser().fit_transform(data))
+    np.testing.assert_array_equal(piped.predict(data), expected)
+
+
+def test_check_estimator():
+    declared = dict(RankNormaliser.expected_failed_checks)
+    results = check_estimator(
+        RankNormaliser(), expected_failed_checks=declared, on_fail=None, on_skip=None
+    )
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == declared.keys()
+    assert len([r for r in results if r["status"] == "passed"]) > 40
 
 
 def test_samples_cannot_be_fitted():

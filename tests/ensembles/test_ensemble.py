@@ -147,6 +147,30 @@ def test_members_that_need_queries_get_them(case):
 
 
 @every_ensemble
+def test_queries_of_arrays(case):
+    """By qid, by group, or all in one; members that need the queries get them, too."""
+    per_query = rk.MART("logistic", per_query=True, **SMALL).fit(TRAIN)
+    new = case.new(members=[per_query, *members()[1:]])
+    expected = bytes_of(clone(new).fit(TRAIN))
+    assert bytes_of(clone(new).fit(TRAIN.X, TRAIN.y, group=TRAIN.sizes)) == expected
+    together = rk.RankingData(TRAIN.X, TRAIN.y, np.zeros(TRAIN.n_docs))
+    in_one = clone(new).fit(TRAIN.X, TRAIN.y, qid=0)
+    assert bytes_of(in_one) == bytes_of(clone(new).fit(together))
+    with pytest.raises(rk.UsageError, match=f"{case.kind.__name__}: requires qid, the query of"):
+        clone(new).fit(TRAIN.X, TRAIN.y)
+
+
+@every_case_of_rankers
+def test_score(case):
+    model = case.fit()
+    ranker = model if case.kind is not rk.Stacked else model.ranker_
+    measure = str(getattr(ranker, "measure", "NDCG@10"))
+    expected = rk.evaluate(model.predict(TEST), TEST, measure).mean[measure]
+    assert model.score(TEST) == pytest.approx(expected)
+    assert model.score(TEST.X, TEST.y, qid=TEST.qid) == pytest.approx(expected)
+
+
+@every_ensemble
 def test_ensembles_of_ensembles(case):
     inner = rk.Average(members()[:2]).fit(VALID)
     model = case.new(members={"1": inner, "2": members()[2], "3": members()[0]}).fit(VALID)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.core.errors import ModelFileError
-from rankinite.data.normalise import CutPoints, to_arrays
+from rankinite.data.cut_points import CutPoints, to_arrays
 from rankinite.nets import net as net_module
 from rankinite.nets.inputs import RankTable, Standardiser
 from rankinite.nets.net import Net

@@ -107,8 +107,10 @@ def test_names_of_other_tools_and_slips(case, theirs, ours):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("eval_set", "give valid, a RankingData or (X, y, qid)"),
-        ("group", "give qid, the query of every document"),
+        ("eval_set", "write valid=(X_valid, y_valid, qid_valid)"),
+        ("validation_data", "give valid, a RankingData or (X, y, qid)"),
+        ("groups", "give qid, the query of every document, or group, the sizes of consecutive"),
+        ("verbose", "give progress=True, or callbacks=[print] for a line per round"),
         ("early_stopping_rounds", "set it in the constructor: patience"),
         ("epochs", "set it in the constructor of LambdaRank: n_epochs"),
         ("zzz", "see help("),
@@ -128,3 +130,30 @@ def test_options_of_objectives_stand_in_the_measure(kind):
             lambda n=name: kind(**{n: 1})
         )
     assert "Transition(NDCG, SigmoidCost(NDCG)" in refused(lambda: kind(schedule=0.5))
+
+
+EVAL_SETS = [
+    # As in LightGBM, with sizes, and as in XGBoost, with ids.
+    (
+        {"eval_set": [(1, 2)], "eval_group": [[3]]},
+        "write valid=rankinite.RankingData(X_valid, y_valid, group_sizes=sizes_valid)",
+    ),
+    ({"eval_set": [(1, 2)], "eval_qid": [3]}, "write valid=(X_valid, y_valid, qid_valid)"),
+    (
+        {"eval_qid": [3, 4], "eval_set": [(1, 2), (3, 4)]},
+        'write valid={"valid_0": (X_valid, y_valid, qid_valid), "valid_1": (X_valid, y_valid, '
+        "qid_valid)}, of which the first decides when to stop",
+    ),
+    (
+        {"eval_set": [(1, 2)] * 3, "eval_names": ["a", "b", "c"]},
+        'write valid={"a": (X_valid, y_valid, qid_valid), "b": (X_valid, y_valid, qid_valid), '
+        "...}, of which the first decides when to stop",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), EVAL_SETS)
+def test_validation_sets_of_other_tools_are_answered_with_the_call_to_write(arguments, sentence):
+    message = refused(lambda: rk.LambdaMART().fit(TRAIN, **arguments))
+    name = next(iter(arguments))
+    assert message == f"LambdaMART.fit: there is no parameter {name!r}; {sentence}"

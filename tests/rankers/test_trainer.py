@@ -94,6 +94,26 @@ def test_callbacks_get_every_round(case):
         }
 
 
+@every_ranker
+def test_print_is_a_callback(case, capsys):
+    model = case.fit(valid=VALID, callbacks=[print])
+    ((measure, values),) = model.history_["valid"].items()
+    assert capsys.readouterr().out.splitlines() == [
+        f"round {k + 1}  valid {measure} {value:.4f}" for k, value in enumerate(values)
+    ]
+
+
+def test_a_round_without_values_has_a_number():
+    assert str(Round(3, {})) == "round 3"
+
+
+def test_callbacks_of_other_tools_are_refused():
+    lightgbm = pytest.importorskip("lightgbm")
+    for callback in (lightgbm.early_stopping(3), lightgbm.log_evaluation()):
+        with pytest.raises(rk.UsageError, match="is one of lightgbm; set patience in the constr"):
+            rk.LambdaMART().fit(TRAIN, callbacks=[callback])
+
+
 @every_case
 def test_a_callback_that_returns_true_stops(case):
     calls = []

@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankinite.core.progress import Progress, ProgressBar, Silent
+from rankinite.core.progress import Bar, Lines, Progress, Reporter, Silent
 from rankinite.evaluation.tables import Cell, Table
 
 if TYPE_CHECKING:
-    import rich.progress
     import rich.table
 
     from rankinite.data.ranking_data import RankingData
@@ -32,17 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rankinite")
 
 ABOUT_COMPILING = "compiling"  # as in core/compilation.py, which would import numba here
-
-# Shorter work shows no progress: a bar that flashes up is noise.
-SECONDS_BEFORE_BAR = 1.0
-# Between lines of progress in a log file; a note alone, such as one of each tree, is worth less.
-SECONDS_BETWEEN_LINES = 5.0
-SECONDS_OF_SILENCE = 60.0
-BAR_WIDTH = 20
 NARROWEST_LABEL = 12  # of labels that are folded on a terminal
 CONTINUED = ", continued"
-# The bar, 4,000/10,000 and 0:00:00, with spaces between; the note gets the rest of the line.
-BAR_ROOM = BAR_WIDTH + 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,158 +218,6 @@ def _parts(table: Table, widths: Sequence[int], room: int) -> Iterator[Table]:
             table = replace(table, title=f"{table.title.removesuffix(CONTINUED)}{CONTINUED}")
         used += widths[k] + 1
     yield table.part(begin, len(widths))
-
-
-@dataclass(frozen=True)
-class Reporter:
-    """A progress reporter that shows every piece of work as a `Bar`, or as `Lines`."""
-
-    kind: Callable[[str, int | None, str], ProgressBar]
-
-    def start(self, name: str, total: int | None, unit: str) -> ProgressBar:
-        """Begin a piece of work."""
-        return self.kind(name, total, unit)
-
-
-class _DelayedBar(ProgressBar):
-    """Progress that appears after a second, even if nothing has advanced by then.
-
-    Work may be a single call of a kernel that reports nothing before its end, so a timer lets the
-    bar appear, in a thread of its own.
-    """
-
-    def __init__(self, name: str, total: int | None, unit: str) -> None:
-        self.name = name
-        self.total = total
-        self.unit = unit
-        self.done = 0
-        self.note_text = ""
-        self.has_ended = False
-        # Without it, a bar could appear after the work has ended, and would stay.
-        self.lock = threading.Lock()
-        self.timer = threading.Timer(SECONDS_BEFORE_BAR, self._appear)
-        self.timer.daemon = True  # must not keep a process alive that Ctrl-C ends
-        self.timer.start()
-
-    def _appear(self) -> None:
-        with self.lock:
-            if not self.has_ended:
-                self._show()
-
-    def _show(self) -> None:
-        """Show the progress for the first time."""
-
-    def end(self) -> None:
-        """Let nothing appear any more."""
-        with self.lock:
-            self.has_ended = True
-        self.timer.cancel()
-
-
-class Bar(_DelayedBar):
-    """A bar on the error stream, which goes away when the work is done."""
-
-    def __init__(self, name: str, total: int | None, unit: str) -> None:
-        # Before the timer starts, which may draw.
-        self.drawn: rich.progress.Progress | None = None
-        super().__init__(name, total, unit)
-
-    def advance(self, amount: int) -> None:
-        """Move the bar on."""
-        self.done += amount
-        self._update()
-
-    def note(self, text: str) -> None:
-        """Show a text behind the bar."""
-        self.note_text = text
-        self._update()
-
-    def _update(self) -> None:
-        if self.drawn is not None:
-            room = self.drawn.console.width - len(self.name) - BAR_ROOM
-            # The bar stays on one line.
-            fits = len(self.note_text) <= room
-            note = self.note_text if fits else self.note_text[: max(0, room - 1)] + "…"
-            self.drawn.update(self.drawn.task_ids[0], completed=self.done, note=note)
-
-    def _show(self) -> None:
-        self.drawn = self._draw()
-        self._update()
-
-    def _draw(self) -> rich.progress.Progress:
-        import rich.console
-        import rich.progress as parts
-
-        count = parts.DownloadColumn() if self.unit == "bytes" else parts.MofNCompleteColumn()
-        bar = parts.Progress(
-            parts.TextColumn("{task.description}", markup=False),
-            parts.BarColumn(BAR_WIDTH),
-            count,
-            parts.TimeRemainingColumn(),
-            parts.TextColumn("{task.fields[note]}", markup=False),
-            console=rich.console.Console(stderr=True),
-            transient=True,
-        )
-        bar.add_task(self.name, total=self.total, note="")
-        bar.start()
-        return bar
-
-    def end(self) -> None:
-        """Remove the bar."""
-        super().end()
-        if self.drawn is not None:
-            self.drawn.stop()
-
-
-class Lines(_DelayedBar):
-    """Plain lines on the error stream, every few seconds: for log files of long runs."""
-
-    def __init__(self, name: str, total: int | None, unit: str) -> None:
-        self.started = self.last_line = time.monotonic()
-        self.resumed: int | None = None
-        super().__init__(name, total, unit)
-
-    def advance(self, amount: int) -> None:
-        """Print a line if the last one is some seconds old."""
-        # What is reported at once was done by an earlier run: it says nothing of the speed.
-        if self.resumed is None:
-            self.resumed = amount if time.monotonic() - self.started < SECONDS_BEFORE_BAR else 0
-        self.done += amount
-        if time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
-            self._print()
-
-    def note(self, text: str) -> None:
-        """Keep the text for the next line; print one if there was none for long."""
-        self.note_text = text
-        if time.monotonic() - self.last_line > SECONDS_OF_SILENCE:
-            self._print()
-
-    def _show(self) -> None:
-        if self.note_text:
-            self._print()
-
-    def end(self) -> None:
-        """Print the last line."""
-        super().end()
-        if time.monotonic() - self.started > SECONDS_BEFORE_BAR:
-            self._print()
-
-    def _print(self) -> None:
-        self.last_line = time.monotonic()
-        of = "" if self.total is None else f" of {self.total:,}"
-        parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._time_left()]
-        parts += [self.note_text] if self.note_text else []
-        # Flushed, as somebody may follow the log.
-        print(", ".join(parts), file=sys.stderr, flush=True)
-
-    def _time_left(self) -> list[str]:
-        new = self.done - (self.resumed or 0)
-        # A guess needs work that this process has done itself.
-        if self.total is None or new <= 0 or self.done >= self.total:
-            return []
-        seconds = (self.last_line - self.started) / new * (self.total - self.done)
-        minutes, rest = divmod(round(seconds), 60)
-        return [f"{minutes}:{rest:02} left"]
 
 
 @contextmanager

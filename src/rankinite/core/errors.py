@@ -5,7 +5,7 @@
     RankiniteError
     ├── UsageError            a wrong parameter, option or measure (also a ValueError)
     │   ├── RecipeError       a recipe with mistakes; lists all of them
-    │   └── UnfittedError     a ranker that was not fitted yet (rankers/ranker.py)
+    │   └── UnfittedError     a ranker that was not fitted yet (core/unfitted.py)
     ├── DataError             data that cannot be used (also a ValueError)
     │   └── FileFormatError   a file that cannot be read, with its path, line and column
     ├── RunError              a task of a run failed repeatedly

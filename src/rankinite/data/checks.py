@@ -262,22 +262,22 @@ def require_distinct_queries(qids: NDArray[Any]) -> None:
         raise DataError(f"query {values[counts > 1][0]} is in two of the sets; expected in one")
 
 
-def offsets_from_sizes(group_sizes: ArrayLike, n_docs: int) -> Integers:
+def offsets_from_sizes(
+    group_sizes: ArrayLike, n_docs: int, *, name: str = "group_sizes"
+) -> Integers:
     """Return the offsets of group sizes, which must be positive integers that sum to n_docs."""
     values = np.asarray(group_sizes)
     if values.ndim != 1 or values.size == 0:
-        raise DataError("group_sizes: expected one size per query")
+        raise DataError(f"{name}: expected one size per query")
     # Whole numbers in a float column, as frames often have them, are accepted.
     sizes = values.astype(np.int64) if values.dtype.kind in "iuf" else None
     if sizes is None or (sizes != values).any() or (sizes < 1).any():
         bad = 0 if sizes is None else int(np.flatnonzero((sizes != values) | (sizes < 1))[0])
         raise DataError(
-            f"group_sizes: query {bad} has size {values[bad]}; expected a whole number above 0"
+            f"{name}: query {bad} has size {values[bad]}; expected a whole number above 0"
         )
     if sizes.sum() != n_docs:
-        raise DataError(
-            f"group_sizes: they add up to {sizes.sum()}, but there are {n_docs} documents"
-        )
+        raise DataError(f"{name}: they add up to {sizes.sum()}, but there are {n_docs} documents")
     return np.concatenate([[0], np.cumsum(sizes)])
 
 

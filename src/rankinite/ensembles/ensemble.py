@@ -171,9 +171,7 @@ class Ensemble(Ranker):
                 "predict themselves; leave them out, or say members=None"
             )
 
-    def _scores_by_name(
-        self, inputs: InputData, X: Any, qid: ArrayLike | None, member_scores: Any
-    ) -> dict[str, Floats]:
+    def _scores_by_name(self, inputs: InputData, X: Any, member_scores: Any) -> dict[str, Floats]:
         """Return the scores of each member for the training data."""
         if self.members is None:
             if member_scores is None:
@@ -189,16 +187,22 @@ class Ensemble(Ranker):
             first = next(iter(members.values()))
             X = match_features(self._name, X, first.feature_names_)
             # X as the caller gave it, in whose order `arrange` expects the scores.
+            qid = None if isinstance(X, RankingData) else inputs.callers_qid()
             rows = dict(zip(members, predict_all(members, X, qid), strict=True))
         return {name: inputs.arrange(scores) for name, scores in rows.items()}
 
     def _begin_fit(
-        self, X: Any, y: ArrayLike | None, qid: ArrayLike | None, member_scores: Any
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        member_scores: Any,
     ) -> MemberScores:
         """Check the arguments of fit, and compute the members' scores."""
         self._check_parameters()
-        inputs = training_data(self._name, X, y, qid, None)
-        rows = self._scores_by_name(inputs, X, qid, member_scores)
+        inputs = training_data(self._name, X, y, qid, None, group)
+        rows = self._scores_by_name(inputs, X, member_scores)
         scores = np.stack(list(rows.values()))
         scaling = self._scaling(scores)
         scaled = scaling.apply(self._name, list(rows), scores)
@@ -316,19 +320,21 @@ class LinearEnsemble(Ensemble):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         member_scores: Any = None,
     ) -> Self:
         """Learn the scales of the members' scores and the weights of the members.
 
         Parameters
         ----------
-        X, y, qid
-            Documents that the members were not fitted to: a `RankingData`, or arrays.
+        X, y, qid, group
+            Documents that the members were not fitted to: a `RankingData`, or arrays, as in
+            `LambdaMART.fit`.
         member_scores
             With ``members=None``: scores of each member for these documents, by name, or one row
             per member.
         """
-        scores = self._begin_fit(X, y, qid, member_scores)
+        scores = self._begin_fit(X, y, qid, group, member_scores)
         self._learn(scores)
         self._end_fit(scores)
         return self

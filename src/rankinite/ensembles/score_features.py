@@ -17,10 +17,12 @@ from rankinite.core.memory import require_memory
 from rankinite.core.params import Constraint, Whole
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
+from rankinite.data.queries import query_numbers
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_rows, is_sparse
 from rankinite.data.splits import split_queries
 from rankinite.ensembles.ensemble import INNER, MEMBERS, with_members
+from rankinite.measures.measure import Measure
 from rankinite.rankers.inputs import Valid, training_data, validation_sets
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.mart import MART
@@ -218,6 +220,7 @@ class WithScoreFeatures(Ranker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
         **options: Any,
@@ -226,7 +229,7 @@ class WithScoreFeatures(Ranker):
 
         Parameters
         ----------
-        X, y, qid, query_weight
+        X, y, qid, group, query_weight
             A `RankingData`, or arrays, as in `LambdaMART.fit`.
         valid
             One or several validation sets of the ranker.
@@ -235,7 +238,7 @@ class WithScoreFeatures(Ranker):
         """
         self._check_parameters()
         scorer, ranker = self._new(SCORER), self._new(INNER)
-        inputs = training_data(self._name, X, y, qid, query_weight)
+        inputs = training_data(self._name, X, y, qid, query_weight, group)
         data = inputs.data
         sets = validation_sets(self._name, valid, data.feature_names)
         # Documents may have been moved to bring queries together; their weights follow them.
@@ -286,20 +289,13 @@ class WithScoreFeatures(Ranker):
         if isinstance(X, RankingData):
             extended = with_score_features(X, self.scorer_.predict(X), self._prefix)
             return self.ranker_.predict(extended)
-        if qid is None:
-            raise UsageError(
-                f"{self._name}: a score depends on the whole query; give predict a qid, or a "
-                "RankingData"
-            )
-        # Queries as numbers from 0, in whatever order they come.
-        numbers = np.unique(np.asarray(qid), return_inverse=True)[1]
-        if numbers.shape != matrix.shape[:1]:
-            raise UsageError(
-                f"{self._name}: qid has {numbers.size} values for {matrix.shape[0]} documents"
-            )
+        numbers = query_numbers(self._name, X, matrix.shape[0], qid)
         added = _features_by_query(self.scorer_.predict(X, qid), numbers)
         stack = scipy.sparse.hstack if is_sparse(matrix) else np.hstack
         return self.ranker_.predict(stack([matrix, added]), qid)
+
+    def _score_measure(self) -> Measure:
+        return self.ranker_._score_measure()
 
     @property
     def _prefix(self) -> str:

@@ -23,6 +23,7 @@ from rankinite.ensembles.members import (
     predict_all,
     scores_by_name,
 )
+from rankinite.measures.measure import Measure
 from rankinite.rankers.columns import InputData
 from rankinite.rankers.inputs import VALID, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
@@ -85,16 +86,17 @@ class Stacked(Ensemble):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         member_scores: Any = None,
         valid: Valid = None,
         valid_scores: Any = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Self:
         """Fit the ranker on top to the members' scores.
 
         Parameters
         ----------
-        X, y, qid, member_scores
+        X, y, qid, group, member_scores
             Documents that the members were not fitted to, and with ``members=None`` the scores
             of each member for them, by name, or one row per member.
         valid
@@ -103,11 +105,11 @@ class Stacked(Ensemble):
             With ``members=None``: the members' scores for the validation set; for several sets,
             by the names of the sets.
         progress
-            Progress reporter.
+            True for a progress bar, or a progress reporter, as in `LambdaMART.fit`.
         """
         # A wrong ranker is refused before the members compute their scores.
         inner = self._new_ranker()
-        scores = self._begin_fit(X, y, qid, member_scores)
+        scores = self._begin_fit(X, y, qid, group, member_scores)
         sets = validation_sets(self._name, valid, scores.data.feature_names)
         if valid_scores is not None and (self.members is not None or not sets):
             raise UsageError(
@@ -165,6 +167,9 @@ class Stacked(Ensemble):
 
     def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
         return self.ranker_.predict(_as_columns(scaled), qid)
+
+    def _score_measure(self) -> Measure:
+        return self.ranker_._score_measure()
 
     def _rankers_inside(self) -> dict[str, Ranker]:
         return {**super()._rankers_inside(), INNER: self.ranker_}

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import make_scorer
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.data import checks
@@ -18,7 +17,7 @@ from rankinite.data.scores import check_scores
 from rankinite.data.splits import first_sample
 from rankinite.measures.measure import Measure
 from rankinite.measures.scorer import Scorer, mean_of_counted
-from rankinite.measures.text import MeasureLike, one_measure, parse_measures
+from rankinite.measures.text import MeasureLike, parse_measures
 
 log = logging.getLogger("rankinite")
 
@@ -205,29 +204,28 @@ def _single_label(
     return np.stack([single[measure.source] for measure in measures])
 
 
-def scorer(measure: str | Measure = "NDCG@10") -> Any:
-    """Return a scorer for ``cross_validate``, ``GridSearchCV`` and their like.
-
-    The queries reach it by scikit-learn's metadata routing: after
-    ``sklearn.set_config(enable_metadata_routing=True)``, pass ``qid`` to the ``fit`` of the search,
-    or in ``params`` of ``cross_validate``.
+def mean_of_documents(
+    measure: Measure, y: ArrayLike, scores: ArrayLike, qid: ArrayLike, top_grade: float = 0.0
+) -> float:
+    """Return the mean of a measure over queries whose documents need not be contiguous.
 
     Parameters
     ----------
     measure
-        One measure, as a text or a value.
+        The measure.
+    y, scores, qid
+        The label, the score and the query of every document.
+    top_grade
+        The largest label that documents can have, if these have smaller ones only; a measure with
+        a top grade of its own goes by that.
     """
-    chosen = one_measure("scorer", measure)
-
-    def mean(y_true: ArrayLike, y_pred: ArrayLike, *, qid: ArrayLike | None = None) -> float:
-        labels = np.asarray(y_true, np.float64)
-        queries = np.zeros(len(labels), np.int64) if qid is None else qid
-        # Measures look at no features, but a data set has at least one. The documents of a query
-        # need not be contiguous in a fold of scikit-learn.
-        number = np.arange(len(labels), dtype=np.float64)
-        data = RankingData(number[:, None], labels, queries, group=True)
-        order = data.rows if data.rows is not None else slice(None)
-        return evaluate(np.asarray(y_pred)[order], data, chosen).mean[str(chosen)]
-
-    mean.__name__ = str(chosen)
-    return make_scorer(mean).set_score_request(qid=True)
+    labels = np.asarray(y, np.float64)
+    # Measures look at no features, but a data set has at least one.
+    numbers = np.arange(len(labels), dtype=np.float64)[:, None]
+    own_top = getattr(measure, "top_grade", None)
+    highest = max(top_grade, labels.max(initial=0.0)) if own_top is None else own_top
+    data = RankingData(numbers, labels, qid, group=True, top_grade=highest)
+    ordered = np.asarray(scores)
+    if data.rows is not None and ordered.shape == labels.shape:
+        ordered = ordered[data.rows]
+    return evaluate(ordered, data, measure).mean[str(measure)]

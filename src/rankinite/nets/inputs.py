@@ -13,7 +13,7 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.threads import in_threads
 from rankinite.core.types import Floats32, Integers
-from rankinite.data import normalise
+from rankinite.data.cut_points import SIZES, find_cut_points, from_arrays, to_arrays, used_rows
 from rankinite.data.kernels import write_ranks
 from rankinite.nets.kernels.forward import Inputs, sums_by_block
 
@@ -30,7 +30,7 @@ DOCS_PER_THREAD = 1024
 
 @dataclass(frozen=True, eq=False)
 class RankTable:
-    """Cut points of all features, one feature behind the other, see `normalise.CutPoints`.
+    """Cut points of all features, one feature behind the other, see `cut_points.CutPoints`.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class RankTable:
     @classmethod
     def fit(cls, X: Floats32, rows: Integers | None) -> Self:
         """Find the cut points; a row that several documents share counts for each of them."""
-        cut_points = normalise.find_cut_points([(X, rows)], MOST_CUT_POINTS)
-        return cls.from_arrays(normalise.to_arrays(cut_points))
+        cut_points = find_cut_points([(X, rows)], MOST_CUT_POINTS)
+        return cls.from_arrays(to_arrays(cut_points))
 
     def beside_values(self, X: Floats32, rows: Integers | None) -> tuple[Floats32, Integers | None]:
         """Return a matrix of the rows in use, with ranks behind the values, and its rows."""
-        used, new_rows = normalise.used_rows(len(X), rows)
+        used, new_rows = used_rows(len(X), rows)
         values = X if used is None else X[used]
         n_rows, n_features = values.shape
         both = np.empty((n_rows, 2 * n_features), np.float32)
@@ -75,13 +75,13 @@ class RankTable:
             "values": self.values,
             "below": self.below,
             "upto": self.upto,
-            normalise.SIZES: self.sizes,
+            SIZES: self.sizes,
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make a table of arrays, which are as `to_arrays` returns them."""
-        return cls(*(frozen(arrays[name]) for name in ("values", "below", "upto", normalise.SIZES)))
+        return cls(*(frozen(arrays[name]) for name in ("values", "below", "upto", SIZES)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +174,8 @@ class Standardiser:
             raise ModelFileError("the inputs of the net in the file do not fit together")
         ranks = None
         if rank_inputs:
-            cut_points = normalise.from_arrays(arrays, n_features)
-            ranks = RankTable.from_arrays(normalise.to_arrays(cut_points))
+            cut_points = from_arrays(arrays, n_features)
+            ranks = RankTable.from_arrays(to_arrays(cut_points))
         return cls(features, means, scales, ranks)
 
 

@@ -6,7 +6,8 @@ advice on parameters of other tools that have no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from rankinite.rankers.parameters import RANKER_PARAMETERS, names_by_alias
 
@@ -19,7 +20,7 @@ _ANY = ""
 *_FIRST, _LAST = RANKER_PARAMETERS
 _RANKERS = f"{', '.join(_FIRST)} and {_LAST}"
 _THREADS = {_ANY: "set NUMBA_NUM_THREADS, or call numba.set_num_threads"}
-_PROGRESS = {_ANY: "give fit a progress, or use the command line"}
+_PROGRESS = {_ANY: "give fit progress=True, or callbacks=[print] for a line per round"}
 _ANEW = {
     _TREES: "every tree draws anew: 'docs_per_tree' and 'queries_per_tree' say how much",
 }
@@ -66,7 +67,7 @@ _ADVICE = {
     "verbosity": _PROGRESS,
     "boosting_type": {_ANY: f"{_RANKERS} are classes of their own"},
     "tree_method": {_TREES: "there is one way to grow trees, by histograms"},
-    "group": {_ANY: "give fit a qid, or a RankingData with group_sizes"},
+    "group": {_ANY: "give it to fit, as group or as qid"},
     "label_gain": {_ANY: "the measure has it: NDCG(gain=[0,1,3,7]), or gain=linear"},
     "lambda_l1": _OVERFITTING,
     "reg_alpha": _OVERFITTING,
@@ -147,20 +148,23 @@ def explain_alias(owner: str, alias: str, known: Collection[str]) -> str | None:
 
 
 _VALID = "give valid, a RankingData or (X, y, qid)"
-_QUERIES = "give qid, the query of every document"
+_QUERIES = "give qid, the query of every document, or group, the sizes of consecutive queries"
+_VALID_BASE = "give valid_base, the base's scores of the validation set"
+_UNWEIGHTED = "queries of validation sets count alike"
+_LINES = "give progress=True, or callbacks=[print] for a line per round"
 
-# Hints for arguments of other tools' fit.
-FIT_ADVICE = {
+# Hints for arguments of other tools' fit; validation sets are in `explain_fit_argument`.
+_FIT_ADVICE = {
     "weight": "give sample_weight, one weight per document, or query_weight, one per query",
     "position": (
         "LambdaMART corrects for positions; other rankers take sample_weight, 1 over the propensity"
     ),
     "group_weight": "give query_weight, one weight per query",
-    "eval_set": _VALID,
-    "eval_group": _VALID,
-    "eval_qid": _VALID,
     "validation_data": _VALID,
-    "group": _QUERIES,
+    "eval_sample_weight": _UNWEIGHTED,
+    "sample_weight_eval_set": _UNWEIGHTED,
+    "eval_init_score": _VALID_BASE,
+    "base_margin_eval_set": _VALID_BASE,
     "groups": _QUERIES,
     "group_id": _QUERIES,
     "eval_metric": "set it in the constructor: valid_measure",
@@ -174,7 +178,42 @@ FIT_ADVICE = {
     "baseline": "set it in the constructor: base",
     "init_model": "set it in the constructor: base",
     "xgb_model": "set it in the constructor: base",
-    "verbose": "give progress",
+    "verbose": _LINES,
+    "verbose_eval": _LINES,
+    "feature_name": "give X as a frame, whose columns have names, or a RankingData",
     "categorical_feature": "encode categories as numbers first",
     "cat_features": "encode categories as numbers first",
 }
+_EVAL_SETS = ("eval_set", "eval_X", "eval_y", "eval_group", "eval_qid", "eval_names")
+
+
+def explain_fit_argument(name: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return the hint for an argument of another tool's fit; None if no tool that we know has it.
+
+    Parameters
+    ----------
+    name
+        The argument.
+    arguments
+        All arguments of that call that fit does not have, with their values.
+
+    Examples
+    --------
+    >>> explain_fit_argument("eval_set", {"eval_set": [("X", "y")], "eval_qid": ["qid"]})
+    'write valid=(X_valid, y_valid, qid_valid)'
+    """
+    return _instead_of_eval_sets(arguments) if name in _EVAL_SETS else _FIT_ADVICE.get(name)
+
+
+def _instead_of_eval_sets(arguments: Mapping[str, Any]) -> str:
+    """Return what to write for the validation sets of LightGBM or XGBoost, which are lists."""
+    valid = "(X_valid, y_valid, qid_valid)"
+    if "eval_group" in arguments:
+        valid = "rankinite.RankingData(X_valid, y_valid, group_sizes=sizes_valid)"
+    sets = arguments.get("eval_set")
+    if not isinstance(sets, list) or len(sets) < 2:
+        return f"write valid={valid}"
+    names = arguments.get("eval_names") or [f"valid_{k}" for k in range(len(sets))]
+    listed = ", ".join(f'"{name}": {valid}' for name in list(names)[:2])
+    more = ", ..." if len(sets) > 2 else ""
+    return f"write valid={{{listed}{more}}}, of which the first decides when to stop"

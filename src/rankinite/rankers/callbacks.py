@@ -26,12 +26,15 @@ Values = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Round:
-    """What callbacks get after every round.
+    """What callbacks get after every round of trees, or epoch.
+
+    Its text has the number and the values, so ``callbacks=[print]`` prints a line per round.
 
     Attributes
     ----------
     number
-        Number of rounds that are done.
+        Number of rounds that are done: 1 after the first. A fit that resumes from a checkpoint goes
+        on counting.
     values
         The value of every measure on every validation set: ``values["valid"]["NDCG@10"]``.
     """
@@ -39,14 +42,21 @@ class Round:
     number: int
     values: Values
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The values as a short text: ``valid NDCG@10 0.7312``."""
         return "  ".join(
             f"{name} {measure} {value:.4f}"
             for name, values in self.values.items()
             for measure, value in values.items()
         )
 
+    def __str__(self) -> str:
+        return f"round {self.number}  {self.summary}".rstrip()
 
+
+# Their callbacks want to know other things than a `Round` tells.
+OTHER_TOOLS = ("lightgbm", "xgboost", "catboost")
 # One that returns True stops the fit.
 Callback = Callable[[Round], object]
 
@@ -56,6 +66,14 @@ def as_callbacks(owner: str, callbacks: Any) -> list[Callback]:
     # Checked before the first round: one that cannot be called would end a fit after minutes.
     listed = [callbacks] if callable(callbacks) else list(callbacks)
     for callback in listed:
+        # A function of such a module, or an object whose class is in it.
+        module = getattr(callback, "__module__", None) or ""
+        if module.partition(".")[0] in OTHER_TOOLS:
+            raise UsageError(
+                f"{owner}: the callback {callback!r} is one of {module.partition('.')[0]}; set "
+                "patience in the constructor to stop early, give progress=True to see values, or "
+                "functions of a rankinite.Round"
+            )
         if not callable(callback):
             raise UsageError(f"{owner}: the callback {callback!r} cannot be called; give functions")
     return listed

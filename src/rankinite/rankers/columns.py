@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +42,13 @@ class InputData:
     def arrange(self, values: Floats) -> Floats:
         """Bring values in the order of the caller's arrays into the order of the set."""
         return values if self.order is None else values[self.order]
+
+    def callers_qid(self) -> NDArray[Any]:
+        """Return the query of every document, in the order of the caller's arrays."""
+        qid = self.data.qid
+        if self.order is not None:
+            qid[self.order] = qid.copy()
+        return qid
 
 
 @dataclass(frozen=True)

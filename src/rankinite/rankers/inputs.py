@@ -20,26 +20,30 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.checks import require_labels
+from rankinite.data.queries import query_ids
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import first_sample
 from rankinite.data.tables import plain_array
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
-from rankinite.rankers.aliases import FIT_ADVICE
+from rankinite.rankers.aliases import explain_fit_argument
 from rankinite.rankers.base import Base
 from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
 from rankinite.rankers.columns import Columns, InputData, doc_weights_of, positions_of
-from rankinite.rankers.ranker import feature_matrix, match_features
+from rankinite.rankers.ranker import (
+    DEFAULT_MEASURE,
+    feature_matrix,
+    match_features,
+    refuse_besides,
+)
 
 log = logging.getLogger("rankinite")
 
 Valid = Any
 # The name of a validation set that the caller did not name.
 VALID = "valid"
-# Validation sets are measured by this if neither the user nor the objective names a measure.
-DEFAULT_MEASURE = "NDCG@10"
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class FitArguments:
 
     Attributes
     ----------
-    X, y, qid
+    X, y, qid, group
         The training data.
     valid
         The validation sets.
@@ -63,6 +67,7 @@ class FitArguments:
     X: Any
     y: ArrayLike | None
     qid: ArrayLike | None
+    group: ArrayLike | None
     valid: Valid
     query_weight: ArrayLike | None
     valid_base: Any
@@ -155,7 +160,14 @@ def prepare(
     takes_sparse
         Whether the learner takes sparse matrices; others are made dense.
     """
-    train = training_data(owner, arguments.X, arguments.y, arguments.qid, arguments.query_weight)
+    train = training_data(
+        owner,
+        arguments.X,
+        arguments.y,
+        arguments.qid,
+        arguments.query_weight,
+        arguments.group,
+    )
     data = train.data if takes_sparse else train.data.dense(owner)
     if objective.measure is not None and np.isnan(data.y).all():
         for measure in parse_measures(objective.measure):
@@ -251,11 +263,16 @@ def check_validation_sets(
 
 
 def training_data(
-    owner: str, X: Any, y: ArrayLike | None, qid: ArrayLike | None, query_weight: ArrayLike | None
+    owner: str,
+    X: Any,
+    y: ArrayLike | None,
+    qid: ArrayLike | None,
+    query_weight: ArrayLike | None,
+    group: ArrayLike | None = None,
 ) -> InputData:
     """Return the training set, from a RankingData, or from arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
-        _refuse_besides(owner, y=y, qid=qid)
+        refuse_besides(owner, y=y, qid=qid, group=group)
         require_labels(owner, X)
         return InputData(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
@@ -264,26 +281,16 @@ def training_data(
             "give labels, or a RankingData"
         )
     matrix, names = feature_matrix(owner, X)
-    # Documents of a query may stand apart in arrays; `group` brings them together.
-    one_query = np.zeros(matrix.shape[0], np.int64)
     data = RankingData(
         X=matrix,
         y=_labels(owner, y),
-        qid=one_query if qid is None else qid,
+        qid=query_ids(owner, matrix.shape[0], qid, group),
         feature_names=names,
         query_weight=query_weight,
-        group=True,
+        group=True,  # documents of a query may stand apart in arrays
     )
     require_labels(owner, data)
     return InputData(data, data.rows)
-
-
-def _refuse_besides(owner: str, **arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise UsageError(
-                f"{owner}: {name} was given besides a RankingData, which has its own; leave it out"
-            )
 
 
 def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
@@ -363,5 +370,5 @@ def seed_of(owner: str, random_state: Any) -> int:
 def refuse_unknown(owner: str, unknown: Mapping[str, Any]) -> None:
     """Refuse arguments that fit does not have, with a hint at the name that they have here."""
     for name in unknown:
-        hint = FIT_ADVICE.get(name, f"see help({owner}.fit)")
+        hint = explain_fit_argument(name, unknown) or f"see help({owner}.fit)"
         raise UsageError(f"{owner}.fit: there is no parameter {name!r}; {hint}")

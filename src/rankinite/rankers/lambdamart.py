@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from rankinite.core.container import Content
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Bounds, Whole, check
-from rankinite.core.progress import Progress, Silent
+from rankinite.core.progress import Progress, as_progress
 from rankinite.core.types import Floats
 from rankinite.measures.text import one_measure, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
@@ -160,11 +160,12 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         measure: Any = None,
         sweeps: int = 1,
         bounds: tuple[float, float] = (0.0, 10.0),
         base_scores: ArrayLike | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Self:
         """Find the weight of every tree anew, one after the other (LambdaSMART, end of Sec. 4).
 
@@ -174,7 +175,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
 
         Parameters
         ----------
-        X, y, qid
+        X, y, qid, group
             The data, as in `fit`.
         measure
             The measure to improve; that of training if None.
@@ -185,15 +186,16 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         base_scores
             The scores of the base, for a ranker whose base was given as scores.
         progress
-            Progress reporter.
+            True for a progress bar, or a progress reporter, as in `LambdaMART.fit`.
         """
         owner = f"{self._name}.backfit"
         self._check_fitted()
         check(owner, "sweeps", sweeps, Whole(1))
         check(owner, "bounds", bounds, Bounds(0))
+        reporter = as_progress(owner, progress)
         first = parse_measures(training_measure(self.objective()))[0]
         chosen = one_measure(owner, first if measure is None else measure)
-        documents = training_data(owner, X, y, qid, None)
+        documents = training_data(owner, X, y, qid, None, group)
         data = self._matched(documents.data)
         if base_scores is not None:
             base_scores = documents.arrange(
@@ -205,7 +207,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
             self._start_scores(data, None, data.n_docs, base_scores),
             bounds,
         )
-        with (progress or Silent()).start("backfitting", sweeps * self.n_trees_, "trees") as bar:
+        with reporter.start("backfitting", sweeps * self.n_trees_, "trees") as bar:
             for _ in range(sweeps):
                 self.forest_, old, new = backfitting.sweep(self.forest_, bar)
                 log.info("%s: %s from %.6f to %.6f", owner, chosen, old, new)

@@ -88,12 +88,13 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
         valid_base: Any = None,
         callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
         begin_with: LambdaRank | None = None,
         diagnostics: Diagnostics | None = None,
@@ -103,12 +104,12 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
 
         Parameters
         ----------
-        X, y, qid, sample_weight, valid, query_weight, valid_base
+        X, y, qid, group, sample_weight, valid, query_weight, valid_base
             As in `LambdaMART.fit`.
         callbacks
             Called with a `Round` after every epoch; one that returns True stops training.
         progress
-            Progress reporter.
+            True for a progress bar, or a progress reporter, as in `LambdaMART.fit`.
         checkpoint
             A file that keeps the weights while training, and from which training resumes if it
             exists.
@@ -120,7 +121,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
             Records curves of lambdas and rankings, one value per epoch; see `Diagnostics`.
         """
         refuse_unknown(self._name, unknown)
-        arguments = FitArguments(X, y, qid, valid, query_weight, valid_base, sample_weight)
+        arguments = FitArguments(X, y, qid, group, valid, query_weight, valid_base, sample_weight)
         return self._train(
             arguments, callbacks, progress, checkpoint, diagnostics, begin_with=begin_with
         )

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from rankinite.core.errors import UsageError
 from rankinite.core.types import Floats
-from rankinite.data.ranking_data import RankingData
+from rankinite.data.queries import query_numbers
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
 from rankinite.rankers.parameters import MARTParameters
@@ -71,24 +71,10 @@ class MART(MARTParameters, PointwiseTreeRanker):
         chances = self._ranking(scores)
         if not self.per_query:
             return chances
-        numbers = _query_numbers(X, qid)
-        if numbers.shape != chances.shape:
-            raise UsageError(f"MART: qid has {len(numbers)} values for {len(chances)} documents")
+        numbers = query_numbers(self._name, X, len(chances), qid)
         # 0 is a lower bound of chances.
         largest = np.zeros(numbers.max(initial=-1) + 1)
         np.maximum.at(largest, numbers, chances)
         # P_max (1 + P - P_max): Ensemble, Sec. 4.2.
         top = largest[numbers]
         return top * (1.0 + chances - top)
-
-
-def _query_numbers(X: Any, qid: ArrayLike | None) -> NDArray[np.int64]:
-    if isinstance(X, RankingData):
-        return np.repeat(np.arange(X.n_queries), X.sizes)
-    if qid is None:
-        raise UsageError(
-            "MART: with per_query a score depends on the whole query; give predict a qid, or a "
-            "RankingData"
-        )
-    numbers: NDArray[np.int64] = np.unique(np.asarray(qid), return_inverse=True)[1]
-    return numbers

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
 
 from rankinite.core import __version__
 from rankinite.core.container import Content, write_container
@@ -24,15 +23,53 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
+from rankinite.core.unfitted import UnfittedError
 from rankinite.data.checks import ROWS_A_BLOCK
 from rankinite.data.names import NumberedNames
+from rankinite.data.queries import query_ids
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
 from rankinite.data.tables import as_matrix, column_names, feature_names_of, is_lazy
+from rankinite.evaluation.evaluate import evaluate, mean_of_documents
+from rankinite.measures.measure import Measure
+from rankinite.measures.text import one_measure
 from rankinite.rankers.aliases import explain_alias
 
 log = logging.getLogger("rankinite")
 
+# Rankers are measured by this if neither the user nor the objective names a measure.
+DEFAULT_MEASURE = "NDCG@10"
+# Checks of scikit-learn that call fit(X, y); those of weights are run where fit takes them.
+NO_QUERIES = "calls fit without qid, which rankers refuse; a subclass whose qid is 0 passes it"
+CHECKS_WITHOUT_QUERIES = (
+    "check_all_zero_sample_weights_error",
+    "check_dict_unchanged",
+    "check_dont_overwrite_parameters",
+    "check_estimators_dtypes",
+    "check_estimators_fit_returns_self",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_f_contiguous_array_estimator",
+    "check_fit2d_1feature",
+    "check_fit2d_1sample",
+    "check_fit2d_predict1d",
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
+    "check_fit_score_takes_y",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_n_features_in",
+    "check_n_features_in_after_fitting",
+    "check_pipeline_consistency",
+    "check_positive_only_tag_during_fit",
+    "check_readonly_memmap_input",
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weights_list",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_not_overwritten",
+    "check_sample_weights_pandas_series",
+    "check_sample_weights_shape",
+)
 # The types of columns, by the names that pandas, polars and Arrow have for them, that are numbers.
 NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
 
@@ -41,16 +78,13 @@ NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
 OF_TREES = ("predict_leaf", "trees", "tree_nodes", "plot_tree")
 
 
-class UnfittedError(UsageError, NotFittedError):  # type: ignore[misc]
-    """A ranker was asked for something before it was fitted; scikit-learn's error, and ours."""
-
-
 class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     """A ranker: fitted to queries with labels, it scores documents; larger is better.
 
     Rankers are scikit-learn estimators. Checks of ``check_estimator`` that do not apply to a class
     are in its ``expected_failed_checks``, with the reason; pass it to ``check_estimator`` as the
-    argument of the same name.
+    argument of the same name. Most are there because they call ``fit(X, y)``: to run them, check a
+    subclass whose ``fit`` and ``score`` have 0 as the default of ``qid``.
 
     Attributes
     ----------
@@ -58,6 +92,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         Names of the features that it was fitted to.
     n_features_in_ : int
         Number of features.
+    feature_names_in_ : array
+        Names of the features, if ``fit`` saw names; of an array it saw none.
     top_grade_ : float
         The largest grade of the training data.
     n_queries_, n_docs_ : int or None
@@ -77,10 +113,13 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             "features that cannot be made numbers are a DataError, which is a ValueError; "
             "scikit-learn wants a TypeError"
         ),
+        **dict.fromkeys(CHECKS_WITHOUT_QUERIES, NO_QUERIES),
     }
 
-    # scikit-learn passes these on to fit without being told to.
+    # scikit-learn passes these on without being told to.
     __metadata_request__fit: ClassVar = {"qid": True}
+    __metadata_request__predict: ClassVar = {"qid": True}
+    __metadata_request__score: ClassVar = {"qid": True}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Complete the class's docstring by the parameters that it declares."""
@@ -191,6 +230,14 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_docs_: int | None = data.n_docs
         self.version_: str | None = __version__
 
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the features, if ``fit`` saw names; of an array it saw none."""
+        self._check_fitted()
+        if self._was_nameless(()):
+            raise AttributeError(f"{self._name}: fit saw no names of features, only their number")
+        return np.array(self.feature_names_, dtype=object)
+
     def _features_of(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
         """Check the features of documents to score; return a matrix, and rows if it is indexed."""
         X = self._matched(X)
@@ -212,6 +259,49 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
         """Return one score per document."""
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: None = None,
+    ) -> float:
+        """Return the mean of the ranker's measure over queries; larger is better.
+
+        The measure is that of validation sets: ``valid_measure``, or the first if there are
+        several; if it is None, the measure of training; and NDCG@10 if training has none.
+
+        Parameters
+        ----------
+        X
+            A RankingData, an array or a frame with the features of fit.
+        y, qid, group
+            With an array or frame: labels and queries, as in `fit`.
+        sample_weight
+            None: all queries count alike. Pipelines of scikit-learn pass it on.
+        """
+        self._check_fitted()
+        owner = f"{self._name}.score"
+        if sample_weight is not None:
+            raise UsageError(
+                f"{owner}: documents have no weight in a measure; leave out the weights"
+            )
+        measure = self._score_measure()
+        if isinstance(X, RankingData):
+            refuse_besides(owner, y=y, qid=qid, group=group)
+            return evaluate(self.predict(X), X, measure).mean[str(measure)]
+        if y is None:
+            raise UsageError(f"{owner}: requires y; give labels, or a RankingData")
+        queries = query_ids(owner, len(np.asarray(y)), qid, group)
+        scores = self.predict(X, queries)
+        return mean_of_documents(measure, y, scores, queries, self.top_grade_)
+
+    def _score_measure(self) -> Measure:
+        """Return the measure of `score`."""
+        return one_measure(self._name, getattr(self, "measure", DEFAULT_MEASURE))
 
     @abstractmethod
     def _content(self) -> Content:
@@ -263,6 +353,15 @@ def _unknown(owner: str, name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 40)}"
     return f"{owner}: there is no parameter {name!r}; {hint}"
+
+
+def refuse_besides(owner: str, **arguments: Any) -> None:
+    """Refuse arrays besides a data set."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise UsageError(
+                f"{owner}: {name} was given besides a RankingData, which has its own; leave it out"
+            )
 
 
 def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | None]:

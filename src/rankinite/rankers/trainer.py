@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.container import Content
 from rankinite.core.errors import RankiniteError, UsageError
 from rankinite.core.params import Whole, check
-from rankinite.core.progress import Progress, Silent
+from rankinite.core.progress import Progress, as_progress
 from rankinite.core.types import Floats
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import deciding_measure, parse_measures
@@ -183,11 +183,14 @@ class TrainedRanker(CommonParameters, Ranker):
         """Return the measures of validation sets, tier by tier."""
         return parse_measures(self.validation_measure())
 
+    def _score_measure(self) -> Measure:
+        return self.validation_measures()[0]
+
     def _train(
         self,
         arguments: FitArguments,
         callbacks: Sequence[Callback],
-        progress: Progress | None,
+        progress: Progress | bool | None,
         checkpoint: str | Path | None,
         diagnostics: Diagnostics | None,
         **options: Any,
@@ -196,7 +199,7 @@ class TrainedRanker(CommonParameters, Ranker):
         owner = self._name
         self._check_parameters()
         objective = self.check_objective()
-        listed = as_callbacks(owner, callbacks)
+        listed, reporter = as_callbacks(owner, callbacks), as_progress(owner, progress)
         seed = seed_of(owner, self.random_state)
         base = Base(owner, self.base)
         inputs = prepare(
@@ -227,7 +230,7 @@ class TrainedRanker(CommonParameters, Ranker):
         )
         trainer.resume()
         try:
-            trainer.run(listed, progress or Silent(), self.rounds)
+            trainer.run(listed, reporter, self.rounds)
         except RankiniteError:
             raise  # of a fit that is impossible, nothing is kept
         except BaseException:
@@ -381,7 +384,7 @@ class Trainer:
                         break
                     done, best = self._do_round(best)
                     bar.advance(1)
-                    bar.note(str(done))
+                    bar.note(done.summary)
                     if self.checkpoint is not None and self.checkpoint.is_due:
                         self.checkpoint.write(learner.n_rounds, self.to_content)
                     # All callbacks are called, also after one that stops the fit.

@@ -84,6 +84,7 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         valid: Valid = None,
         query_weight: ArrayLike | None = None,
@@ -91,7 +92,7 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         valid_base: Any = None,
         binned: BinnedData | None = None,
         callbacks: Sequence[Callback] = (),
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
         diagnostics: Diagnostics | None = None,
         **unknown: Any,
@@ -103,7 +104,10 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         X
             A RankingData; or an array or frame of features, one row per document.
         y, qid
-            With an array: the label and the query of every document; no qid means one query.
+            With an array or frame: the label and the query of every document, whose order does not
+            matter. ``qid=0`` means that all documents are of one query.
+        group
+            Instead of ``qid``: the sizes of queries whose documents are consecutive rows.
         sample_weight
             One weight per document: 2 counts like two documents, 0 like none. A pair of documents
             counts the product of their weights; a document of weight 0 keeps its rank.
@@ -122,7 +126,8 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         callbacks
             Called with a `Round` after every round; one that returns True stops training.
         progress
-            Progress reporter.
+            True for a progress bar, lines where there is no terminal; or a reporter of your own, an
+            object as `Progress` describes.
         checkpoint
             A file that keeps the trees while training, and from which training resumes if it
             exists.
@@ -131,7 +136,7 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         """
         refuse_unknown(self._name, unknown)
         arguments = FitArguments(
-            X, y, qid, valid, query_weight, valid_base, sample_weight, position
+            X, y, qid, group, valid, query_weight, valid_base, sample_weight, position
         )
         return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
 
