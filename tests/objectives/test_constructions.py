@@ -361,6 +361,11 @@ class TestTexts:
             ("LocalGradient(NDCG, margin=0)", "margin must be a finite number, above 0; got 0"),
             ("LocalGradient(NDCG, margin=wide)", "margin must be .* got 'wide'"),
             ("LocalGradient(NDCG, margin)", "margin must be .* got ''"),
+            (
+                "LocalCost(Judged@3)",
+                "LocalCost: Judged@3 counts labels, .* train on another measure",
+            ),
+            ("Judged", "Lambdas: Judged counts labels, .* such as NDCG@10"),
             ("DiscreteBounded(NDCG@3 > ERR)", "DiscreteBounded: NDCG@3 > ERR has several tiers"),
             ("SpringSmoth(NDCG)", "no measure or objective 'SpringSmoth'; known .*SpringSmooth"),
         ],

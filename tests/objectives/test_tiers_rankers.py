@@ -100,6 +100,10 @@ class TestTexts:
                 "sum to 1.2; expected 1",
             ),
             ("Tiered(P > CNDCG[c])", "P of a whole list is the same in any order; give it a depth"),
+            (
+                "Tiered(NDCG > Recall)",
+                "Recall of a whole list .* give it a depth, such as Recall@10",
+            ),
             ("Tiered(NDCG > CNDCG[c], pairs_of=some)", "pairs_of must be one of 'positive'"),
             ("Tiered(NDCG > CNDCG[c], train_depth=0)", "train_depth must be a whole number"),
             ("Tiered(NDCG > CNDCG[c], depth=3)", "'depth=3' is not an option of Tiered; expected"),
