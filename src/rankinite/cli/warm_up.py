@@ -115,7 +115,7 @@ def _use(
     """Train, score and evaluate with a ranker."""
     from rankinite.core.errors import UsageError
     from rankinite.evaluation.evaluate import evaluate
-    from rankinite.measures.measure import MEASURES as ALL_MEASURES
+    from rankinite.measures.definitions import MEASURES as ALL_MEASURES
     from rankinite.measures.text import parse_measures
     from rankinite.models import RANKERS
 

@@ -44,7 +44,7 @@ class _ArrayNormaliser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         matrix = self._checked(X, reset=True)
         self._learn([(matrix, None)], progress)
         names = getattr(self, "feature_names_in_", None)
-        self.feature_names_ = feature_names(names, matrix.shape[1])
+        self.feature_names_ = tuple(feature_names(names, matrix.shape[1]))
         return self
 
     def transform(self, X: Any, *, progress: Progress | bool | None = None) -> Any:
