@@ -33,7 +33,14 @@ from rankinite.core.params import (
     Whole,
 )
 from rankinite.data.formats import FormatName
-from rankinite.rankers.parameters import RANKER_PARAMETERS, LayerSizes, file_parameters
+from rankinite.rankers.parameters import (
+    ALL,
+    FROM_DTYPE,
+    RANKER_PARAMETERS,
+    FeatureList,
+    LayerSizes,
+    file_parameters,
+)
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -122,16 +129,20 @@ class Loading:
         bool, typer.Option("--no-comments", help="Skip the comments (after #) of a text file.")
     ] = False
 
-    def load(self, path: Path, terminal: Terminal) -> RankingData:
-        """Load a data set with these options."""
-        from rankinite.data.formats import load
+    def load(
+        self, path: Path, terminal: Terminal, categorical: str | Sequence[str] = ALL
+    ) -> RankingData:
+        """Load a data set with these options; columns of texts may be categorical features."""
+        from rankinite.data.formats import format_of, load
 
+        has_texts = "categorical_features" in format_of(path).options
         return load(
             path,
             labels=None if self.labels is None else _names(self.labels),
             label=self.label_column,
             qid=self.qid_column,
             doc_id=self.doc_id_column,
+            categorical_features=categorical if has_texts else (),
             group=self.group,
             top_grade=self.top_grade,
             n_features=self.n_features,
@@ -166,7 +177,9 @@ class Loading:
         """Load another data set with the top grade of ``data``, loaded from ``source``."""
         # ERR depends on the top grade: two sets measured with different ones could not be compared.
         try:
-            return replace(self, top_grade=data.top_grade).load(path, terminal)
+            return replace(self, top_grade=data.top_grade).load(
+                path, terminal, list(data.categories)
+            )
         except DataError as problem:
             if "top_grade" not in str(problem):
                 raise
@@ -305,6 +318,11 @@ def _wholes(text: str) -> int | list[int]:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
+def _features(text: str) -> str | list[str]:
+    # Names only: features of a text file are called 1, 2 and so on, which are not columns from 0.
+    return text if text == FROM_DTYPE else text.split(",")
+
+
 def _reals(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
@@ -315,6 +333,8 @@ def _value_type(constraint: Constraint | None) -> tuple[Any, dict[str, Any]]:
         return Any, {"parser": _or_text(_wholes), "metavar": "<int[,int]>"}
     if isinstance(constraint, Bounds):
         return Any, {"parser": _or_text(_reals), "metavar": "<float,float>"}
+    if isinstance(constraint, Either) and isinstance(constraint.second, FeatureList):
+        return Any, {"parser": _features, "metavar": "<name[,name]>"}
     if isinstance(constraint, Either) and isinstance(constraint.first, Whole):
         other = str(constraint.second).removeprefix("one of ").strip("'").lower()
         return Any, {"parser": _or_text(int), "metavar": f"<int|{other}>"}

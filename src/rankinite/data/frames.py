@@ -25,6 +25,7 @@ from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
 from rankinite.data import checks
+from rankinite.data.categories import CategoryEncoder, category_arrays
 from rankinite.data.ranking_data import RankingData
 
 ROWS_A_BATCH = 1 << 14  # rows that are converted at a time
@@ -90,6 +91,7 @@ def from_frame(
     query_weight: str | None = None,
     doc_id: str | None = None,
     comment: str | None = None,
+    categorical_features: str | Sequence[str] = (),
     group: bool = False,
     top_grade: float | None = None,
 ) -> RankingData:
@@ -108,6 +110,9 @@ def from_frame(
         Columns of features; all other columns by default. Nulls are missing values.
     query_weight, doc_id, comment
         Columns of query weights (equal within a query), document ids and comments.
+    categorical_features
+        Features of texts or whole numbers that are categories; ``"all"`` for all texts. Columns of
+        a category or dictionary type need not be named.
     group
         Bring the documents of each query together if they are not contiguous, instead of
         refusing them.
@@ -137,7 +142,8 @@ def from_frame(
     kept = _without_index(table.schema, columns)
     columns = columns.complete(kept)
     batches = table.select(kept).to_batches(max_chunksize=ROWS_A_BATCH)
-    return _assemble(batches, table.num_rows, columns, group=group, top_grade=top_grade)
+    encoder = CategoryEncoder(categorical_features)
+    return _assemble(batches, table.num_rows, columns, encoder, group=group, top_grade=top_grade)
 
 
 def read_parquet(
@@ -150,6 +156,7 @@ def read_parquet(
     query_weight: str | None = None,
     doc_id: str | None = None,
     comment: str | None = None,
+    categorical_features: str | Sequence[str] = (),
     group: bool = False,
     top_grade: float | None = None,
     progress: Progress | None = None,
@@ -161,7 +168,8 @@ def read_parquet(
     path
         The file. If Rankinite wrote it, its metadata define the role of each column; otherwise
         the label is in ``label``, the query in ``qid``, and all other columns are features.
-    label, qid, labels, features, query_weight, doc_id, comment, group, top_grade
+    label, qid, labels, features, query_weight, doc_id, comment, categorical_features, group, \
+top_grade
         As in `from_frame`; they take precedence over the metadata.
     progress
         Progress reporter.
@@ -193,6 +201,7 @@ def read_parquet(
                 _batches(file, columns, source, progress or Silent()),
                 file.metadata.num_rows,
                 columns,
+                CategoryEncoder(categorical_features),
                 group=group,
                 top_grade=top_grade,
             )
@@ -251,14 +260,20 @@ def _without_index(schema: Any, columns: Columns) -> list[str]:
 
 
 def _assemble(
-    batches: Any, n_docs: int, columns: Columns, *, group: bool, top_grade: float | None
+    batches: Any,
+    n_docs: int,
+    columns: Columns,
+    encoder: CategoryEncoder,
+    *,
+    group: bool,
+    top_grade: float | None,
 ) -> RankingData:
     """Return the data set of batches; they fill one matrix, so that no table is copied whole."""
     features = list(columns.features or ())
     X = np.empty((n_docs, len(features)), np.float32)
     parts: dict[str, list[Any]] = {name: [] for name in columns.named()}
     start = 0
-    for batch in batches:
+    for batch in encoder.batches(batches, features):
         block = X[start : start + batch.num_rows]
         for j, name in enumerate(features):
             block[:, j] = _numbers(batch.column(name), name, np.float32)
@@ -281,6 +296,7 @@ def _assemble(
         doc_ids=None if columns.doc_id is None else _texts(whole[columns.doc_id]),
         comments=None if columns.comment is None else _texts(whole[columns.comment]),
         feature_names=features,
+        categories=encoder.tables(X, features),
         group=group,
         top_grade=top_grade,
     )
@@ -294,7 +310,8 @@ def _numbers(column: Any, name: str, dtype: type[np.floating[Any]]) -> NDArray[A
         if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
             raise DataError(
                 f"column {name!r} holds {kind}; expected numbers "
-                "(document ids are named with doc_id, --doc-id-column; features with features)"
+                "(document ids are named with doc_id, --doc-id-column; features with features, "
+                "and those that are categories with categorical_features, --categorical-features)"
             )
         column = column.cast(pa.float64())
     if pa.types.is_boolean(kind):  # with nulls, numpy would get Python objects
@@ -381,6 +398,8 @@ def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
         arrays[columns.comment] = data.comment_column[docs]
     for j, name in enumerate(data.feature_names):
         arrays[name] = np.ascontiguousarray(values[:, j])
+        if name in data.categories:
+            arrays[name] = category_arrays(arrays[name], data.categories[name])
     return arrays
 
 

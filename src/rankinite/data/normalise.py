@@ -238,7 +238,7 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, data: RankingData, *, progress: Progress | None = None) -> RankingData:
-        """Return the data set with a new feature matrix.
+        """Return the data set with a new feature matrix; categorical features stay as they are.
 
         Parameters
         ----------
@@ -256,8 +256,13 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
 
         def fill(columns: slice) -> None:
             values = _columns(data.matrix, used, columns)
-            for column, cut_points in zip(values, self.cut_points_[columns], strict=True):
-                column[:] = cut_points.ranks(column)
+            names = data.feature_names[columns]
+            for name, column, cut_points in zip(
+                names, values, self.cut_points_[columns], strict=True
+            ):
+                # Codes of categories have no order.
+                if name not in data.categories:
+                    column[:] = cut_points.ranks(column)
             matrix[:, columns] = values.T
 
         for _ in _in_blocks(fill, data.n_features, "Normalising", progress):

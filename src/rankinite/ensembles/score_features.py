@@ -15,6 +15,7 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, Whole
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
+from rankinite.data.categories import Codes
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import split_queries
 from rankinite.ensembles.ensemble import INNER, MEMBERS, with_members
@@ -287,6 +288,11 @@ class WithScoreFeatures(Ranker):
             )
         added = _features_by_query(self.scorer_.predict(X, qid), numbers)
         return self.ranker_.predict(np.concatenate([matrix, added], axis=1), qid)
+
+    @property
+    def categories_(self) -> Codes:  # type: ignore[override]
+        """The codes of categories, which are those of the scorer."""
+        return self.scorer_.categories_ if self.is_fitted else {}
 
     @property
     def _prefix(self) -> str:

@@ -35,7 +35,9 @@ _NO_DROPOUT = {
     ),
 }
 _COUNTED = {_TREES: "use 'min_docs_in_leaf', which counts documents"}
-_CATEGORIES = {_ANY: "encode categories as numbers first"}
+_CATEGORIES = {
+    _NETS: "nets take numbers: give a column of 0 and 1 for each category, or use a ranker of trees"
+}
 _MOMENTS = {_NETS: "'optimiser' is adam with its usual numbers, or sgd without momentum"}
 _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it begins with"}
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
@@ -77,6 +79,7 @@ _ADVICE = {
     "min_child_weight": _COUNTED,
     "min_sum_hessian_in_leaf": _COUNTED,
     "categorical_feature": _CATEGORIES,
+    "categorical_features": _CATEGORIES,
     "cat_features": _CATEGORIES,
     "momentum": _MOMENTS,
     "nesterovs_momentum": _MOMENTS,

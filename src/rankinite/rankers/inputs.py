@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,14 @@ from sklearn.utils.validation import column_or_1d
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
+from rankinite.data.categories import (
+    NO_TABLES,
+    Tables,
+    codes_by_text,
+    encode_frame,
+    match_codes,
+    with_categories,
+)
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import first_sample
 from rankinite.measures.measure import Measure
@@ -145,6 +153,7 @@ def prepare(
     base: Base,
     valid_measure: Any,
     seed: int,
+    categorical: Sequence[str | int] = (),
 ) -> TrainingInputs:
     """Check the arguments of fit, and prepare the objective for the training data.
 
@@ -162,10 +171,14 @@ def prepare(
         The measure of validation sets, or several; that of training if None.
     seed
         The seed of the fit.
+    categorical
+        Features that are categorical, by name or column, besides those of the data.
     """
-    train = training_data(owner, arguments.X, arguments.y, arguments.qid, arguments.query_weight)
+    train = training_data(
+        owner, arguments.X, arguments.y, arguments.qid, arguments.query_weight, categorical
+    )
     data = train.data
-    sets = validation_sets(owner, arguments.valid, data.feature_names)
+    sets = validation_sets(owner, arguments.valid, data.feature_names, data.categories)
     weights = checked_doc_weights(owner, arguments.sample_weight, train)
     targets = Targets(
         data.all_labels, data.offsets, data.top_grade, data.query_weight, weights, seed
@@ -240,17 +253,24 @@ def check_validation_sets(
 
 
 def training_data(
-    owner: str, X: Any, y: ArrayLike | None, qid: ArrayLike | None, query_weight: ArrayLike | None
+    owner: str,
+    X: Any,
+    y: ArrayLike | None,
+    qid: ArrayLike | None,
+    query_weight: ArrayLike | None,
+    categorical: Sequence[str | int] = (),
 ) -> InputData:
     """Return the training set, from a RankingData, or from arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
         _refuse_besides(owner, y=y, qid=qid)
+        X = with_categories(owner, X, categorical)
         return InputData(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
         raise UsageError(
             f"{owner}: requires y to be passed, but the target y is None; "
             "give labels, or a RankingData"
         )
+    X, tables = encode_frame(owner, X, categorical)
     matrix, names = feature_matrix(owner, X)
     # Documents of a query may stand apart in arrays; `group` brings them together.
     one_query = np.zeros(len(matrix), np.int64)
@@ -260,9 +280,10 @@ def training_data(
         qid=one_query if qid is None else qid,
         feature_names=names,
         query_weight=query_weight,
+        categories=tables,
         group=True,
     )
-    return InputData(data, data.rows)
+    return InputData(with_categories(owner, data, categorical), data.rows)
 
 
 def _refuse_besides(owner: str, **arguments: Any) -> None:
@@ -283,19 +304,26 @@ def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
     return labels
 
 
-def validation_sets(owner: str, valid: Valid, features: Sequence[str]) -> dict[str, InputData]:
-    """Return validation sets by name, from one set, a tuple (X, y, qid), or several by name."""
+def validation_sets(
+    owner: str, valid: Valid, features: Sequence[str], categories: Tables = NO_TABLES
+) -> dict[str, InputData]:
+    """Return validation sets by name, from one set, a tuple (X, y, qid), or several by name.
+
+    They have the codes of the training data, whose features and categories these are.
+    """
     if valid is None:
         return {}
     if not isinstance(valid, Mapping):
         valid = {VALID: valid}
     return {
-        str(name): _validation_set(owner, str(name), value, features)
+        str(name): _validation_set(owner, str(name), value, features, categories)
         for name, value in valid.items()
     }
 
 
-def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) -> InputData:
+def _validation_set(
+    owner: str, name: str, value: Any, features: Sequence[str], categories: Tables
+) -> InputData:
     if not isinstance(value, (RankingData, tuple, list)):
         raise UsageError(
             f"{owner}: valid is a {type(value).__name__}; expected a RankingData, (X, y, qid), "
@@ -306,7 +334,7 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
             valid = InputData(value)
         elif len(value) == 3:
             X, y, qid = value
-            valid = training_data(owner, X, y, qid, None)
+            valid = training_data(owner, X, y, qid, None, list(categories))
         else:
             raise UsageError(
                 f"it has {len(value)} parts; expected a RankingData, (X, y, qid), or several of "
@@ -322,9 +350,18 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
                 "rankinite data convert --originals)"
             )
         check_features(owner, valid.data.feature_names, features)
+        return replace(valid, data=_with_codes(owner, valid.data, categories))
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
-    return valid
+
+
+def _with_codes(owner: str, data: RankingData, categories: Tables) -> RankingData:
+    """Return a data set with the codes of other tables."""
+    if data.categories == categories:
+        return data
+    codes = codes_by_text(categories)
+    matrix = match_codes(owner, data.matrix, data.feature_names, data.categories, codes)
+    return data.replace(matrix=matrix, categories=categories)
 
 
 def checked_doc_weights(

@@ -146,7 +146,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         check(owner, "bounds", bounds, Bounds(0))
         first = parse_measures(training_measure(self.objective()))[0]
         chosen = one_measure(owner, first if measure is None else measure)
-        documents = training_data(owner, X, y, qid, None)
+        documents = training_data(owner, X, y, qid, None, list(self.categories_))
         data = documents.data
         if base_scores is not None:
             base_scores = documents.arrange(

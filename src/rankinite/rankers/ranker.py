@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
+from rankinite.data.categories import Codes, encode_frame, match_codes, refuse_numbers
 from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.aliases import explain_alias
 
@@ -48,12 +50,17 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         Number of features.
     top_grade_ : float
         The largest grade of the training data.
+    categories_ : dict
+        By categorical feature, the code of each category that it knows; no categories if the
+        feature was codes already.
     """
 
     # Capabilities: whether a Trainer fits it in rounds, with validation sets and early stopping;
     # and whether fit takes features that are binned already.
     learns_in_rounds: ClassVar[bool] = False
     takes_binned: ClassVar[bool] = False
+
+    categories_: Codes = MappingProxyType({})
 
     constraints: ClassVar[Mapping[str, Constraint]]
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
@@ -152,7 +159,11 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         if isinstance(X, RankingData):
             check_features(self._name, X.feature_names, self.feature_names_)
-            return X.matrix, X.rows
+            codes = match_codes(
+                self._name, X.matrix, X.feature_names, X.categories, self.categories_
+            )
+            return codes, X.rows
+        X, tables = encode_frame(self._name, X, self.categories_)
         matrix, names = feature_matrix(self._name, X)
         # Names are compared before numbers of columns: they say which feature is missing.
         if names is not None and not self._was_nameless(names):
@@ -162,7 +173,11 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
                 f"{self._name}: X has {matrix.shape[1]} features, but {self._name} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        return _as_features(self._name, matrix), None
+        features = _as_features(self._name, matrix)
+        if names is not None and self.categories_:
+            others = {name: codes for name, codes in self.categories_.items() if name not in tables}
+            refuse_numbers(self._name, features, names, others)
+        return match_codes(self._name, features, names or (), tables, self.categories_), None
 
     def _was_nameless(self, names: Sequence[str]) -> bool:
         """Tell whether fit saw an array, whose columns are only numbered, and these are names."""
@@ -280,9 +295,9 @@ def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
     ]
     if texts:
         raise DataError(
-            f"{owner}: these columns are not numbers: {some_of(texts)}; rankers take numbers: "
-            "give counts, frequencies or means of the label by category (OrdinalEncoder only "
-            "where the order means something), or leave the columns out"
+            f"{owner}: these columns are not numbers: {some_of(texts)}; if they are categories, "
+            "name them as categorical_features or give them a category type, which rankers of "
+            "trees take; otherwise leave the columns out"
         )
 
 

@@ -144,6 +144,10 @@ class TrainedRanker(CommonParameters, Ranker):
     def _importance_values(self) -> Floats:
         """Return how important each feature is, on the scale of the model."""
 
+    def _named_categorical_features(self) -> Sequence[str | int]:
+        """Return the features that the user says are categorical."""
+        return ()
+
     def _stopping_patience(self) -> int | None:
         """Return the patience of early stopping; None if it does not stop."""
         return self.patience
@@ -187,7 +191,15 @@ class TrainedRanker(CommonParameters, Ranker):
         listed = as_callbacks(owner, callbacks)
         seed = seed_of(owner, self.random_state)
         base = Base(owner, self.base)
-        inputs = prepare(owner, objective, arguments, base, self.valid_measure, seed)
+        inputs = prepare(
+            owner,
+            objective,
+            arguments,
+            base,
+            self.valid_measure,
+            seed,
+            self._named_categorical_features(),
+        )
         # Before features are binned or weights are drawn, which takes long on large data.
         check_validation_sets(owner, inputs, self._ranking)
         sets = self._measured_sets(inputs)

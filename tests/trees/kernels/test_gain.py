@@ -19,7 +19,15 @@ PACKINGS = {
     "packed": Packing(COUNT_BITS, hessian_bits=26, separate_hessians=False),
     "separate": Packing(COUNT_BITS, hessian_bits=0, separate_hessians=True),
 }
-LIMITS = Limits(n_leaves=2, max_depth=9, min_docs=2, min_gain=0.0, l2=0.0, symmetric=False)
+LIMITS = Limits(
+    n_leaves=2,
+    max_depth=9,
+    min_docs=2,
+    min_gain=0.0,
+    l2=0.0,
+    category_smoothing=0.0,
+    symmetric=False,
+)
 
 
 def naive_gain(left: tuple[int, ...], total: tuple[int, ...], min_docs: int) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.trees.kernels.categories import LEVEL_GAINS, category_gains
 from rankinite.trees.kernels.gain import (
     Limits,
     column_gains,
@@ -28,6 +29,7 @@ from rankinite.trees.kernels.gain import (
 from rankinite.trees.kernels.histogram import (
     DEPTH,
     HISTOGRAM,
+    LEAF_FIELDS,
     SPLITTABLE,
     TreeData,
     Workspace,
@@ -39,7 +41,8 @@ from rankinite.trees.kernels.histogram import (
 # The column with the largest score is taken; without noise that is the one with the largest gain.
 GAIN, COLUMN, CUT, MISSING, SCORE = range(5)
 CANDIDATE_FIELDS = 5
-# Where a split sends missing values; UNSEEN if the node has none.
+# Where a split sends missing values; UNSEEN if the node has none. For categorical splits that is
+# found when the split is taken, and the cut is a place in the order of the categories.
 RIGHT = 0
 LEFT = 1
 UNSEEN = 2
@@ -121,7 +124,7 @@ def best_leaf_split(
     totals = leaf_totals(leaf, packing, limits.l2)
     if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return
-    split_bins, bin_offsets = data.split_bins, data.bin_offsets
+    split_bins, bin_offsets, categorical = data.split_bins, data.bin_offsets, data.categorical
     leaf_histogram = workspace.histograms[leaf[HISTOGRAM]]
     leaf_hessians = workspace.hessian_histograms[leaf[HISTOGRAM] if separate else 0]
     sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
@@ -130,6 +133,12 @@ def best_leaf_split(
     for column in range(first, last):
         n = split_bins[column]
         if n == 0:
+            continue
+        if categorical[column]:
+            only = leaf.reshape(1, LEAF_FIELDS)
+            n_cuts = category_gains(data, workspace, limits, only, column, scratch)
+            cut, gain = argmax_gain(scratch[LEVEL_GAINS], n_cuts)
+            offer(candidate, noise, 0.0, gain, column, cut, UNSEEN)
             continue
         start = bin_offsets[column]
         histogram = leaf_histogram[start : start + n + 1]
@@ -179,7 +188,7 @@ def best_level_split(
     clear_candidate(candidate)
     packing = packing_of(data)
     separate = packing.separate_hessians
-    split_bins, bin_offsets = data.split_bins, data.bin_offsets
+    split_bins, bin_offsets, categorical = data.split_bins, data.bin_offsets, data.categorical
     histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
     sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
     to_right, to_left = scratch[4], scratch[5]
@@ -194,6 +203,11 @@ def best_level_split(
     for column in range(first, last):
         n = split_bins[column]
         if n == 0:
+            continue
+        if categorical[column]:
+            n_cuts = category_gains(data, workspace, limits, leaves, column, scratch)
+            cut, gain = argmax_gain(scratch[LEVEL_GAINS], n_cuts)
+            offer(candidate, noise, base, gain, column, cut, UNSEEN)
             continue
         start, missing_bin = bin_offsets[column], bin_offsets[column] + n
         # All leaves take the same side, so it matters whether any of them has missing values.
