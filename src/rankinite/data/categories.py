@@ -163,13 +163,15 @@ class CategoryEncoder:
     ----------
     named
         Names of categorical features; ``"all"`` for every column of texts.
+    more
+        More names.
     """
 
-    def __init__(self, named: str | Iterable[str] = ()) -> None:
+    def __init__(self, named: str | Iterable[str] = (), more: Iterable[str] = ()) -> None:
         self.all_texts = named == ALL_TEXTS
         if isinstance(named, str) and not self.all_texts:
             raise UsageError(f"categorical_features is the text {named!r}; give a list of names")
-        self.named = set() if self.all_texts else set(named)
+        self.named = {*more, *(() if self.all_texts else named)}
         self.codes: dict[str, dict[str, int]] = {}
 
     def batches(self, batches: Iterable[Any], features: Sequence[str]) -> Iterator[Any]:
@@ -228,12 +230,15 @@ def _is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def category_arrays(column: NDArray[np.float32], texts: Sequence[str]) -> Any:
-    """Return a categorical column as an Arrow array of a dictionary type, for a file."""
+def category_array(column: NDArray[np.float32], texts: Sequence[str]) -> Any:
+    """Return a categorical column as an Arrow array: a dictionary of its texts, or codes."""
     codes = pa.array(np.where(np.isnan(column), 0, column).astype(np.int32), mask=np.isnan(column))
-    if texts:
-        return pa.DictionaryArray.from_arrays(codes, pa.array(texts, pa.large_string()))
-    return codes.dictionary_encode()
+    # Parquet knows dictionaries of texts only; its metadata say which numbers are categories.
+    return (
+        pa.DictionaryArray.from_arrays(codes, pa.array(texts, pa.large_string()))
+        if texts
+        else codes
+    )
 
 
 def encode_frame(owner: str, frame: Any, named: Iterable[str | int] = ()) -> tuple[Any, Tables]:

@@ -25,11 +25,12 @@ from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
 from rankinite.data import checks
-from rankinite.data.categories import CategoryEncoder, category_arrays
+from rankinite.data.categories import CategoryEncoder, category_array
 from rankinite.data.ranking_data import RankingData
 
 ROWS_A_BATCH = 1 << 14  # rows that are converted at a time
 METADATA = b"rankinite"
+CATEGORICAL = "categorical_features"
 ROWS_A_GROUP = 1 << 16  # rows that are copied out of the matrix at a time
 
 
@@ -201,7 +202,7 @@ top_grade
                 _batches(file, columns, source, progress or Silent()),
                 file.metadata.num_rows,
                 columns,
-                CategoryEncoder(categorical_features),
+                CategoryEncoder(categorical_features, _saved_categorical(schema)),
                 group=group,
                 top_grade=top_grade,
             )
@@ -228,7 +229,10 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
     """
     checks.require_some_labels("Parquet", data.y)
     columns = _free_names(data)
-    metadata = {METADATA: json.dumps({**asdict(columns), "top_grade": data.top_grade})}
+    saved = {**asdict(columns), "top_grade": data.top_grade}
+    if data.categories:
+        saved[CATEGORICAL] = list(data.categories)
+    metadata = {METADATA: json.dumps(saved)}
     with (
         atomic_write(path) as file,
         (progress or Silent()).start(f"Writing {Path(path).name}", data.n_docs, "documents") as bar,
@@ -399,7 +403,7 @@ def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
     for j, name in enumerate(data.feature_names):
         arrays[name] = np.ascontiguousarray(values[:, j])
         if name in data.categories:
-            arrays[name] = category_arrays(arrays[name], data.categories[name])
+            arrays[name] = category_array(arrays[name], data.categories[name])
     return arrays
 
 
@@ -429,6 +433,14 @@ def _parse_metadata(path: Path, metadata: Mapping[bytes, bytes]) -> tuple[Column
         return columns, float(saved["top_grade"])
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise FileFormatError(path, f"the metadata are damaged: {problem!r}") from None
+
+
+def _saved_categorical(schema: Any) -> list[str]:
+    """Return the columns that the metadata of Rankinite or pandas call categorical."""
+    ours = json.loads((schema.metadata or {}).get(METADATA, b"{}")).get(CATEGORICAL, [])
+    columns = (schema.pandas_metadata or {}).get("columns", [])
+    theirs = [c["field_name"] for c in columns if c.get("pandas_type") == "categorical"]
+    return [name for name in (*ours, *theirs) if isinstance(name, str)]
 
 
 def _batches(file: Any, columns: Columns, path: Path, progress: Progress) -> Iterator[Any]:

@@ -174,6 +174,6 @@ FIT_ADVICE = {
     "init_model": "set it in the constructor: base",
     "xgb_model": "set it in the constructor: base",
     "verbose": "give progress",
-    "categorical_feature": "encode categories as numbers first",
-    "cat_features": "encode categories as numbers first",
+    "categorical_feature": "set it in the constructor: categorical_features",
+    "cat_features": "set it in the constructor: categorical_features",
 }
