@@ -13,6 +13,10 @@ import numpy as np
 
 from rankinite.trees.forest import Tree
 from rankinite.trees.grower import GrowthOptions
+from tests.naive import leaf_values
+
+# Feature, threshold, and whether missing values go left.
+Split = tuple[int, float, bool]
 
 
 def between(low: float, high: float) -> float:
@@ -111,6 +115,20 @@ def leaf_of(tree: Tree, document: Sequence[float]) -> int:
 
 
 @dataclass(frozen=True)
+class Leaf:
+    """A leaf of a tree under growth, which is node ``node`` of the whole tree.
+
+    It has documents, a depth, the features on its path, and the value by which splits are chosen.
+    """
+
+    node: Node
+    docs: list[int]
+    depth: int = 0
+    path: frozenset[int] = frozenset()
+    value: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
 class Problem:
     """Documents to grow a tree for; those of ``docs`` take part."""
 
@@ -141,22 +159,55 @@ class Problem:
             (lefts if left else rights).append(i)
         return lefts, rights
 
-    def gain(self, lefts: Sequence[int], rights: Sequence[int]) -> Fraction:
-        """Return G_l^2 / H_l + G_r^2 / H_r - G^2 / H, or 0 for a split that is not allowed.
+    def root(self, tree: Tree) -> Leaf:
+        docs = list(self.docs)
+        return Leaf(unfold(tree), docs, value=self.split_value(docs, None))
 
-        With an L2 term r, every H is H + r; and nobody splits to lose.
-        """
-        if min(len(lefts), len(rights)) < max(1, self.options.min_docs_in_leaf):
-            return Fraction(0)
-        (left, left_hessian), (right, right_hessian) = self.sums(lefts), self.sums(rights)
-        r = self.l2(self.sums(self.docs)[1])
-        if not left_hessian + r or not right_hessian + r:
-            return Fraction(0)
-        gain = (
-            left**2 / (left_hessian + r)
-            + right**2 / (right_hessian + r)
-            - (left + right) ** 2 / (left_hessian + right_hessian + r)
+    def children(self, leaf: Leaf, sides: tuple[list[int], list[int]], feature: int) -> list[Leaf]:
+        assert leaf.node.children
+        path = leaf.path | {feature}
+        return [
+            Leaf(node, docs, leaf.depth + 1, path, self.split_value(docs, leaf.value))
+            for node, docs in zip(leaf.node.children, sides, strict=True)
+        ]
+
+    def split_value(self, docs: Sequence[int], parent: Fraction | None) -> Fraction:
+        """Return the limited value of documents, by the hessians that splits are chosen by."""
+        gradient, hessian = self.sums(docs)
+        r, options = self.l2(self.sums(self.docs)[1]), self.options
+        return leaf_values.limited_value(
+            gradient, hessian + r, len(docs), parent, options.max_delta_step, options.path_smooth
         )
+
+    def allows(self, path: frozenset[int], feature: int) -> bool:
+        """Tell whether a feature may follow a path: alone, or if a group has them all."""
+        groups, wanted = self.options.groups, path | {feature}
+        return not groups or len(wanted) == 1 or any(wanted <= set(group) for group in groups)
+
+    def gain(self, leaf: Leaf, split: Split) -> Fraction:
+        """Return what a leaf gains by a split, or 0 if it is not allowed.
+
+        A leaf with value v has 2 G v - (H + r) v^2, where r is the L2 term; that is G^2 / (H + r)
+        for the best value G / (H + r). And nobody splits to lose.
+        """
+        feature, threshold, _ = split
+        lefts, rights = sides = self.sides(leaf.docs, *split)
+        if min(map(len, sides)) < max(1, self.options.min_docs_in_leaf):
+            return Fraction(0)
+        r = self.l2(self.sums(self.docs)[1])
+        if not self.allows(leaf.path, feature) or not all(self.sums(s)[1] + r for s in sides):
+            return Fraction(0)
+        values = [self.split_value(side, leaf.value) for side in sides]
+        direction = self.options.directions[feature] if self.options.directions else 0
+        if values[0] == values[1] or (
+            direction * (values[1] - values[0]) < 0 and math.isfinite(threshold)
+        ):
+            return Fraction(0)
+        parts = ((lefts, values[0], 1), (rights, values[1], 1), (leaf.docs, leaf.value, -1))
+        gain = Fraction(0)
+        for docs, value, sign in parts:
+            gradient, hessian = self.sums(docs)
+            gain += sign * (2 * gradient * value - (hessian + r) * value**2)
         return max(gain, Fraction(0))
 
     def l2(self, hessian: Fraction) -> Fraction:
@@ -170,31 +221,66 @@ class Problem:
                 yield feature, threshold, False
                 yield feature, threshold, True
 
-    def best_gain(self, docs: Sequence[int], depth: int) -> Fraction:
-        if self.options.max_depth is not None and depth >= self.options.max_depth:
+    def best_gain(self, leaf: Leaf) -> Fraction:
+        if self.options.max_depth is not None and leaf.depth >= self.options.max_depth:
             return Fraction(0)
-        return max(
-            (self.gain(*self.sides(docs, *split)) for split in self.every_split()),
-            default=Fraction(0),
+        return max((self.gain(leaf, split) for split in self.every_split()), default=Fraction(0))
+
+    def final_sums(self, docs: Sequence[int]) -> tuple[Fraction, Fraction]:
+        """Return the sum of gradients, and what it is divided by: hessians or documents, and L2."""
+        hessians = self.hessians if self.options.step == "newton" else [1] * len(self.X)
+        divisor, total = (
+            sum((Fraction(hessians[i]) for i in some), Fraction(0)) for some in (docs, self.docs)
         )
-
-    def leaf_value(self, docs: Sequence[int]) -> float:
-        """Return sum of gradients over sum of hessians, or their mean; 0 if that is no number."""
         gradient = sum((Fraction(self.gradients[i]) for i in docs), Fraction(0))
-        divisor = Fraction(len(docs))
-        if self.options.step == "newton":
-            divisor = sum((Fraction(self.hessians[i]) for i in docs), Fraction(0))
-            all_of_them = sum((Fraction(self.hessians[i]) for i in self.docs), Fraction(0))
-            divisor += self.l2(all_of_them)
-        else:
-            divisor += self.l2(Fraction(len(self.docs)))
-        return float(gradient / divisor) if divisor else 0.0
+        return gradient, divisor + self.l2(total)
 
-    def has_value(self, value: float, docs: Sequence[int]) -> bool:
-        """Tell whether this is the value of a leaf: to the last bit, but for the L2 term."""
-        expected = self.leaf_value(docs)
-        tolerance = 1e-12 if self.options.l2_regularization else 0.0
-        return abs(value - expected) <= tolerance * abs(expected)
+    def values(self, tree: Tree, docs: dict[int, list[int]]) -> list[float]:
+        """Return the values of leaves, whose documents are given by number."""
+        values: dict[int, Fraction] = {}
+
+        def below(node: Node) -> list[int]:
+            if not node.children:
+                return docs[node.number]
+            return below(node.children[0]) + below(node.children[1])
+
+        def walk(node: Node, parent: Fraction | None) -> None:
+            mine = below(node)
+            value = leaf_values.limited_value(
+                *self.final_sums(mine), len(mine), parent,
+                self.options.max_delta_step, self.options.path_smooth,
+            )  # fmt: skip
+            for child in node.children or ():
+                walk(child, value)
+            if not node.children:
+                values[node.number] = value
+
+        walk(unfold(tree), None)
+        return self.in_order(tree, [float(values[k]) for k in range(len(docs))], docs)
+
+    def in_order(self, tree: Tree, values: list[float], docs: dict[int, list[int]]) -> list[float]:
+        """Return the nearest values that satisfy the monotone constraints."""
+        directions = self.options.directions
+        inputs = leaf_values.next_inputs(tree, self.X.shape[1], directions)
+        leaves = {(leaf_of(tree, low), leaf_of(tree, high)) for low, high in inputs}
+        order = {(a, b) for a, b in leaves if a != b}
+        weights = [float(self.final_sums(docs[k])[1]) for k in range(len(docs))]
+        if not order or not any(weights):
+            return values
+        weights = [max(weight, 1e-12 * max(weights)) for weight in weights]
+        return leaf_values.isotonic(order, weights, values)
+
+    def assert_values(self, tree: Tree, leaves: Sequence[Leaf]) -> None:
+        """Check the leaves: plain values to the last bit, others but for rounding."""
+        docs = {leaf.node.number: leaf.docs for leaf in leaves}
+        assert [len(docs[k]) for k in range(len(docs))] == tree.leaf_docs.tolist()
+        options = self.options
+        exact = not (
+            options.l2_regularization or options.directions or options.max_delta_step
+            or options.path_smooth
+        )  # fmt: skip
+        expected = self.values(tree, docs)
+        np.testing.assert_allclose(tree.value, expected, rtol=0 if exact else 1e-9, atol=1e-300)
 
     @property
     def noise(self) -> Fraction:
@@ -212,30 +298,25 @@ def assert_grown_best_first(tree: Tree, problem: Problem) -> None:
     Where several leaves or splits gain the same, the tree may have taken any of them.
     """
     options, noise = problem.options, problem.noise
-    frontier = [(unfold(tree), list(problem.docs), 0)]
-    gains = [problem.best_gain(frontier[0][1], 0)]
+    frontier = [problem.root(tree)]
+    gains = [problem.best_gain(frontier[0])]
     while len(frontier) < options.n_leaves:
         best = max(gains)
         candidates = [
-            k
-            for k, (node, _, _) in enumerate(frontier)
-            if node.children and gains[k] >= best - noise
+            k for k, leaf in enumerate(frontier) if leaf.node.children and gains[k] >= best - noise
         ]
         if not candidates:
             assert best <= options.min_gain + noise, "a leaf that gains most was not split"
             break
         assert best > options.min_gain - noise, "a split gains too little"
-        node, docs, depth = frontier.pop(candidates[0])
+        leaf = frontier.pop(candidates[0])
         gain = gains.pop(candidates[0])
-        sides = assert_splits(tree, node.number, problem, docs, gain)
-        assert node.children
-        for child, side in zip(node.children, sides, strict=True):
-            frontier.append((child, side, depth + 1))
-            gains.append(problem.best_gain(side, depth + 1))
-    assert not any(node.children for node, _, _ in frontier)
-    for leaf, docs, _ in frontier:
-        assert tree.leaf_docs[leaf.number] == len(docs)
-        assert problem.has_value(float(tree.value[leaf.number]), docs)
+        sides = assert_splits(tree, leaf, problem, gain)
+        for child in problem.children(leaf, sides, int(tree.feature[leaf.node.number])):
+            frontier.append(child)
+            gains.append(problem.best_gain(child))
+    assert not any(leaf.node.children for leaf in frontier)
+    problem.assert_values(tree, frontier)
 
 
 def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
@@ -246,17 +327,15 @@ def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
     """
     options, noise = problem.options, problem.noise
     most = min(options.n_leaves, max(2, len(problem.X) // max(1, options.min_docs_in_leaf)))
-    frontier = [(unfold(tree), list(problem.docs))]
+    frontier = [problem.root(tree)]
     level = 0
     while 2 * len(frontier) <= most and level != options.max_depth:
         totals = {
-            split: sum(
-                (problem.gain(*problem.sides(docs, *split)) for _, docs in frontier), Fraction(0)
-            )
+            split: sum((problem.gain(leaf, split) for leaf in frontier), Fraction(0))
             for split in problem.every_split()
         }
         best = max(totals.values(), default=Fraction(0))
-        if best <= options.min_gain + noise and not any(node.children for node, _ in frontier):
+        if best <= options.min_gain + noise and not any(leaf.node.children for leaf in frontier):
             break
         assert best > options.min_gain - noise, "a level gains too little"
         equal = (split for split, total in totals.items() if total >= best - noise)
@@ -266,49 +345,46 @@ def assert_grown_by_levels(tree: Tree, problem: Problem) -> None:
         assert after is not None, "another split gains more"
         frontier = after
         level += 1
-    assert not any(node.children for node, _ in frontier)
-    for leaf, docs in frontier:
-        assert tree.leaf_docs[leaf.number] == len(docs)
-        assert problem.has_value(float(tree.value[leaf.number]), docs)
+    assert not any(leaf.node.children for leaf in frontier)
+    problem.assert_values(tree, frontier)
 
 
 def _after(
-    tree: Tree,
-    problem: Problem,
-    frontier: Sequence[tuple[Node, list[int]]],
-    split: tuple[int, float, bool],
-) -> list[tuple[Node, list[int]]] | None:
+    tree: Tree, problem: Problem, frontier: Sequence[Leaf], split: Split
+) -> list[Leaf] | None:
     """Return the leaves after a level, or None if the tree has not split all of them like this."""
-    leaves: list[tuple[Node, list[int]]] = []
-    for node, docs in frontier:
-        sides = problem.sides(docs, *split)
-        gain = problem.gain(*sides)
-        k = node.number
+    leaves: list[Leaf] = []
+    for leaf in frontier:
+        sides = problem.sides(leaf.docs, *split)
+        gain = problem.gain(leaf, split)
+        k = leaf.node.number
         tree_sides: tuple[list[int], list[int]] = ([], [])
-        if node.children:
+        if leaf.node.children:
             threshold, missing_left = float(tree.threshold[k]), bool(tree.missing_left[k])
-            tree_sides = problem.sides(docs, int(tree.feature[k]), threshold, missing_left)
-        if node.children and tree_sides == sides and int(tree.feature[k]) == split[0]:
+            tree_sides = problem.sides(leaf.docs, int(tree.feature[k]), threshold, missing_left)
+        if leaf.node.children and tree_sides == sides and int(tree.feature[k]) == split[0]:
             assert abs(Fraction(float(tree.gain[k])) - gain) <= problem.noise
-            assert tree.docs[k] == len(docs)
-            leaves += zip(node.children, sides, strict=True)
+            assert tree.docs[k] == len(leaf.docs)
+            leaves += problem.children(leaf, sides, split[0])
         elif gain > problem.noise:
             return None
         else:
-            leaves.append((node, docs))
+            leaves.append(leaf)
     return leaves if len(leaves) > len(frontier) else None
 
 
 def assert_splits(
-    tree: Tree, k: int, problem: Problem, docs: list[int], best: Fraction
+    tree: Tree, leaf: Leaf, problem: Problem, best: Fraction
 ) -> tuple[list[int], list[int]]:
-    """Check that split k of the tree has the best gain; return the documents of its sides."""
+    """Check that the split of a leaf has the best gain; return the documents of its sides."""
+    k, docs = leaf.node.number, leaf.docs
     feature, threshold = int(tree.feature[k]), float(tree.threshold[k])
     assert feature in problem.features
     assert threshold in (*problem.cuts[feature], math.inf)
-    sides = problem.sides(docs, feature, threshold, bool(tree.missing_left[k]))
+    split = feature, threshold, bool(tree.missing_left[k])
+    sides = problem.sides(docs, *split)
     assert min(map(len, sides)) >= max(1, problem.options.min_docs_in_leaf)
-    gain = problem.gain(*sides)
+    gain = problem.gain(leaf, split)
     assert abs(gain - best) <= problem.noise, "another split gains more"
     assert abs(Fraction(float(tree.gain[k])) - gain) <= problem.noise
     assert tree.docs[k] == len(docs)

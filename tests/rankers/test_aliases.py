@@ -37,6 +37,13 @@ OTHER_NAMES = {
         ("random_seed", "it is called 'random_state' here"),
         ("max_iter", "it is called 'n_trees' here"),
         ("max_leaf_nodes", "it is called 'n_leaves' here"),
+        ("monotonic_cst", "it is called 'monotone_constraints' here"),
+        ("interaction_cst", "it is called 'interaction_constraints' here"),
+        ("max_leaf_output", "it is called 'max_delta_step' here"),
+        (
+            "monotone_constraints_method",
+            "there is one method, by which 'monotone_constraints' hold",
+        ),
         ("tolerance", "tiers have it in their measure, behind ~: 'NDCG@3 ~0.002 > CNDCG"),
         # What only nets have.
         ("hidden_layer_sizes", "it is called 'hidden' here, and "),

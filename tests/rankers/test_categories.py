@@ -231,6 +231,10 @@ REFUSED = {
         lambda: fitted(train=numbers_of(TRAIN)),
         "feature 'colour' holds categories, such as 'blue', and it was numbers before",
     ),
+    "a direction": (
+        lambda: fitted(monotone_constraints={"colour": 1}),
+        "monotone_constraints has a direction for 'colour', which is categorical",
+    ),
     "a net": (
         lambda: rk.LambdaRank(n_epochs=1).fit(rk.from_frame(as_category(TRAIN))),
         "the features 'colour' are categorical, and nets take numbers",

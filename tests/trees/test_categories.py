@@ -133,6 +133,35 @@ def test_the_best_beginning_is_the_best_set(n_categories):
         assert tree.gain[0] == pytest.approx(best_subset_gain(gain, range(n_categories)), rel=1e-9)
 
 
+@pytest.mark.kernel
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_constraints_hold_beside_categories(symmetric):
+    """Scores rise with the second feature in every category; the third stands on paths alone."""
+    rng = np.random.default_rng(3)
+    X = features(rng, 120)
+    target = rng.normal(size=120) + rng.normal(0, 2, 36)[X[:, 0].astype(int)] - X[:, 1] / 2
+    how = growth(
+        8,
+        symmetric=symmetric,
+        categorical_smoothing=1.0,
+        path_smooth=2.0,
+        max_delta_step=1.5,
+        directions=(0, 1, 0),
+        groups=((0, 1), (2,)),
+    )
+    grower = Grower(bin_categories(X), None, how)
+    trees, scores = boost(grower, target, 3)
+    forest = forest_of(grower, *trees)
+    assert forest.scores(X)[0] == pytest.approx(scores, rel=1e-12)
+    assert any(tree.categorical.any() for tree in trees)
+    for code in np.unique(X[:, 0]):
+        line = np.column_stack([np.full(50, code), np.linspace(-3, 3, 50), np.full(50, 1)])
+        assert (np.diff(forest.scores(line.astype(np.float32))[0]) >= 0).all()
+    for tree in trees:
+        assert np.abs(tree.value).max() <= 1.5
+        assert set(tree.feature) <= {0, 1} or set(tree.feature) == {2}
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_names_of_categories_do_not_matter(symmetric):
     rng = np.random.default_rng(5)

@@ -87,6 +87,22 @@ values = st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5, 1e-40, NAN])
 
 
 @st.composite
+def constraints(draw, n_features):
+    """Draw options that limit values, features or both; often none."""
+    options = {}
+    if draw(st.booleans()):
+        options["directions"] = tuple(draw(st.sampled_from([-1, 0, 1])) for _ in range(n_features))
+    if draw(st.integers(0, 3)) == 0:
+        feature = st.integers(0, n_features - 1)
+        group = st.lists(feature, min_size=1, max_size=3).map(tuple)
+        options["groups"] = tuple(draw(st.lists(group, min_size=1, max_size=2)))
+    # Numbers by which no two values of small whole numbers become equal.
+    options["max_delta_step"] = draw(st.sampled_from([0.0, 0.0, 0.0, 1.7]))
+    options["path_smooth"] = draw(st.sampled_from([0.0, 0.0, 0.0, 1.3]))
+    return options
+
+
+@st.composite
 def problems(draw):
     n_docs = draw(st.integers(1, 11))
     n_features = draw(st.integers(1, 3))
@@ -108,6 +124,7 @@ def problems(draw):
         step=draw(st.sampled_from(["newton", "gradient"])),
         symmetric=draw(st.booleans()),
         l2_regularization=draw(st.sampled_from([0.0, 0.0, 0.5, 3.0])),
+        **draw(constraints(len(columns))),
     )
     return np.array(columns).T, gradients, hessians, np.array(chosen, np.bool_), how
 

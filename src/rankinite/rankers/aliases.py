@@ -76,6 +76,11 @@ _ADVICE = {
     "weight_decay": _OVERFITTING,
     "dropout": _NO_DROPOUT,
     "dropout_rate": _NO_DROPOUT,
+    "drop_rate": _NO_DROPOUT,
+    "rate_drop": _NO_DROPOUT,
+    "monotone_constraints_method": {
+        _TREES: "there is one method, by which 'monotone_constraints' hold for all inputs"
+    },
     "min_child_weight": _COUNTED,
     "min_sum_hessian_in_leaf": _COUNTED,
     "categorical_feature": _CATEGORIES,

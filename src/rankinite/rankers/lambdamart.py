@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -57,8 +58,8 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         """Return the objective that training follows."""
         return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
-    def _growth(self) -> GrowthOptions:
-        growth = super()._growth()
+    def _growth(self, names: Sequence[str]) -> GrowthOptions:
+        growth = super()._growth(names)
         # The line search multiplies mean gradients (LambdaSMART, Sec. 5.6).
         return replace(growth, step="gradient") if self.step == LINE_SEARCH else growth
 

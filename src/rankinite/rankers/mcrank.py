@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
+from rankinite.core.errors import UsageError
 from rankinite.core.types import Floats
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import MultiClass
@@ -43,6 +44,15 @@ class McRank(McRankParameters, PointwiseTreeRanker):
     @classmethod
     def _n_outputs(cls, top_grade: float) -> int:
         return int(top_grade) + 1
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.monotone_constraints is not None:
+            raise UsageError(
+                "McRank: monotone_constraints are not possible: its score is the expected grade, "
+                "which can fall although the trees of all grades are monotone; use MART or "
+                "LambdaMART"
+            )
 
     def objective(self) -> Objective:
         """Return the objective that training follows."""

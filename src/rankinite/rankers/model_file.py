@@ -79,6 +79,10 @@ def plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):  # as pairs: as a key of JSON, 0 would become a text
+        return [[plain(key), plain(item)] for key, item in value.items()]
     if callable(value) and hasattr(value, "__name__"):  # an objective or measure as a function
         return str(value.__name__)
     # The text of an object without a __str__ of its own is its address, another one every time.

@@ -28,6 +28,7 @@ from rankinite.core.params import (
     parameter_group,
     parameters_of,
 )
+from rankinite.rankers.constraints import FeatureDirections, FeatureGroups
 
 LINE_SEARCH = "line-search"
 FROM_DTYPE = "from_dtype"
@@ -242,6 +243,43 @@ class TreeParameters(CommonParameters):
         "leaf. So it means the same for every objective, and more in small leaves than in large "
         "ones.",
         aliases="reg_lambda lambda_l2 lambda l2_leaf_reg l2 l2_reg",
+    )
+    max_delta_step: float = parameter(
+        default=0.0,
+        constraint=Real(0),
+        help="Largest absolute value of a leaf, before the learning rate; 0 for no limit.",
+        details="Splits are chosen by what the limited values gain. A line search weighs trees "
+        "after their values were limited.",
+        aliases="max_tree_output max_leaf_output",
+    )
+    path_smooth: float = parameter(
+        default=0.0,
+        constraint=Real(0),
+        help="How much the value of a leaf is drawn towards that of its parent.",
+        details="A node of n documents has the value (n v + path_smooth p) / (n + path_smooth), "
+        "where v is what it would have by itself and p is the value of its parent, smoothed in the "
+        "same way; the root has its own. Splits are chosen by what the smoothed values gain.",
+    )
+    monotone_constraints: Any = parameter(
+        default=None,
+        constraint=or_none(FeatureDirections()),
+        type_name="list, mapping or str, or None",
+        help="Features as which scores must rise (1) or fall (-1), such as price=-1,bm25=1.",
+        details="One of 1, 0 and -1 for every feature in order, or by feature: a mapping from "
+        "names or positions (from 0), or a text such as 'price=-1,bm25=1'. If a feature rises and "
+        "all others stay as they are, the score never moves the other way, for any input; a "
+        "missing value may have any score. Not for McRank, and not for more than 1024 leaves.",
+        aliases="monotone_constraint mc monotonic_cst monotonicity",
+    )
+    interaction_constraints: Any = parameter(
+        default=None,
+        constraint=or_none(FeatureGroups()),
+        type_name="list of lists or str, or None",
+        help="Groups of features that may be split on one path, such as [price,bm25],[age].",
+        details="Features by name or position (from 0), as lists or as a text. Two features occur "
+        "on one path of a tree only if some group has all features of the path; a feature in no "
+        "group occurs on paths of its own.",
+        aliases="interaction_cst",
     )
     random_strength: float = parameter(
         default=1.0,

@@ -26,6 +26,7 @@ from rankinite.objectives.objective import Objective, Targets, doc_weights
 from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.boosting import Sampling, TreeLearner
 from rankinite.rankers.callbacks import Callback, ValidationSet
+from rankinite.rankers.constraints import MONOTONE, directions_of, groups_of
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
 from rankinite.rankers.inputs import (
@@ -43,6 +44,9 @@ from rankinite.rankers.trainer import TrainedRanker, Trainer
 from rankinite.trees.binning import EVERY_ROW, BinnedData
 from rankinite.trees.forest import Categories, Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
+from rankinite.trees.leaf_values import MOST_ORDERED_LEAVES
+
+ORDERED_LEAVES = Whole(2, MOST_ORDERED_LEAVES)
 
 
 class TreeRanker(TreeParameters, TrainedRanker):
@@ -142,11 +146,13 @@ class TreeRanker(TreeParameters, TrainedRanker):
         weights = _all_weights(inputs.targets)
         bins, rows = _binned(self._name, inputs, weights, binned, self.most_bins)
         self._check_category_bins(bins, inputs.data)
+        growth = self._growth(inputs.data.feature_names)
+        self._refuse_directions_of_categories(growth, inputs.data)
         return TreeLearner(
             inputs,
             binned=bins,
             rows=rows,
-            growth=self._growth(),
+            growth=growth,
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
             sets=sets,
@@ -182,6 +188,14 @@ class TreeRanker(TreeParameters, TrainedRanker):
         named = self.categorical_features
         return () if isinstance(named, str) else named
 
+    def _refuse_directions_of_categories(self, growth: GrowthOptions, data: RankingData) -> None:
+        for name, direction in zip(data.feature_names, growth.directions, strict=False):
+            if direction != 0 and name in data.categories:
+                raise UsageError(
+                    f"{self._name}: {MONOTONE} has a direction for {name!r}, which is categorical, "
+                    "and categories have no order; leave it out"
+                )
+
     def _check_category_bins(self, binned: BinnedData, data: RankingData) -> None:
         """Refuse bins, made before, in which other features are categorical."""
         names = {binned.feature_names[j] for j in binned.categories}
@@ -193,7 +207,12 @@ class TreeRanker(TreeParameters, TrainedRanker):
                 "categorical"
             )
 
-    def _growth(self) -> GrowthOptions:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.monotone_constraints is not None:
+            check(f"{self._name} with {MONOTONE}", "n_leaves", self.n_leaves, ORDERED_LEAVES)
+
+    def _growth(self, names: Sequence[str]) -> GrowthOptions:
         by_step = "newton" if self.step == "newton" else "mse"
         return GrowthOptions(
             n_leaves=self.n_leaves,
@@ -206,6 +225,10 @@ class TreeRanker(TreeParameters, TrainedRanker):
             l2_regularization=self.l2_regularization,
             random_strength=self.random_strength,
             categorical_smoothing=self.categorical_smoothing,
+            max_delta_step=float(self.max_delta_step),
+            path_smooth=float(self.path_smooth),
+            directions=directions_of(self._name, self.monotone_constraints, names),
+            groups=groups_of(self._name, self.interaction_constraints, names),
         )
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:

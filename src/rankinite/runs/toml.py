@@ -78,6 +78,9 @@ def from_toml(value: Any, constraint: Constraint) -> Any:
 
 def toml_of(value: Any) -> str:
     """Write a value as TOML."""
+    if isinstance(value, Mapping):
+        items = (f"{toml_of(str(key))} = {toml_of(item)}" for key, item in value.items())
+        return "{" + ", ".join(items) + "}"
     # TOML's texts and lists are JSON's, but for the character DEL; its numbers are Python's.
     if isinstance(value, (bool, str, list, tuple)):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

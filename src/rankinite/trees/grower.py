@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,6 +47,7 @@ from rankinite.trees.kernels.predict import (
     leaf_type,
     sum_leaves,
 )
+from rankinite.trees.leaf_values import in_monotone_order, limited, quotients
 
 EVERY_DOC = np.zeros(0, np.bool_)
 NO_NOISE = np.zeros((1, 0))
@@ -93,6 +95,15 @@ class GrowthOptions:
     categorical_smoothing
         This many documents of mean hessian, whose gradients are the mean of their leaf, are added
         to every category before categories are compared.
+    max_delta_step
+        Largest absolute value of a leaf; 0 if there is none.
+    path_smooth
+        This many documents with the value of the parent are added to every leaf but the root.
+    directions
+        Monotone constraint of each feature: 1, 0 or -1; none if empty.
+    groups
+        Features that may stand on one path, by group; no path is constrained if empty. A feature
+        in no group shares its paths with none.
     """
 
     n_leaves: int
@@ -105,6 +116,10 @@ class GrowthOptions:
     l2_regularization: float = 0.0
     random_strength: float = 0.0
     categorical_smoothing: float = 0.0
+    max_delta_step: float = 0.0
+    path_smooth: float = 0.0
+    directions: tuple[int, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
 
 
 class Grower:
@@ -132,6 +147,9 @@ class Grower:
         self._bin_offsets = _bin_offsets(self._splittable)
         # Trees of small data take less than a millisecond: what is the same for all is made once.
         self._column_of = binned.column_of
+        self._directions = np.array(options.directions, np.int64)
+        self._column_directions = self._by_column(self._directions[None])[0]
+        self._groups = self._by_column(_memberships(options.groups, len(self._column_of)))
         # Enough for the count of all documents, so that no sum of counts reaches the gradient.
         self._count_bits = int(self.n_docs).bit_length()
         # Scratch is made for this many threads, also if another number is set later.
@@ -146,6 +164,14 @@ class Grower:
         n_shared = 0 if rows is None else binned.n_rows
         self._thread_sums = np.empty((self._n_threads, n_shared), np.int64)
         self._workspace = self._new_workspace()
+
+    def _by_column(self, by_feature: NDArray[Any]) -> NDArray[Any]:
+        """Return rows of what features have, by column; what is empty stays so."""
+        n_columns = len(self._n_bins) if by_feature.shape[1] else 0
+        by_column = np.zeros((len(by_feature), n_columns), by_feature.dtype)
+        if n_columns:
+            by_column[:, self._column_of] = by_feature
+        return by_column
 
     def _new_workspace(self) -> Workspace:
         # Memory is allocated once: the first touch of so much costs more than many trees.
@@ -218,6 +244,9 @@ class Grower:
             l2=self.options.l2_regularization * hessian_per_doc,
             category_smoothing=self.options.categorical_smoothing * hessian_per_doc,
             symmetric=self.options.symmetric,
+            max_step=(self.options.max_delta_step or math.inf) * scale / hessian_scale,
+            path_smooth=self.options.path_smooth,
+            limits_values=self._limits_values,
         )
         tree = GrownTree(
             splits=np.empty((self._n_leaves - 1, SPLIT_FIELDS), np.int64),
@@ -303,7 +332,13 @@ class Grower:
             hessians=self._hessians,
             **packing._asdict(),
             noise=NO_NOISE,
+            directions=self._column_directions,
+            groups=self._groups,
         )
+
+    @property
+    def _limits_values(self) -> bool:
+        return self.options.max_delta_step > 0.0 or self.options.path_smooth > 0.0
 
     def _finish(
         self,
@@ -348,10 +383,21 @@ class Grower:
         self._find_leaves(tree, column, cut, self._columns, self.leaves)
         sums = sum_leaves(self.leaves, self.rows, gradients, hessians, chosen, n + 1)
         divisors = sums[1] if self.options.step == "newton" else leaf_docs.astype(np.float64)
-        if self.options.l2_regularization > 0.0:
-            per_doc = divisors.sum() / max(n_chosen, 1)
-            divisors = divisors + self.options.l2_regularization * per_doc
-        return replace(tree, value=_leaf_values(sums[0], divisors))
+        return replace(tree, value=self._values(tree, sums[0], divisors, n_chosen))
+
+    def _values(self, tree: Tree, gradients: Floats, divisors: Floats, n_chosen: int) -> Floats:
+        """Return the values of leaves from the sums over their documents."""
+        options, l2 = self.options, 0.0
+        if options.l2_regularization > 0.0:
+            l2 = options.l2_regularization * (divisors.sum() / max(n_chosen, 1))
+        if self._limits_values:
+            max_step, path_smooth = options.max_delta_step, options.path_smooth
+            values = limited(tree, gradients, divisors, l2, max_step, path_smooth)
+        else:
+            values = quotients(gradients, divisors + l2)
+        if len(self._directions):
+            values = in_monotone_order(tree, values, divisors + l2, self._directions)
+        return values
 
     def add(self, tree: Tree, scores: Floats) -> None:
         """Add the values of the tree just grown to the scores of the documents."""
@@ -436,10 +482,9 @@ def _scale(total: float, bits: int) -> float:
     return 2.0 ** (bits - 1) / max(total, SMALLEST_SUM) if total > 0.0 else 1.0
 
 
-def _leaf_values(gradients: Floats, divisors: Floats) -> Floats:
-    """Return sums of gradients over divisors; 0 where a quotient is no finite number."""
-    with np.errstate(over="ignore"):
-        values: Floats = np.divide(
-            gradients, divisors, out=np.zeros_like(gradients), where=divisors > 0.0
-        )
-    return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+def _memberships(groups: Sequence[Sequence[int]], n_features: int) -> Mask:
+    """Return whether each feature is in each group; nothing at all if there are no groups."""
+    members = np.zeros((len(groups), n_features if groups else 0), np.bool_)
+    for row, group in zip(members, groups, strict=True):
+        row[list(group)] = True
+    return members

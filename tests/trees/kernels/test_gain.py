@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -27,6 +28,9 @@ LIMITS = Limits(
     l2=0.0,
     category_smoothing=0.0,
     symmetric=False,
+    max_step=math.inf,
+    path_smooth=0.0,
+    limits_values=False,
 )
 
 
@@ -69,7 +73,9 @@ def test_gains_are_those_of_exact_fractions(name, has_missing, n_bins):
 
     scratch = np.full((SCRATCH_ROWS, MAX_CUTS), np.nan)
     sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
-    n_cuts = gains_by_side(packed, hessians, packing, totals, LIMITS, sums, right_gains, left_gains)
+    n_cuts = gains_by_side(
+        packed, hessians, packing, totals, LIMITS, 0.0, 0, sums, right_gains, left_gains
+    )
     assert n_cuts == (n_bins if has_missing else n_bins - 1)
     sides = [(right_gains, n_cuts, 0), (left_gains, n_bins - 1 if has_missing else 0, 1)]
     for gains, n, missing_left in sides:

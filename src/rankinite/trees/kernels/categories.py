@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel
-from rankinite.trees.kernels.gain import Limits, Totals, leaf_totals, parent_correction, totals_of
+from rankinite.trees.kernels.gain import (
+    Limits,
+    Totals,
+    leaf_totals,
+    limited_value,
+    parent_correction,
+    totals_of,
+)
 from rankinite.trees.kernels.histogram import (
     HISTOGRAM,
     SPLITTABLE,
@@ -60,6 +67,12 @@ def column_histogram(
     return pool[min(leaf[HISTOGRAM], len(pool) - 1), start : start + data.n_bins[column] + 1]
 
 
+@inlined_kernel
+def takes_part(leaf: NDArray[np.int64], allowed: NDArray[np.bool_], column: int) -> bool:
+    """Return whether a leaf can be split, and constraints let it be split by the column."""
+    return leaf[SPLITTABLE] == 1 and (len(allowed) == 0 or allowed[column])
+
+
 @kernel
 def sort_bins(order: NDArray[np.int64], worth: NDArray[np.float64], n: int) -> None:
     """Sort n bins by what they are worth, the largest first; of equal ones the first bin.
@@ -85,6 +98,7 @@ def order_categories(
     workspace: Workspace,
     limits: Limits,
     leaves: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
     column: int,
     scratch: NDArray[np.float64],
 ) -> int:
@@ -100,7 +114,7 @@ def order_categories(
         worth[b], hessians[b], share[b] = 0.0, 0.0, -1.0
     for k in range(len(leaves)):
         totals = leaf_totals(leaves[k], packing, 0.0)
-        if leaves[k, SPLITTABLE] == 0 or totals.hessian <= 0.0:
+        if not takes_part(leaves[k], allowed[k], column) or totals.hessian <= 0.0:
             continue
         mean = totals.gradient / totals.hessian
         histogram = column_histogram(data, workspace.histograms, leaves[k], column)
@@ -136,6 +150,8 @@ def add_category_gains(
     workspace: Workspace,
     limits: Limits,
     leaf: NDArray[np.int64],
+    value: float,
+    allowed: NDArray[np.bool_],
     column: int,
     n: int,
     scratch: NDArray[np.float64],
@@ -143,13 +159,14 @@ def add_category_gains(
 ) -> None:
     """Add what a leaf gains if the first k + 1 of n ordered bins go left, for each k < n - 1.
 
-    Nothing is added where a side would have too few documents or the leaf would lose.
+    Nothing is added where a side would have too few documents or the leaf would lose. ``value`` is
+    that of the leaf, if values are limited.
     """
     order, share = scratch[ORDER].view(np.int64), scratch[SHARE]
     packing = packing_of(data)
     # As in `column_gains`: the hessian has the L2 term of both sides.
     totals = leaf_totals(leaf, packing, limits.l2)
-    if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
+    if not takes_part(leaf, allowed, column) or totals.hessian <= 0.0:
         return
     mean = totals.gradient / max(totals.hessian - 2.0 * limits.l2, SMALLEST_HESSIAN)
     histogram = column_histogram(data, workspace.histograms, leaf, column)
@@ -171,7 +188,51 @@ def add_category_gains(
         product = left_hessian * (totals.hessian - left_hessian)
         if enough and product > 0.0:
             surplus = left_gradient - left_hessian * mean_after
-            total[k] += max(surplus * surplus / product * totals.hessian + correction, 0.0)
+            gain = surplus * surplus / product * totals.hessian + correction
+            if limits.limits_values:
+                left = Totals(left_docs, left_gradient, left_hessian)
+                gain -= cost_of_limits(left, totals, limits, value)
+            total[k] += max(gain, 0.0)
+
+
+@kernel
+def cost_of_limits(left: Totals, totals: Totals, limits: Limits, value: float) -> float:
+    """Return what limited values take from the gain of a split, as in `constrain_gains`.
+
+    Hessians of the left side have the L2 term, those of the leaf have it twice.
+    """
+    right = Totals(
+        totals.n_docs - left.n_docs, totals.gradient - left.gradient, totals.hessian - left.hessian
+    )
+    cost = 0.0
+    for side in (left, right):
+        limited = limited_value(
+            side.gradient, side.hessian, side.n_docs, value, limits.max_step, limits.path_smooth
+        )
+        cost += (limited * side.hessian - side.gradient) ** 2 / side.hessian
+    hessian = totals.hessian - limits.l2
+    return cost - (value * hessian - totals.gradient) ** 2 / max(hessian, SMALLEST_HESSIAN)
+
+
+@kernel
+def category_split_gain(
+    data: TreeData,
+    workspace: Workspace,
+    limits: Limits,
+    leaf: NDArray[np.int64],
+    value: float,
+    allowed: NDArray[np.bool_],
+    column: int,
+    cut: int,
+    n: int,
+    scratch: NDArray[np.float64],
+) -> float:
+    """Return what a leaf gains by the split of its level, whose order is in ``scratch``."""
+    gains = scratch[LEVEL_GAINS]
+    gains[cut] = 0.0
+    add_category_gains(data, workspace, limits, leaf, value, allowed, column, n, scratch, gains)
+    gain: float = gains[cut]
+    return gain
 
 
 @kernel
@@ -180,16 +241,20 @@ def category_gains(
     workspace: Workspace,
     limits: Limits,
     leaves: NDArray[np.int64],
+    values: NDArray[np.float64],
+    allowed: NDArray[np.bool_],
     column: int,
     scratch: NDArray[np.float64],
 ) -> int:
     """Write what the leaves together gain by each beginning of their order; return how many."""
-    n = order_categories(data, workspace, limits, leaves, column, scratch)
+    n = order_categories(data, workspace, limits, leaves, allowed, column, scratch)
     gains = scratch[LEVEL_GAINS]
     for k in range(n - 1):
         gains[k] = 0.0
     for k in range(len(leaves)):
-        add_category_gains(data, workspace, limits, leaves[k], column, n, scratch, gains)
+        add_category_gains(
+            data, workspace, limits, leaves[k], values[k], allowed[k], column, n, scratch, gains
+        )
     return max(n - 1, 0)
 
 
@@ -198,6 +263,7 @@ def write_left_set(
     data: TreeData,
     workspace: Workspace,
     leaves: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
     column: int,
     cut: int,
     n: int,
@@ -213,8 +279,8 @@ def write_left_set(
     n_bins = data.n_bins[column]
     n_docs, left_docs = 0, 0
     for leaf in range(len(leaves)):
-        if leaves[leaf, SPLITTABLE] == 0:
-            continue  # its histogram was not counted
+        if not takes_part(leaves[leaf], allowed[leaf], column):
+            continue  # its histogram may not have been counted
         histogram = column_histogram(data, workspace.histograms, leaves[leaf], column)
         for k in range(n):
             some = docs_in(histogram[order[k]], data.count_bits)

@@ -11,6 +11,10 @@ squares. Its factor H, the same for all cuts, is left out until the best cut is 
 L2 regularisation adds a constant r to the hessian of every leaf. With r in H_l and in H_r the same
 formula holds for H + 2 r; what the leaf itself has is G^2 / (H + r), and the difference, which is
 the same for all cuts, is added to the gain of the best one: see `parent_correction`.
+
+A leaf whose value v is not the best one, v* = G / (H + r), because values are limited or smoothed,
+has (H + r) (v - v*)^2 less. `constrain_gains` takes that from the gains of all cuts, and forbids
+those that a monotone constraint does not allow. It runs only if there is something to constrain.
 """
 
 from __future__ import annotations
@@ -47,6 +51,12 @@ class Limits(NamedTuple):
     symmetric
         Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
         is split next.
+    max_step
+        Largest absolute value of a leaf, in units of packed gradients over packed hessians.
+    path_smooth
+        This many documents with the value of the parent are added to every leaf.
+    limits_values
+        Whether either of the two has an effect.
     """
 
     n_leaves: int
@@ -56,6 +66,9 @@ class Limits(NamedTuple):
     l2: float
     category_smoothing: float
     symmetric: bool
+    max_step: float
+    path_smooth: float
+    limits_values: bool
 
 
 class Totals(NamedTuple):
@@ -178,6 +191,93 @@ def column_gains(
         gains[b] = surplus * surplus / product if enough & (product > 0.0) else -1.0
 
 
+@kernel
+def limited_value(
+    gradient: float,
+    hessian: float,
+    n_docs: float,
+    parent: float,
+    max_step: float,
+    path_smooth: float,
+) -> float:
+    """Return the value of a leaf: at most so large, then drawn towards that of its parent.
+
+    ``hessian`` includes the L2 term; ``parent`` is the value of the parent, smoothed like this.
+    """
+    value = min(max(gradient / hessian, -max_step), max_step)
+    share = n_docs / (n_docs + path_smooth) if path_smooth > 0.0 else 1.0
+    return value * share + parent * (1.0 - share)
+
+
+@kernel
+def leaf_value(
+    leaf: NDArray[np.int64], packing: Packing, limits: Limits, parent: float, path_smooth: float
+) -> float:
+    """Return the limited value of a leaf from its row of the table of leaves."""
+    totals = leaf_totals(leaf, packing, limits.l2)
+    hessian = totals.hessian - limits.l2
+    if hessian <= 0.0:
+        return 0.0
+    value: float = limited_value(
+        totals.gradient, hessian, totals.n_docs, parent, limits.max_step, path_smooth
+    )
+    return value
+
+
+@kernel
+def constrain_gains(
+    n_cuts: int,
+    n_ordered: int,
+    packing: Packing,
+    totals: Totals,
+    limits: Limits,
+    value: float,
+    direction: int,
+    sums: NDArray[np.int64],
+    gains: NDArray[np.float64],
+) -> None:
+    """Take from gains what limited values cost; -1 where values go against the direction.
+
+    ``sums`` and ``gains`` are what `column_gains` wrote; ``value`` is the value of the leaf
+    itself. The cuts from ``n_ordered`` on divide values from missing ones, which have no order.
+    """
+    left_sums, left_hessians = sums[0], sums[1]
+    count_mask = low_bits(packing.count_bits)
+    gradient_shift = packing.count_bits + packing.hessian_bits
+    hessian, l2 = totals.hessian, limits.l2
+    max_step, path_smooth = limits.max_step, limits.path_smooth
+    leaf_loss = value * (hessian - l2) - totals.gradient
+    leaf_loss *= leaf_loss / (hessian - l2) if hessian > l2 else 0.0
+    for b in range(n_cuts):
+        if gains[b] < 0.0:
+            continue
+        packed = left_sums[b]
+        left_docs = float(packed & count_mask)
+        left_hessian = left_docs + l2
+        if packing.separate_hessians:
+            left_hessian = float(left_hessians[b]) + l2
+        elif packing.hessian_bits > 0:
+            left_hessian = float((packed >> packing.count_bits) & low_bits(packing.hessian_bits))
+            left_hessian += l2
+        right_hessian = hessian - left_hessian
+        left_gradient = float(packed >> gradient_shift)
+        right_gradient = totals.gradient - left_gradient
+        left = limited_value(left_gradient, left_hessian, left_docs, value, max_step, path_smooth)
+        right = limited_value(
+            right_gradient, right_hessian, totals.n_docs - left_docs, value, max_step,
+            path_smooth,
+        )  # fmt: skip
+        falls = b < n_ordered and direction * (right - left) < 0.0
+        # Values that are both as large as they may be differ by nothing, or by rounding.
+        if falls or left == right:
+            gains[b] = -1.0
+        elif limits.limits_values:
+            left_loss = left * left_hessian - left_gradient
+            right_loss = right * right_hessian - right_gradient
+            loss = left_loss * left_loss / left_hessian + right_loss * right_loss / right_hessian
+            gains[b] += (leaf_loss - loss) / hessian
+
+
 # Inlined, because it is called for every leaf and column, and arrays that are handed to a function
 # cost reference counts.
 @inlined_kernel
@@ -187,6 +287,8 @@ def gains_by_side(
     packing: Packing,
     totals: Totals,
     limits: Limits,
+    value: float,
+    direction: int,
     sums: NDArray[np.int64],
     right_gains: NDArray[np.float64],
     left_gains: NDArray[np.float64],
@@ -195,11 +297,19 @@ def gains_by_side(
 
     Without missing values the gains are the same, and only those to the right are written. With
     them there are as many cuts as bins: the last sends all values left and the missing ones right.
+    ``value`` is that of the leaf, ``direction`` the monotone constraint of the column.
     """
     n = len(histogram) - 1
     has_missing = docs_in(histogram[n], packing.count_bits) > 0
     n_cuts = n if has_missing else n - 1
+    constrained = limits.limits_values or direction != 0
     column_gains(histogram, hessians, n_cuts, False, packing, totals, limits, sums, right_gains)
+    if constrained:
+        constrain_gains(n_cuts, n - 1, packing, totals, limits, value, direction, sums, right_gains)
     if has_missing:
         column_gains(histogram, hessians, n - 1, True, packing, totals, limits, sums, left_gains)
+        if constrained:
+            constrain_gains(
+                n - 1, n - 1, packing, totals, limits, value, direction, sums, left_gains
+            )
     return n_cuts

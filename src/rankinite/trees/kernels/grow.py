@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
 from rankinite.trees.kernels.categories import (
-    LEVEL_GAINS,
     SET_BYTES,
-    add_category_gains,
+    category_split_gain,
     order_categories,
     side_of,
     write_left_set,
 )
-from rankinite.trees.kernels.gain import Limits
+from rankinite.trees.kernels.gain import Limits, leaf_value
 from rankinite.trees.kernels.histogram import (
     COLUMNS_PER_WORD,
     DEPTH,
@@ -44,6 +43,7 @@ from rankinite.trees.kernels.histogram import (
     Workspace,
     count_siblings,
     docs_in,
+    packing_of,
 )
 from rankinite.trees.kernels.split import (
     CANDIDATE_FIELDS,
@@ -58,6 +58,7 @@ from rankinite.trees.kernels.split import (
     SCRATCH_ROWS,
     best_leaf_split,
     best_level_split,
+    inherit_groups,
     missing_shift,
     partition_rows,
     split_gain,
@@ -84,12 +85,21 @@ class Frontier(NamedTuple):
         The leaves that were made last: the smaller, and the larger or -1.
     candidates
         Best splits that each thread found in its columns, for two leaves at most.
+    values
+        Value of each leaf in units of packed gradients; 0 unless values are limited.
+    open_groups
+        Whether each group of an interaction constraint has all features on the path to each leaf.
+    allowed
+        Whether each leaf may be split by each column; no columns if all may.
     """
 
     leaves: NDArray[np.int64]
     best: NDArray[np.float64]
     siblings: NDArray[np.int64]
     candidates: NDArray[np.float64]
+    values: NDArray[np.float64]
+    open_groups: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]
 
 
 class GrownTree(NamedTuple):
@@ -147,16 +157,16 @@ def search_columns(
     candidates = frontier.candidates[share]
     if limits.symmetric:
         best_level_split(
-            data, workspace, limits, leaves[:n_leaves], first, last, scratch,
-            candidates[0],
+            data, workspace, limits, leaves[:n_leaves], frontier.values, frontier.allowed, first,
+            last, scratch, candidates[0],
         )  # fmt: skip
         return
     for k in range(2):
         leaf = siblings[0, k]
         if leaf >= 0:
             best_leaf_split(
-                data, workspace, limits, leaves[leaf], first, last, scratch,
-                candidates[k],
+                data, workspace, limits, leaves[leaf], frontier.values[leaf],
+                frontier.allowed[leaf], first, last, scratch, candidates[k],
             )  # fmt: skip
 
 
@@ -299,6 +309,7 @@ def find_left_set(
     workspace: Workspace,
     limits: Limits,
     leaves: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
     split: NDArray[np.float64],
     scratch: NDArray[np.float64],
     left_set: NDArray[np.uint8],
@@ -311,9 +322,9 @@ def find_left_set(
     column = int(split[COLUMN])
     if not data.categorical[column]:
         return 0
-    n = order_categories(data, workspace, limits, leaves, column, scratch)
+    n = order_categories(data, workspace, limits, leaves, allowed, column, scratch)
     missing_left = write_left_set(
-        data, workspace, leaves, column, int(split[CUT]), n, scratch, left_set
+        data, workspace, leaves, allowed, column, int(split[CUT]), n, scratch, left_set
     )
     split[MISSING] = LEFT if missing_left else RIGHT
     return n
@@ -365,6 +376,14 @@ def split_leaf(
     tree.docs[n_splits] = docs_in(leaves[leaf, GRADIENT], data.count_bits)
     smaller, larger = make_siblings(data, limits, workspace.rows, leaves, leaf, new, start + n_left)
     frontier.siblings[sibling, 0], frontier.siblings[sibling, 1] = smaller, larger
+    if limits.limits_values:
+        parent, path_smooth = frontier.values[leaf], limits.path_smooth
+        for side in (leaf, new):
+            frontier.values[side] = leaf_value(
+                leaves[side], packing_of(data), limits, parent, path_smooth
+            )
+    if len(data.groups) > 0:
+        inherit_groups(data.groups, column, leaf, new, frontier.open_groups, frontier.allowed)
 
 
 @kernel
@@ -395,8 +414,8 @@ def split_best_leaf(
         return 0
     left_set = np.empty(SET_BYTES, np.uint8)
     scratch = np.empty((SCRATCH_ROWS, MAX_CUTS))
-    only = frontier.leaves[leaf : leaf + 1]
-    find_left_set(data, workspace, limits, only, best[leaf], scratch, left_set)
+    only, allowed = frontier.leaves[leaf : leaf + 1], frontier.allowed[leaf : leaf + 1]
+    find_left_set(data, workspace, limits, only, allowed, best[leaf], scratch, left_set)
     split_leaf(
         data, limits, workspace, frontier, tree, leaf, best[leaf], left_set, gain, n_splits, 0
     )
@@ -415,28 +434,29 @@ def split_level(
 ) -> int:
     """Split all leaves by the best split of the level; return the number of splits made.
 
-    A leaf that would have too few documents on a side stays as it is.
+    A leaf that would have too few documents on a side, or that constraints forbid the split, stays
+    as it is.
     """
     split = frontier.candidates[best_share(frontier.candidates, n_shares, 0), 0]
     if split[GAIN] <= limits.min_gain:
         return 0
     scratch = np.empty((SCRATCH_ROWS, MAX_CUTS))
     left_set = np.empty(SET_BYTES, np.uint8)
-    level = frontier.leaves[: n_splits + 1]
-    n_ordered = find_left_set(data, workspace, limits, level, split, scratch, left_set)
+    level, column = frontier.leaves[: n_splits + 1], int(split[COLUMN])
+    n_ordered = find_left_set(
+        data, workspace, limits, level, frontier.allowed, split, scratch, left_set
+    )
     n_new = 0
     # Leaves that are made here are numbered behind these, and wait for the next level.
     for leaf in range(n_splits + 1):
-        row = frontier.leaves[leaf]
+        row, value, allowed = frontier.leaves[leaf], frontier.values[leaf], frontier.allowed[leaf]
         if n_ordered > 0:
-            cut, gains = int(split[CUT]), scratch[LEVEL_GAINS]
-            gains[cut] = 0.0
-            add_category_gains(
-                data, workspace, limits, row, int(split[COLUMN]), n_ordered, scratch, gains
-            )
-            gain = gains[cut]
+            gain = category_split_gain(
+                data, workspace, limits, row, value, allowed, column, int(split[CUT]), n_ordered,
+                scratch,
+            )  # fmt: skip
         else:
-            gain = split_gain(data, workspace, limits, row, split, scratch)
+            gain = split_gain(data, workspace, limits, row, value, allowed, split, scratch)
         if gain > 0.0:
             split_leaf(
                 data, limits, workspace, frontier, tree, leaf, split, left_set, gain,
@@ -466,11 +486,17 @@ def grow(data: TreeData, limits: Limits, workspace: Workspace, tree: GrownTree) 
         np.zeros((limits.n_leaves, CANDIDATE_FIELDS)),
         np.zeros((limits.n_leaves, 2), np.int64),
         np.zeros((len(workspace.tiles), 2, CANDIDATE_FIELDS)),
+        np.zeros(limits.n_leaves),
+        np.ones((limits.n_leaves, len(data.groups)), np.bool_),
+        np.ones((limits.n_leaves, data.groups.shape[1]), np.bool_),
     )
     root = frontier.leaves[0]
     root[END] = len(workspace.rows)
     root[PARENT] = -1
     count_leaf(data, limits, workspace.rows, root)
+    if limits.limits_values:
+        # The root has no parent to be drawn to.
+        frontier.values[0] = leaf_value(root, packing_of(data), limits, 0.0, 0.0)
     # The root is counted like the smaller of two siblings, of which there is no larger.
     frontier.siblings[0, 1] = -1
     n_splits, n_new, n_levels = 0, 1, 0

@@ -102,6 +102,11 @@ class TreeData(NamedTuple):
     noise
         Random numbers that are added to the scores of splits, a row per depth, over and over, and
         one number per column; no columns if there is no noise.
+    directions
+        Monotone constraint of each column: 1, 0 or -1; empty if there is none.
+    groups
+        Whether each column is in each group of an interaction constraint, a row per group; no rows
+        if there is none.
     """
 
     bins: NDArray[np.uint8]
@@ -118,6 +123,8 @@ class TreeData(NamedTuple):
     hessian_bits: int
     separate_hessians: bool
     noise: NDArray[np.float64]
+    directions: NDArray[np.int64]
+    groups: NDArray[np.bool_]
 
 
 class Workspace(NamedTuple):

@@ -22,6 +22,7 @@ from rankinite.trees.kernels.categories import LEVEL_GAINS, category_gains
 from rankinite.trees.kernels.gain import (
     Limits,
     column_gains,
+    constrain_gains,
     gains_by_side,
     leaf_totals,
     parent_correction,
@@ -103,11 +104,39 @@ def clear_candidate(candidate: NDArray[np.float64]) -> None:
 
 
 @kernel
+def inherit_groups(
+    groups: NDArray[np.bool_],
+    column: int,
+    leaf: int,
+    new: int,
+    open_groups: NDArray[np.bool_],
+    allowed: NDArray[np.bool_],
+) -> None:
+    """Write by which columns two leaves may be split that were one until a split by a column.
+
+    A group of an interaction constraint stays open on a path as long as it has all of the path's
+    features. A column in no group closes them all, and only itself may follow.
+    """
+    n_columns = groups.shape[1]
+    for k in range(n_columns):
+        allowed[leaf, k] = k == column
+    for group in range(len(groups)):
+        open_groups[leaf, group] &= groups[group, column]
+        open_groups[new, group] = open_groups[leaf, group]
+        for k in range(n_columns):
+            allowed[leaf, k] |= open_groups[leaf, group] & groups[group, k]
+    for k in range(n_columns):
+        allowed[new, k] = allowed[leaf, k]
+
+
+@kernel
 def best_leaf_split(
     data: TreeData,
     workspace: Workspace,
     limits: Limits,
     leaf: NDArray[np.int64],
+    value: float,
+    allowed: NDArray[np.bool_],
     first: int,
     last: int,
     scratch: NDArray[np.float64],
@@ -117,6 +146,7 @@ def best_leaf_split(
 
     Of equal scores the first column, the first bin, and missing values to the right win. Columns
     are compared by the score that is written, to the last bit, as those of other threads will be.
+    ``allowed`` tells by which columns the leaf may be split; by all if it is empty.
     """
     clear_candidate(candidate)
     packing = packing_of(data)
@@ -130,13 +160,18 @@ def best_leaf_split(
     sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
     noise = data.noise[leaf[DEPTH] % len(data.noise)]
     correction = parent_correction(totals, limits.l2)
+    directions = data.directions
+    is_directed, is_restricted = len(directions) > 0, len(allowed) > 0
     for column in range(first, last):
         n = split_bins[column]
-        if n == 0:
+        if n == 0 or (is_restricted and not allowed[column]):
             continue
         if categorical[column]:
-            only = leaf.reshape(1, LEAF_FIELDS)
-            n_cuts = category_gains(data, workspace, limits, only, column, scratch)
+            scratch[4, 0] = value
+            n_cuts = category_gains(
+                data, workspace, limits, leaf.reshape(1, LEAF_FIELDS), scratch[4],
+                allowed.reshape(1, len(allowed)), column, scratch,
+            )  # fmt: skip
             cut, gain = argmax_gain(scratch[LEVEL_GAINS], n_cuts)
             offer(candidate, noise, 0.0, gain, column, cut, UNSEEN)
             continue
@@ -144,8 +179,9 @@ def best_leaf_split(
         histogram = leaf_histogram[start : start + n + 1]
         hessians = leaf_hessians[start : start + n + 1] if separate else leaf_hessians
         n_cuts = gains_by_side(
-            histogram, hessians, packing, totals, limits, sums, right_gains, left_gains
-        )
+            histogram, hessians, packing, totals, limits, value,
+            directions[column] if is_directed else 0, sums, right_gains, left_gains,
+        )  # fmt: skip
         # A leaf's own share of the gain is the same for all columns, and left out of their scores.
         cut, gain = argmax_gain(right_gains, n_cuts)
         gain = gain * totals.hessian + correction
@@ -175,6 +211,8 @@ def best_level_split(
     workspace: Workspace,
     limits: Limits,
     leaves: NDArray[np.int64],
+    values: NDArray[np.float64],
+    allowed: NDArray[np.bool_],
     first: int,
     last: int,
     scratch: NDArray[np.float64],
@@ -182,6 +220,7 @@ def best_level_split(
 ) -> None:
     """Write the split of the columns first to last that all leaves together gain most by.
 
+    A leaf that constraints do not let take a split gains nothing by it, and will stay as it is.
     Gains are added in the order of the leaves, so that their sum does not depend on the threads.
     Of equal scores the first column, the first bin, and missing values to the right win.
     """
@@ -192,6 +231,8 @@ def best_level_split(
     histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
     sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
     to_right, to_left = scratch[4], scratch[5]
+    directions = data.directions
+    is_directed, is_restricted = len(directions) > 0, allowed.shape[1] > 0
     level = 0
     base = 0.0
     for leaf in range(len(leaves)):
@@ -205,11 +246,14 @@ def best_level_split(
         if n == 0:
             continue
         if categorical[column]:
-            n_cuts = category_gains(data, workspace, limits, leaves, column, scratch)
+            n_cuts = category_gains(
+                data, workspace, limits, leaves, values, allowed, column, scratch
+            )
             cut, gain = argmax_gain(scratch[LEVEL_GAINS], n_cuts)
             offer(candidate, noise, base, gain, column, cut, UNSEEN)
             continue
         start, missing_bin = bin_offsets[column], bin_offsets[column] + n
+        direction = directions[column] if is_directed else 0
         # All leaves take the same side, so it matters whether any of them has missing values.
         has_missing = False
         for leaf in range(len(leaves)):
@@ -222,14 +266,17 @@ def best_level_split(
             totals = leaf_totals(leaves[leaf], packing, limits.l2)
             if leaves[leaf, SPLITTABLE] == 0 or totals.hessian <= 0.0:
                 continue
+            if is_restricted and not allowed[leaf, column]:
+                continue
             row = leaves[leaf, HISTOGRAM]
             histogram = histograms[row, start : missing_bin + 1]
             hessians = hessian_histograms[0]
             if separate:
                 hessians = hessian_histograms[row, start : missing_bin + 1]
             n_cuts = gains_by_side(
-                histogram, hessians, packing, totals, limits, sums, right_gains, left_gains
-            )
+                histogram, hessians, packing, totals, limits, values[leaf], direction, sums,
+                right_gains, left_gains,
+            )  # fmt: skip
             correction = parent_correction(totals, limits.l2)
             add_gains(right_gains, n_cuts, totals.hessian, correction, to_right)
             # A leaf without missing values gains the same on either side, but counts on both.
@@ -249,15 +296,19 @@ def split_gain(
     workspace: Workspace,
     limits: Limits,
     leaf: NDArray[np.int64],
+    value: float,
+    allowed: NDArray[np.bool_],
     split: NDArray[np.float64],
     scratch: NDArray[np.float64],
 ) -> float:
-    """Return what a leaf gains by a given split; 0 if a side would have too few documents."""
+    """Return what a leaf gains by a given split; 0 if it cannot or may not take it."""
     packing = packing_of(data)
     totals = leaf_totals(leaf, packing, limits.l2)
+    column, cut = int(split[COLUMN]), int(split[CUT])
     if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return 0.0
-    column, cut = int(split[COLUMN]), int(split[CUT])
+    if len(allowed) > 0 and not allowed[column]:
+        return 0.0
     start, row = data.bin_offsets[column], leaf[HISTOGRAM]
     end = start + data.n_bins[column] + 1
     hessians = workspace.hessian_histograms[0]
@@ -269,6 +320,12 @@ def split_gain(
         workspace.histograms[row, start:end], hessians, cut + 1, int(split[MISSING]) == LEFT,
         packing, totals, limits, sums, gains,
     )  # fmt: skip
+    direction = data.directions[column] if len(data.directions) > 0 else 0
+    if limits.limits_values or direction != 0:
+        constrain_gains(
+            cut + 1, data.n_bins[column] - 1, packing, totals, limits, value, direction, sums,
+            gains,
+        )  # fmt: skip
     correction = parent_correction(totals, limits.l2)
     gain: float = max(gains[cut] * totals.hessian + correction, 0.0)
     return gain
