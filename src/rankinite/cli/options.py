@@ -178,7 +178,7 @@ class Loading:
         # ERR depends on the top grade: two sets measured with different ones could not be compared.
         try:
             return replace(self, top_grade=data.top_grade).load(
-                path, terminal, list(data.categories)
+                path, terminal, categorical=list(data.categories)
             )
         except DataError as problem:
             if "top_grade" not in str(problem):

@@ -279,7 +279,7 @@ def _columns(frame: Any) -> dict[str, Any]:
     if isinstance(frame, pa.Table):
         return dict(zip(frame.column_names, frame.columns, strict=True))
     kind = type(frame).__module__.partition(".")[0]
-    if kind not in ("pandas", "polars") or not hasattr(frame, "columns"):
+    if kind not in ("pandas", "polars") or type(frame).__name__ != "DataFrame":
         return {}
     return {name: frame[name] for name in frame.columns if isinstance(name, str)}
 
