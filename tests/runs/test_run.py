@@ -175,3 +175,27 @@ def test_trainings_that_make_features_count_for_the_model_they_are_of(recipe_of,
             seconds[record["name"][0]] += record["seconds"]
     reported = {name: facts.seconds for name, facts in run.results.facts.items()}
     assert reported == pytest.approx({**seconds, "D": 0.0})
+
+
+def test_models_with_categories(recipe_of, tmp_path):
+    """Categories of the data are in the bins that all models share; a model may name others."""
+
+    def with_shops(data, texts, offset):
+        X = np.column_stack([data.X, np.arange(data.n_docs) % 3 + offset, data.y])
+        return rk.RankingData(X, data.y, data.qid, top_grade=3, categories={"5": texts})
+
+    # The same shops under other codes.
+    train, valid = with_shops(TRAIN, ("a", "b", "c"), 0), with_shops(VALID, ("z", "a", "b", "c"), 1)
+    trees = ('[models.N]\nranker = "LambdaRank"\nmeasure = "NDCG"\nhidden = 3\nn_epochs = 3\n', "")
+    named = (
+        '[models.B]\nranker = "LambdaMART"',
+        '[models.B]\nranker = "LambdaMART"\ncategorical_features = ["6"]',
+    )
+    recipe = recipe_of(trees, named, ('"B", "N",', '"B",'))
+    run = go(recipe, train, valid, valid)
+    models = {p.stem: rk.load_model(p) for p in (tmp_path / "run" / "models").iterdir()}
+    shops = {"a": 0, "b": 1, "c": 2}
+    assert models["C"].categories_ == {"5": shops}
+    assert models["B"].ranker_.members_["1"].categories_ == {"5": shops, "6": {}}
+    scores = run.results.outcomes["valid"].scores["ensemble"]
+    assert np.array_equal(rk.load_model(tmp_path / "run" / "ensemble.rk").predict(valid), scores)

@@ -196,7 +196,10 @@ def _trees(inspection: Inspection, trees: Trees) -> list[list[str]]:
     ]
     if several:
         rows.append(["Trees a round", f"{trees.per_round}"])
-    return [*rows, ["Leaves", f"{trees.n_leaves:,}"]]
+    rows.append(["Leaves", f"{trees.n_leaves:,}"])
+    if trees.n_categorical:
+        rows.append(["Categorical splits", f"{trees.n_categorical:,}"])
+    return rows
 
 
 def _layers(inspection: Inspection, net: Layers) -> list[list[str]]:

@@ -35,7 +35,14 @@ from rankinite.core.params import (
     Whole,
 )
 from rankinite.data.formats import FormatName
-from rankinite.rankers.parameters import RANKER_PARAMETERS, LayerSizes, file_parameters
+from rankinite.rankers.parameters import (
+    ALL,
+    FROM_DTYPE,
+    RANKER_PARAMETERS,
+    FeatureList,
+    LayerSizes,
+    file_parameters,
+)
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -132,19 +139,28 @@ class Loading:
     ] = None
 
     def load(
-        self, path: Path, terminal: Terminal, features: Sequence[str] | None = None
+        self,
+        path: Path,
+        terminal: Terminal,
+        features: Sequence[str] | None = None,
+        categorical: str | Sequence[str] = ALL,
     ) -> RankingData:
-        """Load a data set with these options; of a table only these features."""
+        """Load a data set with these options.
+
+        Of a table only these features, and its columns of texts may be categorical ones.
+        """
         from rankinite.data.formats import format_of, load
 
         with readable(path) as file:
+            options = format_of(file).options
             return load(
                 file,
-                features=features if "features" in format_of(file).options else None,
+                features=features if "features" in options else None,
                 labels=None if self.labels is None else _names(self.labels),
                 label=self.label_column,
                 qid=self.qid_column,
                 doc_id=self.doc_id_column,
+                categorical_features=categorical if "categorical_features" in options else (),
                 group=bool(self.group),
                 top_grade=self.top_grade,
                 n_features=self.n_features,
@@ -179,7 +195,9 @@ class Loading:
         """Load another data set with the top grade of ``data``, loaded from ``source``."""
         # ERR depends on the top grade: two sets measured with different ones could not be compared.
         try:
-            return replace(self, top_grade=data.top_grade).load(path, terminal)
+            return replace(self, top_grade=data.top_grade).load(
+                path, terminal, categorical=list(data.categories)
+            )
         except DataError as problem:
             if "top_grade" not in str(problem):
                 raise
@@ -324,6 +342,11 @@ def _wholes(text: str) -> int | list[int]:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
+def _features(text: str) -> str | list[str]:
+    # Names only: features of a text file are called 1, 2 and so on, which are not columns from 0.
+    return text if text == FROM_DTYPE else text.split(",")
+
+
 def _reals(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
@@ -334,6 +357,8 @@ def _value_type(constraint: Constraint | None) -> tuple[Any, dict[str, Any]]:
         return Any, {"parser": or_text(_wholes), "metavar": "<int[,int]>"}
     if isinstance(constraint, Bounds):
         return Any, {"parser": or_text(_reals), "metavar": "<float,float>"}
+    if isinstance(constraint, Either) and isinstance(constraint.second, FeatureList):
+        return Any, {"parser": _features, "metavar": "<name[,name]>"}
     if isinstance(constraint, Either) and isinstance(constraint.first, Whole):
         other = str(constraint.second).removeprefix("one of ").strip("'").lower()
         parser = or_text(int, _choices(constraint))

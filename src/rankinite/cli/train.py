@@ -23,7 +23,7 @@ from rankinite.cli.outputs import (
 )
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
-from rankinite.rankers.parameters import RANKER_PARAMETERS
+from rankinite.rankers.parameters import FROM_DTYPE, RANKER_PARAMETERS
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -238,7 +238,10 @@ def _load_sets(
     loading = Loading(**configuration.loading)
     loading.refuse_query_file("train", 1 + len(configuration.valid))
     source, paths = Path(str(configuration.train)), [Path(name) for name in configuration.valid]
-    data = loading.load(source, terminal)
+    # Nets have no such parameter, and take no categories.
+    named = configuration.parameters.get("categorical_features", FROM_DTYPE)
+    texts = [] if named == FROM_DTYPE else [name for name in named if isinstance(name, str)]
+    data = loading.load(source, terminal, categorical=texts)
     sets = {
         name: loading.load_alike(data, source, path, terminal)
         for name, path in zip(_set_names(configuration, paths), paths, strict=True)

@@ -11,6 +11,7 @@ import scipy.sparse
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data import checks
+from rankinite.data.categories import codes_by_text, joined_tables, match_codes
 from rankinite.data.ranking_data import RankingData, rows_of
 from rankinite.data.sparse import is_sparse
 
@@ -33,6 +34,8 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
     for part in parts[1:]:
         refuse_other_features("concat", first.feature_names, part.feature_names)
         _refuse_other_sources(first, part)
+    parts = _with_same_categories(parts)
+    first = parts[0]
     qids = np.concatenate([part.qids for part in parts])
     checks.require_distinct_queries(qids)
     # Parts of one data set need new indexes only; matrices can be larger than memory allows twice.
@@ -59,6 +62,21 @@ def _concat_features(parts: Sequence[RankingData]) -> Any:
     if any(is_sparse(matrix) for matrix in matrices):
         return scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
     return np.concatenate(matrices)
+
+
+def _with_same_categories(parts: Sequence[RankingData]) -> list[RankingData]:
+    """Return data sets whose codes mean the same."""
+    tables = joined_tables(part.categories for part in parts)
+    if all(part.categories == tables for part in parts):
+        return list(parts)
+    codes = codes_by_text(tables)
+    return [
+        part.replace(
+            matrix=match_codes("concat", part.matrix, part.feature_names, part.categories, codes),
+            categories=tables,
+        )
+        for part in parts
+    ]
 
 
 def refuse_other_features(owner: str, first: Sequence[str], other: Sequence[str]) -> None:

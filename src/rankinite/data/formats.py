@@ -100,7 +100,18 @@ PARQUET = FileFormat(
     name="parquet",
     title="Parquet",
     suffixes=(".parquet", ".pq"),
-    options=frozenset({"labels", "label", "qid", "features", "doc_id", "group", "top_grade"}),
+    options=frozenset(
+        {
+            "labels",
+            "label",
+            "qid",
+            "features",
+            "doc_id",
+            "categorical_features",
+            "group",
+            "top_grade",
+        }
+    ),
     recognise=lambda head: head.startswith(PARQUET_MAGIC),
     read=_read_parquet,
     write=_write_parquet,
@@ -144,6 +155,7 @@ def load(
     qid: str | None = None,
     features: Sequence[str] | None = None,
     doc_id: str | None = None,
+    categorical_features: str | Sequence[str] = (),
     group: bool = False,
     top_grade: float | None = None,
     n_features: int | None = None,
@@ -162,6 +174,9 @@ def load(
     label, qid, features, doc_id
         Parquet only: names of the columns of labels (default ``label``, if there is one), queries
         (``qid``), features (all other columns) and document ids (none).
+    categorical_features
+        Parquet only: features of texts or whole numbers that are categories; ``"all"`` for all
+        texts. Columns of a dictionary type need not be named.
     group
         Bring the documents of each query together if they are not contiguous, instead of
         refusing them.
@@ -183,6 +198,7 @@ def load(
         "qid": qid,
         "features": features,
         "doc_id": doc_id,
+        "categorical_features": categorical_features or None,
         "group": group or None,
         "top_grade": top_grade,
         "n_features": n_features,

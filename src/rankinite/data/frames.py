@@ -25,6 +25,7 @@ from rankinite.core.files import atomic_write
 from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
+from rankinite.data.categories import CategoryEncoder, category_array
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_rows
 from rankinite.data.tables import ROWS_A_BATCH, MatrixOfBatches, decoded, numbers, open_table
@@ -33,6 +34,7 @@ log = logging.getLogger("rankinite")
 
 METADATA = b"rankinite"
 LABEL = "label"
+CATEGORICAL = "categorical_features"
 ROWS_A_GROUP = 1 << 16  # rows that are copied out of the matrix at a time
 
 
@@ -105,6 +107,7 @@ def from_frame(
     query_weight: str | None = None,
     doc_id: str | None = None,
     comment: str | None = None,
+    categorical_features: str | Sequence[str] = (),
     group: bool = False,
     top_grade: float | None = None,
 ) -> RankingData:
@@ -124,6 +127,9 @@ def from_frame(
         Columns of features; all other columns by default. Nulls are missing values.
     query_weight, doc_id, comment
         Columns of query weights (equal within a query), document ids and comments.
+    categorical_features
+        Features of texts or whole numbers that are categories; ``"all"`` for all texts. Columns of
+        a category or dictionary type need not be named.
     group
         Bring the documents of each query together if they are not contiguous, instead of
         refusing them.
@@ -144,7 +150,8 @@ def from_frame(
     columns = Columns(label, qid, sources, features, query_weight, doc_id, comment)
     columns = columns.complete(_without_index(table.names, table.pandas_metadata, columns))
     n_docs, batches = table.read(columns.wanted())
-    return _assemble(batches, n_docs, columns, group=group, top_grade=top_grade)
+    encoder = CategoryEncoder(categorical_features)
+    return _assemble(batches, n_docs, columns, encoder, group=group, top_grade=top_grade)
 
 
 def read_parquet(
@@ -157,6 +164,7 @@ def read_parquet(
     query_weight: str | None = None,
     doc_id: str | None = None,
     comment: str | None = None,
+    categorical_features: str | Sequence[str] = (),
     group: bool = False,
     top_grade: float | None = None,
     progress: Progress | None = None,
@@ -169,7 +177,8 @@ def read_parquet(
         The file. If Rankinite wrote it, its metadata define the role of each column; otherwise
         the label is in ``label`` (without it, the set is for scoring), the query in ``qid``, and
         all other columns are features.
-    label, qid, labels, features, query_weight, doc_id, comment, group, top_grade
+    label, qid, labels, features, query_weight, doc_id, comment, categorical_features, group, \
+top_grade
         As in `from_frame`; they take precedence over the metadata.
     progress
         Progress reporter.
@@ -204,6 +213,7 @@ def read_parquet(
                 _batches(file, columns, source, progress or Silent()),
                 file.metadata.num_rows,
                 columns,
+                CategoryEncoder(categorical_features, _saved_categorical(schema)),
                 group=group,
                 top_grade=top_grade,
             )
@@ -228,7 +238,10 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
         Progress reporter.
     """
     columns = _free_names(data)
-    metadata = {METADATA: json.dumps({**asdict(columns), "top_grade": data.top_grade})}
+    saved = {**asdict(columns), "top_grade": data.top_grade}
+    if data.categories:
+        saved[CATEGORICAL] = list(data.categories)
+    metadata = {METADATA: json.dumps(saved)}
     with (
         atomic_write(path) as file,
         (progress or Silent()).start(f"Writing {Path(path).name}", data.n_docs, "documents") as bar,
@@ -267,13 +280,19 @@ def _without_index(
 
 
 def _assemble(
-    batches: Any, n_docs: int, columns: Columns, *, group: bool, top_grade: float | None
+    batches: Any,
+    n_docs: int,
+    columns: Columns,
+    encoder: CategoryEncoder,
+    *,
+    group: bool,
+    top_grade: float | None,
 ) -> RankingData:
     """Return the data set of batches; they fill one matrix, so that no table is copied whole."""
     names = list(columns.features or ())
     features = MatrixOfBatches("load", n_docs, names)
     parts: dict[str, list[Any]] = {name: [] for name in columns.named()}
-    for batch in batches:
+    for batch in encoder.batches(batches, names):
         features.take(batch)
         for name, pieces in parts.items():
             pieces.append(batch.column(name))
@@ -293,6 +312,7 @@ def _assemble(
         doc_ids=None if columns.doc_id is None else _texts(whole[columns.doc_id]),
         comments=None if columns.comment is None else _texts(whole[columns.comment]),
         feature_names=names,
+        categories=encoder.tables(features.matrix, names),
         group=group,
         top_grade=top_grade,
     )
@@ -370,6 +390,8 @@ def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
         arrays[columns.comment] = data.comment_column[docs]
     for j, name in enumerate(data.feature_names):
         arrays[name] = np.ascontiguousarray(values[:, j])
+        if name in data.categories:
+            arrays[name] = category_array(arrays[name], data.categories[name])
     return arrays
 
 
@@ -399,6 +421,14 @@ def _parse_metadata(path: Path, metadata: Mapping[bytes, bytes]) -> tuple[Column
         return columns, float(saved["top_grade"])
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise FileFormatError(path, f"the metadata are damaged: {problem!r}") from None
+
+
+def _saved_categorical(schema: Any) -> list[str]:
+    """Return the columns that the metadata of Rankinite or pandas call categorical."""
+    ours = json.loads((schema.metadata or {}).get(METADATA, b"{}")).get(CATEGORICAL, [])
+    columns = (schema.pandas_metadata or {}).get("columns", [])
+    theirs = [c["field_name"] for c in columns if c.get("pandas_type") == "categorical"]
+    return [name for name in (*ours, *theirs) if isinstance(name, str)]
 
 
 def _batches(file: Any, columns: Columns, path: Path, progress: Progress) -> Iterator[Any]:

@@ -86,10 +86,14 @@ def open_shared(folder: str | Path, features: Path | None = None) -> RankingData
             query_weight=_mapped(source / "query_weight.npy") if manifest["weighted"] else None,
             feature_names=tuple(names),
             top_grade=float(manifest["top_grade"]),
+            categories={
+                str(name): tuple(map(str, texts))
+                for name, texts in manifest.get("categories", {}).items()
+            },
             doc_id_column=None,
             comment_column=None,
         )
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise DataError(f"{source}: cannot be opened as shared data: {problem}") from None
 
 
@@ -113,13 +117,15 @@ def _arrays(data: RankingData) -> dict[str, NDArray[Any]]:
 
 
 def _manifest(data: RankingData) -> dict[str, Any]:
-    return {
+    manifest = {
         "format": FORMAT,
         "feature_names": list(data.feature_names),
         "top_grade": data.top_grade,
         "sources": list(data.labels),
         "weighted": data.query_weight is not None,
     }
+    # Without categories there is no entry: fingerprints of earlier versions stay the same.
+    return manifest | ({"categories": dict(data.categories)} if data.categories else {})
 
 
 def _mapped(path: Path) -> NDArray[Any]:

@@ -121,7 +121,7 @@ class _WithDataSets(_Behind):
         ----------
         X
             Documents with the features that were fitted. Samples in a data set keep sharing their
-            rows.
+            rows, and its categorical features stay as they are.
         progress
             True for a progress bar, or a progress reporter.
         """
@@ -132,6 +132,9 @@ class _WithDataSets(_Behind):
         data = X.dense(OWNER)
         used, rows = used_rows(len(data.matrix), data.rows)
         matrix = ranks_of_columns(data.matrix, used, self.cut_points_, as_progress(OWNER, progress))
+        for name in data.categories:  # codes have no order
+            j = data.feature_names.index(name)
+            matrix[:, j] = data.matrix[:, j] if used is None else data.matrix[used, j]
         return data.replace(matrix=matrix, rows=rows)
 
     def fit_transform(

@@ -16,6 +16,7 @@ from rankinite.core.memory import require_memory
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
+from rankinite.data.categories import NO_TABLES, Tables, checked_tables
 from rankinite.data.sparse import is_sparse, same_entries, to_csr
 from rankinite.data.splits import are_samples, fold_queries, origins, split_queries
 from rankinite.data.tables import feature_names_of
@@ -52,6 +53,9 @@ class RankingData:
         One name per feature; by default the names of a frame's columns, or "1", "2", ...
     top_grade
         Largest label that a document can have; the largest label in ``y`` by default, 0 without.
+    categories
+        By categorical feature, the texts of its categories: ``X`` has k for the k-th of them. No
+        texts, ``()``, if the whole numbers in ``X`` are the categories.
     group
         Bring the documents of each query together if they are not contiguous, instead of
         refusing them.
@@ -90,6 +94,7 @@ class RankingData:
     top_grade: float
     doc_id_column: Any
     comment_column: Any
+    categories: Tables
 
     def __init__(
         self,
@@ -104,6 +109,7 @@ class RankingData:
         comments: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
         top_grade: float | None = None,
+        categories: Mapping[str, Sequence[str]] | None = None,
         group: bool = False,
     ) -> None:
         # Names come before the checks of values, whose messages use them.
@@ -136,12 +142,14 @@ class RankingData:
             query_weight=weight,
             feature_names=names,
             top_grade=checks.top_grade(top_grade, grades),
+            categories=checked_tables(categories, names, matrix),
             **{n: t if t is None or order is None else t.take(order) for n, t in texts.items()},
         )
 
     def _set(self, **fields: Any) -> None:
         # Data sets share arrays, so that a write to one of them would change the others.
         fields["labels"] = MappingProxyType(dict(fields["labels"]))
+        fields["categories"] = MappingProxyType(dict(fields.get("categories", NO_TABLES)))
         for value in (*fields.values(), *fields["labels"].values()):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -164,7 +172,7 @@ class RankingData:
     # A mapping proxy, which keeps labels from being changed, cannot be pickled.
     def __getstate__(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**fields, "labels": dict(self.labels)}
+        return {**fields, "labels": dict(self.labels), "categories": dict(self.categories)}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         self._set(**fields)
@@ -378,6 +386,7 @@ class RankingData:
         return self.replace(
             matrix=to_csr(matrix) if is_sparse(matrix) else np.ascontiguousarray(matrix),
             feature_names=names,
+            categories={name: t for name, t in self.categories.items() if name in names},
         )
 
     def _column(self, feature: str | int, place: Mapping[str, int]) -> int:
@@ -426,6 +435,7 @@ class RankingData:
         return (
             self.feature_names == other.feature_names
             and self.top_grade == other.top_grade
+            and self.categories == other.categories
             and self.labels.keys() == other.labels.keys()
             and self.qids.dtype.kind == other.qids.dtype.kind
             and _same_features(self.X, other.X)

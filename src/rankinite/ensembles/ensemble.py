@@ -13,6 +13,7 @@ from sklearn.base import clone
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.types import Floats
+from rankinite.data.categories import Codes
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.members import (
     LARGEST,
@@ -222,6 +223,12 @@ class Ensemble(Ranker):
             self.members_ = fitted_members(self._name, self.members)
             # X may have been an array without names, and the members know them.
             self.feature_names_ = next(iter(self.members_.values())).feature_names_
+
+    @property
+    def categories_(self) -> Codes:  # type: ignore[override]
+        """The codes of categories, which are those of the members."""
+        members = getattr(self, "members_", {}).values()
+        return next((member.categories_ for member in members if member.categories_), {})
 
     def _rankers_inside(self) -> dict[str, Ranker]:
         """Return the rankers inside this one by the prefix of their arrays in a model file."""

@@ -17,6 +17,7 @@ from rankinite.core.memory import require_memory
 from rankinite.core.params import Constraint, Whole
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
+from rankinite.data.categories import Codes
 from rankinite.data.queries import query_numbers
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_rows, is_sparse
@@ -296,6 +297,11 @@ class WithScoreFeatures(Ranker):
 
     def _score_measure(self) -> Measure:
         return self.ranker_._score_measure()
+
+    @property
+    def categories_(self) -> Codes:  # type: ignore[override]
+        """The codes of categories, which are those of the scorer."""
+        return self.scorer_.categories_ if self.is_fitted else {}
 
     @property
     def _prefix(self) -> str:

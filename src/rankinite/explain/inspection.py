@@ -63,10 +63,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Trees:
-    """Number of trees of a round, and number of leaves of all trees."""
+    """Number of trees of a round, and numbers of leaves and categorical splits of all trees."""
 
     per_round: int
     n_leaves: int
+    n_categorical: int = 0
 
 
 @dataclass(frozen=True)
@@ -351,7 +352,11 @@ def _members_of(ranker: Ensemble) -> tuple[Member, ...]:
 
 def _trees_of(ranker: TreeRanker) -> Trees:
     forest = ranker.forest_
-    return Trees(len(forest.start), sum(tree.n_leaves for tree in forest.trees))
+    return Trees(
+        len(forest.start),
+        sum(tree.n_leaves for tree in forest.trees),
+        sum(len(tree.left_sets) for tree in forest.trees),
+    )
 
 
 def _layers_of(ranker: LambdaRank) -> Layers:

@@ -36,7 +36,9 @@ _NO_DROPOUT = {
     ),
 }
 _COUNTED = {_TREES: "use 'min_docs_in_leaf', which counts documents"}
-_CATEGORIES = {_ANY: "encode categories as numbers first"}
+_CATEGORIES = {
+    _NETS: "nets take numbers: give a column of 0 and 1 for each category, or use a ranker of trees"
+}
 _MOMENTS = {_NETS: "'optimiser' is adam with its usual numbers, or sgd without momentum"}
 _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it begins with"}
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
@@ -83,6 +85,7 @@ _ADVICE = {
     "min_child_weight": _COUNTED,
     "min_sum_hessian_in_leaf": _COUNTED,
     "categorical_feature": _CATEGORIES,
+    "categorical_features": _CATEGORIES,
     "cat_features": _CATEGORIES,
     "momentum": _MOMENTS,
     "nesterovs_momentum": _MOMENTS,
@@ -181,8 +184,8 @@ _FIT_ADVICE = {
     "verbose": _LINES,
     "verbose_eval": _LINES,
     "feature_name": "give X as a frame, whose columns have names, or a RankingData",
-    "categorical_feature": "encode categories as numbers first",
-    "cat_features": "encode categories as numbers first",
+    "categorical_feature": "set it in the constructor: categorical_features",
+    "cat_features": "set it in the constructor: categorical_features",
 }
 _EVAL_SETS = ("eval_set", "eval_X", "eval_y", "eval_group", "eval_qid", "eval_names")
 

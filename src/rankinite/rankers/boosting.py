@@ -26,7 +26,7 @@ from rankinite.rankers.callbacks import History, Round, ValidationSet
 from rankinite.rankers.inputs import TrainingInputs
 from rankinite.rankers.line_search import LineSearch
 from rankinite.trees.binning import EVERY_ROW, BinnedData
-from rankinite.trees.forest import Forest, Tree
+from rankinite.trees.forest import Categories, Forest, Tree
 from rankinite.trees.grower import EVERY_DOC, NO_NOISE, Grower, GrowthOptions
 
 log = logging.getLogger("rankinite")
@@ -191,6 +191,7 @@ class TreeLearner:
         self.valid = {name: BinnedValidationSet(valid, binned) for name, valid in sets.items()}
         taking_part, self.doc_weight = _weighted_docs(doc_weight)
         self._n_features = len(binned.feature_names)
+        self._categories = binned.categories
         data, n_features = inputs.data, self._n_features
         self.sampler = Sampler(
             sampling, data.offsets, data.origins, n_features, taking_part, inputs.seed
@@ -210,6 +211,11 @@ class TreeLearner:
     def inputs(self) -> list[NDArray[np.float32]]:
         """The cut points of bins, which may have been made of other data."""
         return [self.grower.binned.main.cuts, self.grower.binned.more.cuts]
+
+    @property
+    def categories(self) -> Categories:
+        """The categories that have bins, by categorical feature."""
+        return self._categories
 
     @property
     def n_rounds(self) -> int:
@@ -250,7 +256,9 @@ class TreeLearner:
 
     def to_content(self) -> Content:
         """Return the trees of the rounds that are done."""
-        forest = Forest(tuple(self.trees), np.zeros(len(self.scores)), self._n_features)
+        forest = Forest(
+            tuple(self.trees), np.zeros(len(self.scores)), self._n_features, self._categories
+        )
         # An interrupt may have come between a tree's weight and the commit of the round.
         alphas = alphas_to_arrays(self.alphas[: self.n_rounds])
         learned = self.gradients.to_arrays(self.n_rounds)

@@ -144,6 +144,8 @@ def digest_of(sets: Mapping[str, RankingData], arrays: Sequence[Any]) -> str:
             digest.update(source.encode())
             _add(digest, data.labels[source])
         digest.update("\n".join(data.feature_names).encode())
+        if data.categories:
+            digest.update(repr(sorted(data.categories.items())).encode())
     _add(digest, *arrays)
     return digest.hexdigest()
 

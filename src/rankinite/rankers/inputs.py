@@ -19,6 +19,14 @@ from sklearn.utils.validation import column_or_1d
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
+from rankinite.data.categories import (
+    NO_TABLES,
+    Tables,
+    codes_by_text,
+    encode_frame,
+    match_codes,
+    with_categories,
+)
 from rankinite.data.checks import require_labels
 from rankinite.data.queries import query_ids
 from rankinite.data.ranking_data import RankingData
@@ -138,6 +146,7 @@ def prepare(
     *,
     columns: Columns = Columns(),  # noqa: B008 immutable
     takes_sparse: bool = True,
+    categorical: Sequence[str | int] = (),
 ) -> TrainingInputs:
     """Check the arguments of fit, and prepare the objective for the training data.
 
@@ -159,6 +168,8 @@ def prepare(
         The label sources that hold weights and positions.
     takes_sparse
         Whether the learner takes sparse matrices; others are made dense.
+    categorical
+        Features that are categorical, by name or column, besides those of the data.
     """
     train = training_data(
         owner,
@@ -167,6 +178,7 @@ def prepare(
         arguments.qid,
         arguments.query_weight,
         arguments.group,
+        categorical,
     )
     data = train.data if takes_sparse else train.data.dense(owner)
     if objective.measure is not None and np.isnan(data.y).all():
@@ -177,7 +189,7 @@ def prepare(
                     f"{owner}: the data set has no labels in y, which {measure} needs; give y, or "
                     f"name a label source, as in {measure}[clicks]"
                 )
-    sets = validation_sets(owner, arguments.valid, data.feature_names)
+    sets = validation_sets(owner, arguments.valid, data.feature_names, data.categories)
     if not takes_sparse:
         sets = {name: replace(valid, data=valid.data.dense(owner)) for name, valid in sets.items()}
     targets = Targets(
@@ -269,17 +281,20 @@ def training_data(
     qid: ArrayLike | None,
     query_weight: ArrayLike | None,
     group: ArrayLike | None = None,
+    categorical: Sequence[str | int] = (),
 ) -> InputData:
     """Return the training set, from a RankingData, or from arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
         refuse_besides(owner, y=y, qid=qid, group=group)
         require_labels(owner, X)
+        X = with_categories(owner, X, categorical)
         return InputData(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
         raise UsageError(
             f"{owner}: requires y to be passed, but the target y is None; "
             "give labels, or a RankingData"
         )
+    X, tables = encode_frame(owner, X, categorical)
     matrix, names = feature_matrix(owner, X)
     data = RankingData(
         X=matrix,
@@ -287,10 +302,11 @@ def training_data(
         qid=query_ids(owner, matrix.shape[0], qid, group),
         feature_names=names,
         query_weight=query_weight,
+        categories=tables,
         group=True,  # documents of a query may stand apart in arrays
     )
     require_labels(owner, data)
-    return InputData(data, data.rows)
+    return InputData(with_categories(owner, data, categorical), data.rows)
 
 
 def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
@@ -303,19 +319,26 @@ def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
     return labels
 
 
-def validation_sets(owner: str, valid: Valid, features: Sequence[str]) -> dict[str, InputData]:
-    """Return validation sets by name, from one set, a tuple (X, y, qid), or several by name."""
+def validation_sets(
+    owner: str, valid: Valid, features: Sequence[str], categories: Tables = NO_TABLES
+) -> dict[str, InputData]:
+    """Return validation sets by name, from one set, a tuple (X, y, qid), or several by name.
+
+    They have the codes of the training data, whose features and categories these are.
+    """
     if valid is None:
         return {}
     if not isinstance(valid, Mapping):
         valid = {VALID: valid}
     return {
-        str(name): _validation_set(owner, str(name), value, features)
+        str(name): _validation_set(owner, str(name), value, features, categories)
         for name, value in valid.items()
     }
 
 
-def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) -> InputData:
+def _validation_set(
+    owner: str, name: str, value: Any, features: Sequence[str], categories: Tables
+) -> InputData:
     if not isinstance(value, (RankingData, tuple, list)):
         raise UsageError(
             f"{owner}: valid is a {type(value).__name__}; expected a RankingData, (X, y, qid), "
@@ -326,7 +349,7 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
             valid = InputData(value)
         elif len(value) == 3:
             X, y, qid = value
-            valid = training_data(owner, X, y, qid, None)
+            valid = training_data(owner, X, y, qid, None, list(categories))
         else:
             raise UsageError(
                 f"it has {len(value)} parts; expected a RankingData, (X, y, qid), or several of "
@@ -342,10 +365,19 @@ def _validation_set(owner: str, name: str, value: Any, features: Sequence[str]) 
                 "validation data is never augmented; leave them out (valid.originals, or "
                 "rankinite data convert --originals)"
             )
-        valid = replace(valid, data=match_features(owner, valid.data, features))
+        matched = match_features(owner, valid.data, features)
+        return replace(valid, data=_with_codes(owner, matched, categories))
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
-    return valid
+
+
+def _with_codes(owner: str, data: RankingData, categories: Tables) -> RankingData:
+    """Return a data set with the codes of other tables."""
+    if data.categories == categories:
+        return data
+    codes = codes_by_text(categories)
+    matrix = match_codes(owner, data.matrix, data.feature_names, data.categories, codes)
+    return data.replace(matrix=matrix, categories=categories)
 
 
 def queries_with_weight(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

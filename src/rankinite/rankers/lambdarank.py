@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.errors import DataError, ModelFileError, UsageError
+from rankinite.core.format import some_of
 from rankinite.core.progress import Progress
 from rankinite.core.random import generator
 from rankinite.core.types import Floats
@@ -182,6 +183,12 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
                 "net has one score; use McRank, or another objective"
             )
         data = inputs.data
+        if data.categories:
+            raise DataError(
+                f"LambdaRank: the features {some_of(list(data.categories))} are categorical, and "
+                "nets take numbers; leave them out with select_features, give a column of 0 and 1 "
+                "for each category that matters, or use a ranker of trees"
+            )
         queries, _ = queries_with_weight(data)
         weighted = data if len(queries) == data.n_queries else data[queries]
         # Queries of weight 0 count for nothing, also not for the means and deviations of features.

@@ -100,7 +100,7 @@ class Backfitting:
         nothing = np.zeros(1)
         for number, tree in enumerate(forest.trees):
             bar.advance(1)
-            alone = Forest((tree,), nothing, forest.n_features)
+            alone = replace(forest, trees=(tree,), start=nothing)
             tree_scores: Floats = alone.scores(self.X, self.rows)[0]
             rest = scores - tree_scores
             best = self.measure.best_step(rest, tree_scores, low, high, with_peaks=False)

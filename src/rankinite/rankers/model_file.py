@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from rankinite.rankers.ranker import Ranker
 # By validation set and measure, one value per round.
 Curves = dict[str, dict[str, list[float]]]
 VERSION = "rankinite"  # the entry with the version that fitted the ranker
+# Texts by categorical feature, in the order of the categories in the model's arrays.
+CATEGORIES = "categories"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Manifest:
     n_queries: int | None
     n_docs: int | None
     version: str | None
+    categories: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> Manifest:
@@ -63,7 +66,17 @@ class Manifest:
             _size(manifest, "n_queries"),
             _size(manifest, "n_docs"),
             _version(manifest),
+            _read_categories(manifest.get(CATEGORIES, {})),
         )
+
+
+def _read_categories(categories: Any) -> Mapping[str, Sequence[str]]:
+    # Whether they fit the model is for the ranker to say.
+    lists = isinstance(categories, dict) and all(isinstance(v, list) for v in categories.values())
+    if not lists or not all(isinstance(t, str) for texts in categories.values() for t in texts):
+        raise _not_understood(CATEGORIES, categories)
+    read: Mapping[str, Sequence[str]] = categories
+    return read
 
 
 def plain(value: Any) -> Any:

@@ -32,6 +32,7 @@ from rankinite.core.params import (
 from rankinite.rankers.constraints import FeatureDirections, FeatureGroups
 
 LINE_SEARCH = "line-search"
+FROM_DTYPE = "from_dtype"
 PAPER = "paper"
 ALL = "all"
 # More units than any ranking net has; a file that claims more is damaged.
@@ -71,6 +72,20 @@ class LayerSizes:
             f"a whole number from 0 (a linear net) to {MOST_UNITS}, or several from 1, one for "
             "each hidden layer"
         )
+
+
+@dataclass(frozen=True)
+class FeatureList:
+    """Names of features, or their columns from 0."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is a list of names and columns."""
+        return isinstance(value, (list, tuple)) and all(
+            Text().allows(feature) or Whole(0).allows(feature) for feature in value
+        )
+
+    def __str__(self) -> str:
+        return "a list of features, by name or column from 0"
 
 
 @parameter_group
@@ -318,6 +333,27 @@ class TreeParameters(CommonParameters):
         help="How the value of a leaf is found.",
         details='``"newton"``: by a Newton step; ``"gradient"``: it is the mean gradient '
         "(Objectives, Sec. 5.3).",
+    )
+    categorical_features: Any = parameter(
+        default=FROM_DTYPE,
+        constraint=Either(OneOf([FROM_DTYPE]), FeatureList()),
+        type_name='"from_dtype" or list of str or int',
+        help="Features that are categories, by name or column from 0, separated by commas; "
+        "from_dtype: only those whose column has a category or dictionary type.",
+        details="Those whose type says so are categorical in any case. Categories are whole "
+        "numbers from 0, or in frames texts. Each has a bin of its own, the rarest none if there "
+        "are more than ``most_bins`` (255 if that is None). Categories without a bin, and those "
+        "that training has not seen, count as missing.",
+        aliases="categorical_feature cat_feature cat_features categorical_column cat_column",
+    )
+    categorical_smoothing: float = parameter(
+        default=10.0,
+        constraint=Real(0),
+        help="How much categories of few documents are drawn to the mean.",
+        details="This many documents with the mean gradient of the leaf are added to every "
+        "category when categories are sorted, and when a split by them is compared with others. So "
+        "many small categories do not win by chance.",
+        aliases="cat_smooth cat_l2",
     )
     average_rounds: bool = parameter(
         default=True,

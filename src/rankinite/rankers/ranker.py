@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
 from rankinite.core.unfitted import UnfittedError
+from rankinite.data.categories import Codes, encode_frame, match_codes, refuse_numbers
 from rankinite.data.checks import ROWS_A_BLOCK
 from rankinite.data.names import NumberedNames
 from rankinite.data.queries import query_ids
@@ -100,12 +102,17 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         Numbers of queries and documents of the training data; None if a model file has none.
     version_ : str or None
         The version of rankinite that fitted it.
+    categories_ : dict
+        By categorical feature, the code of each category that it knows; no categories if the
+        feature was codes already.
     """
 
     # Capabilities: whether a Trainer fits it in rounds, with validation sets and early stopping;
     # and whether fit takes features that are binned already.
     learns_in_rounds: ClassVar[bool] = False
     takes_binned: ClassVar[bool] = False
+
+    categories_: Codes = MappingProxyType({})
 
     constraints: ClassVar[Mapping[str, Constraint]]
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
@@ -242,14 +249,22 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         """Check the features of documents to score; return a matrix, and rows if it is indexed."""
         X = self._matched(X)
         if isinstance(X, RankingData):
-            return X.matrix, X.rows
-        matrix, _ = feature_matrix(self._name, X)
+            codes = match_codes(
+                self._name, X.matrix, X.feature_names, X.categories, self.categories_
+            )
+            return codes, X.rows
+        X, tables = encode_frame(self._name, X, self.categories_)
+        matrix, names = feature_matrix(self._name, X)
         if matrix.shape[1] != self.n_features_in_:
             raise DataError(
                 f"{self._name}: X has {matrix.shape[1]} features, but {self._name} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        return _as_features(self._name, matrix), None
+        features = _as_features(self._name, matrix)
+        if names is not None and self.categories_:
+            others = {name: codes for name, codes in self.categories_.items() if name not in tables}
+            refuse_numbers(self._name, features, names, others)
+        return match_codes(self._name, features, names or (), tables, self.categories_), None
 
     def _matched(self, X: Any) -> Any:
         """Return a data set or a frame with the features of fit alone, in their order, by name."""
@@ -407,9 +422,9 @@ def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
     ]
     if texts:
         raise DataError(
-            f"{owner}: these columns are not numbers: {some_of(texts)}; rankers take numbers: "
-            "give counts, frequencies or means of the label by category (OrdinalEncoder only "
-            "where the order means something), or leave the columns out"
+            f"{owner}: these columns are not numbers: {some_of(texts)}; if they are categories, "
+            "name them as categorical_features or give them a category type, which rankers of "
+            "trees take; otherwise leave the columns out"
         )
 
 

@@ -147,6 +147,10 @@ class TrainedRanker(CommonParameters, Ranker):
     def _importance_values(self) -> Floats:
         """Return how important each feature is, on the scale of the model."""
 
+    def _named_categorical_features(self) -> Sequence[str | int]:
+        """Return the features that the user says are categorical."""
+        return ()
+
     def _stopping_patience(self) -> int | None:
         """Return the patience of early stopping; None if it does not stop."""
         return self.patience
@@ -211,6 +215,7 @@ class TrainedRanker(CommonParameters, Ranker):
             seed,
             columns=self._columns(arguments),
             takes_sparse=self.takes_sparse,
+            categorical=self._named_categorical_features(),
         )
         # Before features are binned or weights are drawn, which takes long on large data.
         check_validation_sets(owner, inputs, self._ranking)

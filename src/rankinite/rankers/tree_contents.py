@@ -12,7 +12,7 @@ from rankinite.core.errors import UsageError
 from rankinite.core.params import Whole, check
 from rankinite.rankers.ranker import Ranker
 from rankinite.trees.drawing import TreeDrawing, draw_tree
-from rankinite.trees.forest import Forest
+from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.nodes import COLUMNS, Node, tree_nodes
 
 
@@ -55,8 +55,9 @@ class TreeContents(Ranker):
         Columns are those of LightGBM's ``trees_to_dataframe``: ``tree_index``, ``node_depth``,
         ``node_index``, ``left_child``, ``right_child``, ``parent_index``, ``split_feature``,
         ``split_gain``, ``threshold``, ``decision_type``, ``missing_direction``, ``value`` and
-        ``count``. A document goes left if its feature is at most the threshold. The value of a
-        leaf is what it adds to the score, that of a split the mean over its training documents.
+        ``count``. A document goes left if its feature is at most the threshold; or, where the
+        decision type is ``==``, one of the categories in it, with ``||`` between them. The value of
+        a leaf is what it adds to the score, that of a split the mean over its training documents.
 
         Parameters
         ----------
@@ -70,7 +71,9 @@ class TreeContents(Ranker):
                 f"{self._name}.trees: returns a frame of pandas, which is not installed; "
                 "pip install pandas, or use rankinite inspect MODEL --trees all"
             ) from None
-        chosen = range(len(self._forest)) if numbers is None else np.atleast_1d(numbers).tolist()
+        chosen = (
+            range(len(self._fitted_forest)) if numbers is None else np.atleast_1d(numbers).tolist()
+        )
         rows = [node.as_row(tree) for tree in chosen for node in self.tree_nodes(tree)]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -82,11 +85,20 @@ class TreeContents(Ranker):
         tree
             The number of the tree, from 0 on.
         """
-        n_trees = len(self._forest)
+        n_trees = len(self._fitted_forest)
         if n_trees == 0:
             raise UsageError(f"{self._name}: has no trees; training kept none")
         check(self._name, "tree", tree, Whole(0, n_trees - 1))
-        return list(tree_nodes(self._forest.trees[tree], self.feature_names_))
+        chosen = self.forest_.trees[tree]
+        left = {int(k): self._left_texts(chosen, k) for k in np.flatnonzero(chosen.categorical)}
+        return list(tree_nodes(chosen, self.feature_names_, left))
+
+    def _left_texts(self, tree: Tree, split: int) -> tuple[str, ...]:
+        """Return the categories that a split sends left; their codes, if there are no texts."""
+        feature = int(tree.feature[split])
+        codes = tree.left_categories(split, self.forest_.categories[feature])
+        texts = {k: text for text, k in self.categories_[self.feature_names_[feature]].items()}
+        return tuple(texts.get(int(code), str(int(code))) for code in codes)
 
     def plot_tree(self, tree: int = 0) -> TreeDrawing:
         """Draw a tree; notebooks show the drawing, and ``save("tree.svg")`` writes it.
@@ -101,6 +113,6 @@ class TreeContents(Ranker):
         return draw_tree(nodes, f"Tree {tree} of a {self._name}: {n_leaves} leaves")
 
     @property
-    def _forest(self) -> Forest:
+    def _fitted_forest(self) -> Forest:
         self._check_fitted()
         return self.forest_

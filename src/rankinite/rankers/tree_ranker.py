@@ -13,10 +13,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.format import some_of
 from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
+from rankinite.data.categories import Codes
 from rankinite.data.ranking_data import RankingData
 from rankinite.objectives.objective import Objective, Targets, doc_weights
 from rankinite.objectives.pointwise import RegressionTerm
@@ -33,13 +36,13 @@ from rankinite.rankers.inputs import (
     refuse_unknown,
 )
 from rankinite.rankers.line_search import LineSearch
-from rankinite.rankers.model_file import Manifest
+from rankinite.rankers.model_file import CATEGORIES, Manifest
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.ranker import check_features
 from rankinite.rankers.trainer import TrainedRanker, Trainer
 from rankinite.rankers.tree_contents import TreeContents
 from rankinite.trees.binning import EVERY_ROW, BinnedData
-from rankinite.trees.forest import Forest, mean_of_rounds
+from rankinite.trees.forest import Categories, Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
 from rankinite.trees.leaf_values import MOST_ORDERED_LEAVES
 
@@ -158,11 +161,14 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         self._refuse_newton(inputs.gradients.no_newton)
         weights = _all_weights(inputs.targets)
         bins, rows = _binned(self._name, inputs, weights, binned, self.most_bins)
+        self._check_category_bins(bins, inputs.data)
+        growth = self._growth(inputs.data.feature_names)
+        self._refuse_directions_of_categories(growth, inputs.data)
         return TreeLearner(
             inputs,
             binned=bins,
             rows=rows,
-            growth=self._growth(inputs.data.feature_names),
+            growth=growth,
             sampling=Sampling(self.docs_per_tree, self.queries_per_tree, self.features_per_tree),
             learning_rate=self.learning_rate,
             sets=sets,
@@ -194,6 +200,29 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         """Return the regression term that is added to the gradients; None if there is none."""
         return None
 
+    def _named_categorical_features(self) -> Sequence[str | int]:
+        named = self.categorical_features
+        return () if isinstance(named, str) else named
+
+    def _refuse_directions_of_categories(self, growth: GrowthOptions, data: RankingData) -> None:
+        for name, direction in zip(data.feature_names, growth.directions, strict=False):
+            if direction != 0 and name in data.categories:
+                raise UsageError(
+                    f"{self._name}: {MONOTONE} has a direction for {name!r}, which is categorical, "
+                    "and categories have no order; leave it out"
+                )
+
+    def _check_category_bins(self, binned: BinnedData, data: RankingData) -> None:
+        """Refuse bins, made before, in which other features are categorical."""
+        names = {binned.feature_names[j] for j in binned.categories}
+        if names != data.categories.keys():
+            different = sorted(names ^ data.categories.keys())
+            raise UsageError(
+                f"{self._name}: {some_of(different)} of binned and of the data set are not "
+                "categorical alike; make binned with BinnedData.of, and name the same features as "
+                "categorical"
+            )
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.monotone_constraints is not None:
@@ -211,6 +240,7 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
             symmetric=self.symmetric,
             l2_regularization=self.l2_regularization,
             random_strength=self.random_strength,
+            categorical_smoothing=self.categorical_smoothing,
             max_delta_step=float(self.max_delta_step),
             path_smooth=float(self.path_smooth),
             directions=directions_of(self._name, self.monotone_constraints, names),
@@ -220,16 +250,23 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
         # Trees behind the best round are dropped; the checkpoint still has them.
         self.best_round_ = self.n_trees_ = best
-        self.forest_ = Forest(tuple(learner.trees), start, self.n_features_in_).first(best)
+        self.forest_ = self._forest(learner, start).first(best)
+
+    def _forest(self, learner: TreeLearner, start: Floats) -> Forest:
+        return Forest(tuple(learner.trees), start, self.n_features_in_, learner.categories)
 
     def _keep_best(self, inputs: TrainingInputs, trainer: Trainer) -> None:
         super()._keep_best(inputs, trainer)
         weights = trainer.round_weights() if self.average_rounds else ONLY_THE_BEST
         if len(weights) > 0:
             learner: Any = trainer.learner
-            grown = Forest(tuple(learner.trees), inputs.start, self.n_features_in_)
             self.n_trees_ = len(weights)
-            self.forest_ = mean_of_rounds(grown, weights)
+            self.forest_ = mean_of_rounds(self._forest(learner, inputs.start), weights)
+        # Codes without a bin are missing values to the trees, and so need no text.
+        self.categories_ = {
+            inputs.data.feature_names[j]: dict(_texts_of(inputs.data, j, codes))
+            for j, codes in self.forest_.categories.items()
+        }
 
     def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:
         """Return the result of predict, from the scores of the outputs."""
@@ -289,9 +326,9 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         matrix, rows = self._features_of(X)
         n_docs = (matrix if rows is None else rows).shape[0]
         scores = self._start_scores(X, qid, n_docs, base_scores)
-        width, n_features = len(self.forest_.start), self.forest_.n_features
+        forest, width = self.forest_, len(self.forest_.start)
         parts = (
-            Forest(self.forest_.trees[begin : begin + every * width], np.zeros(width), n_features)
+            replace(forest, trees=forest.trees[begin : begin + every * width])
             for begin in range(0, len(self.forest_), every * width)
         )
         # A result must not change when the next part is added to the scores.
@@ -321,8 +358,16 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
     def _model_arrays(self) -> dict[str, NDArray[Any]]:
         return self.forest_.to_arrays()
 
+    def _content(self) -> Content:
+        content = super()._content()
+        texts = {name: list(codes) for name, codes in self.categories_.items() if codes}
+        return (
+            replace(content, manifest={**content.manifest, CATEGORIES: texts}) if texts else content
+        )
+
     def _set_model(self, arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
         self.forest_ = Forest.from_arrays(arrays, self.n_features_in_)
+        self.categories_ = _read_texts(manifest, self.forest_.categories)
         start = self.forest_.start
         if len(start) != self._n_outputs(manifest.top_grade) or not np.isfinite(start).all():
             raise ModelFileError(f"the trees of the file are not those of a {self._name}")
@@ -344,6 +389,30 @@ class PointwiseTreeRanker(TreeRanker):
 
     def _columns(self, arguments: FitArguments) -> Columns:
         return replace(super()._columns(arguments), labelled_only=True)
+
+
+def _texts_of(
+    data: RankingData, feature: int, codes: NDArray[np.float32]
+) -> Iterator[tuple[str, int]]:
+    """Go through the texts of codes, and the codes; nothing if codes have no texts."""
+    texts = data.categories[data.feature_names[feature]]
+    return ((texts[int(code)], int(code)) for code in (codes if texts else ()))
+
+
+def _read_texts(manifest: Manifest, categories: Categories) -> Codes:
+    """Check the texts of a model file: as many distinct ones as the feature has categories."""
+    codes = {manifest.feature_names[j]: values.astype(int) for j, values in categories.items()}
+    texts = manifest.categories
+    fits = texts.keys() <= codes.keys() and all(
+        len(set(of_feature)) == len(of_feature) == len(codes[name])
+        for name, of_feature in texts.items()
+    )
+    if not fits:
+        raise ModelFileError("the texts of categories in the file do not fit its categories")
+    return {
+        name: dict(zip(texts.get(name, ()), values.tolist(), strict=False))
+        for name, values in codes.items()
+    }
 
 
 def _binned(
@@ -372,6 +441,7 @@ def _binned(
         docs=_docs_that_count(data, weights),
         most_bins=most_bins,
         seed=inputs.seed,
+        categorical=[data.feature_names.index(name) for name in data.categories],
     )
     return bins, rows
 

@@ -277,7 +277,12 @@ def share(
             if not _is_sound(store.binned(most_bins), BinnedData.open):
                 train = sets[TRAIN]
                 # Without the seed of a recipe, as all recipes of one store share the bins.
-                binned = BinnedData.make(train.X, train.feature_names, most_bins=most_bins)
+                binned = BinnedData.make(
+                    train.X,
+                    train.feature_names,
+                    most_bins=most_bins,
+                    categorical=[train.feature_names.index(name) for name in train.categories],
+                )
                 binned.save(store.binned(most_bins))
             bar.advance(1)
 

@@ -24,6 +24,7 @@ from rankinite.core.files import atomic_folder, atomic_write, save_array
 from rankinite.core.sources import module_hash
 from rankinite.core.types import Floats32
 from rankinite.data.augment import augment
+from rankinite.data.categories import chosen_features
 from rankinite.data.concat import concat
 from rankinite.data.memmap import names_file
 from rankinite.data.ranking_data import RankingData, rows_of
@@ -199,6 +200,12 @@ class Fit:
     def options(self, inputs: TaskInputs) -> dict[str, Any]:
         """Return arguments of ``fit`` besides the data: for trees, the bins."""
         if not RANKERS[self.ranker].takes_binned:
+            return {}
+        # Bins depend on what is categorical; this model says that more is than the data do.
+        named, train = self.parameters["categorical_features"], inputs.train
+        if not isinstance(named, str) and not train.categories.keys() >= set(
+            chosen_features(self.ranker, named, train.feature_names)
+        ):
             return {}
         # Binned once for all trainings, which is faster and gives all of them the same thresholds.
         return {"binned": inputs.binned(self.parameters["most_bins"], self.features)}

@@ -2,6 +2,10 @@
 
 A feature has at most 255 bins and one for missing values, so that a bin is a byte. How cut points
 are chosen is in kernels/binning.py.
+
+A category of a categorical feature has a bin of its own. If there are more categories than bins,
+the rarest have none and count as missing, and so does a category that was not there when bins were
+made: what trees learn from rare categories is the best guess for new ones.
 """
 
 from __future__ import annotations
@@ -58,15 +62,18 @@ class BinnedColumns:
         The same column by column, for partitioning rows and finding leaves.
     cuts
         Cut points of each column, padded with infinity: bin b holds the values above cut b - 1 up
-        to and including cut b.
+        to and including cut b. Of a categorical column, the categories of its bins.
     n_bins
         Number of bins of each column, without the one for missing values; 0 for padding.
+    categorical
+        Whether the bins of each column are categories.
     """
 
     bins: Bytes
     columns: Bytes
     cuts: NDArray[np.float32]
     n_bins: NDArray[np.int64]
+    categorical: NDArray[np.bool_]
 
     @classmethod
     def make(
@@ -76,6 +83,8 @@ class BinnedColumns:
         docs: NDArray[np.int64],
         most_bins: int,
         seed: int,
+        categorical: Sequence[int] = (),
+        most_categories: int = MOST_BINS,
     ) -> BinnedColumns:
         """Bin some rows of a matrix by cut points found on the rows of the documents."""
         n_rows = len(rows) if len(rows) else X.shape[0]
@@ -85,11 +94,19 @@ class BinnedColumns:
         n_bytes = (2 * n_rows + 4 * PADDED_CUTS) * width
         require_memory("BinnedData", what, n_bytes, "take fewer documents or features")
         cuts, n_bins = _find_all_cuts(X, docs, width, most_bins, seed)
+        is_categorical = np.zeros(width, np.bool_)
+        for j in categorical:
+            is_categorical[j] = True
+            categories = _frequent(X[docs, j] if len(docs) else X[:, j], most_categories)
+            cuts[j] = np.inf
+            cuts[j, : len(categories)] = categories
+            n_bins[j] = max(1, len(categories))
         # Numba compiles a kernel anew for arrays that can be written to: all inputs are frozen.
         bins = np.zeros((n_rows, width), np.uint8)
         columns = np.zeros((width, n_rows), np.uint8)
-        _encode(X, rows, cuts, n_bins, bins, columns)
-        return cls(frozen(bins), frozen(columns), cuts, n_bins)
+        described = (frozen(cuts), frozen(n_bins), frozen(is_categorical))
+        _encode(X, rows, *described, bins, columns)
+        return cls(frozen(bins), frozen(columns), *described)
 
     def columns_of(self, X: NDArray[np.float32], rows: NDArray[np.int64]) -> Bytes:
         """Bin other rows by these cut points, column by column."""
@@ -97,7 +114,7 @@ class BinnedColumns:
         columns = np.zeros((len(self.n_bins), n_rows), np.uint8)
         # An empty array instead of None, for which the kernel would be compiled once more.
         no_bins = np.zeros((0, 0), np.uint8)
-        _encode(X, rows, self.cuts, self.n_bins, no_bins, columns)
+        _encode(X, rows, self.cuts, self.n_bins, self.categorical, no_bins, columns)
         return frozen(columns)
 
     def append(self, other: BinnedColumns) -> BinnedColumns:
@@ -107,13 +124,17 @@ class BinnedColumns:
         columns = np.zeros((padded(n_columns), n_rows), np.uint8)
         cuts = np.full((len(columns), PADDED_CUTS), np.inf, np.float32)
         n_bins = np.zeros(len(columns), np.int64)
+        categorical = np.zeros(len(columns), np.bool_)
         for start, block in ((0, self), (len(self.used), other)):
             target = slice(start, start + len(block.used))
             columns[target] = block.columns[block.used]
             cuts[target] = block.cuts[block.used]
             n_bins[target] = block.n_bins[block.used]
+            categorical[target] = block.categorical[block.used]
         bins = np.ascontiguousarray(columns.T)
-        return BinnedColumns(frozen(bins), frozen(columns), frozen(cuts), frozen(n_bins))
+        return BinnedColumns(
+            frozen(bins), frozen(columns), frozen(cuts), frozen(n_bins), frozen(categorical)
+        )
 
     @property
     def used(self) -> NDArray[np.int64]:
@@ -173,7 +194,13 @@ def _find_all_cuts(
     # NumPy sorts without holding the interpreter's lock, so that Python's threads help.
     with ThreadPoolExecutor(n_threads()) as workers:
         list(workers.map(find, range(0, X.shape[1], COLUMNS_PER_WORD)))
-    return frozen(cuts), frozen(n_bins)
+    return cuts, n_bins
+
+
+def _frequent(values: NDArray[np.float32], most: int) -> NDArray[np.float32]:
+    """Return the most frequent values in increasing order; of equally frequent ones the smaller."""
+    categories, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return np.sort(categories[np.argsort(-counts, kind="stable")[:most]])
 
 
 def _sorted_columns(X: NDArray[np.float32], sample: NDArray[np.int64]) -> SortedColumns:
@@ -208,12 +235,16 @@ def _encode(
     rows: NDArray[np.int64],
     cuts: NDArray[np.float32],
     n_bins: NDArray[np.int64],
+    categorical: NDArray[np.bool_],
     bins: Bytes,
     columns: Bytes,
 ) -> None:
-    """Write the bins of some rows, row by row (unless ``bins`` is empty) and column by column."""
+    """Write the bins of some rows, row by row (unless ``bins`` is empty) and column by column.
+
+    Columns of sparse matrices are never categorical.
+    """
     if not is_sparse(X):
-        encode(frozen(X), frozen(rows), cuts, n_bins, bins, columns)
+        encode(frozen(X), frozen(rows), cuts, n_bins, categorical, bins, columns)
         return
     by_column = (X[rows] if len(rows) else X).tocsc()
     # Most entries are 0: all get its bin, and the others are written over it.
@@ -261,6 +292,7 @@ class BinnedData:
         docs: NDArray[np.int64] = EVERY_ROW,
         most_bins: int | None = MOST_BINS,
         seed: int = 0,
+        categorical: Sequence[int] = (),
     ) -> BinnedData:
         """Bin a matrix.
 
@@ -280,16 +312,25 @@ class BinnedData:
             number of documents, see `bins_for`.
         seed
             Seed of the sample that cut points are found on.
+        categorical
+            Columns of categorical features, which hold codes. If ``most_bins`` is None, each has
+            as many bins as are possible.
         """
         check("BinnedData", "most_bins", most_bins, or_none(Whole(2, MOST_BINS)))
+        most_categories = most_bins or MOST_BINS
         if most_bins is None:
             most_bins = bins_for(len(docs) if len(docs) else X.shape[0])
-        main = BinnedColumns.make(X, rows, docs, most_bins, seed)
+        main = BinnedColumns.make(X, rows, docs, most_bins, seed, categorical, most_categories)
         return cls(main, _no_columns(main.columns.shape[1]), tuple(feature_names))
 
     @classmethod
     def of(
-        cls, data: RankingData, *, most_bins: int | None = MOST_BINS, seed: int = 0
+        cls,
+        data: RankingData,
+        *,
+        most_bins: int | None = MOST_BINS,
+        seed: int = 0,
+        categorical: Sequence[int] | None = None,
     ) -> BinnedData:
         """Bin the whole matrix that a data set shares with its splits and folds.
 
@@ -299,8 +340,18 @@ class BinnedData:
             Data set; `fit` takes the result as ``binned`` for this set, its splits and folds.
         most_bins, seed
             As in `make`.
+        categorical
+            Columns of categorical features; those that the data set says are if None.
         """
-        return cls.make(data.matrix, data.feature_names, most_bins=most_bins, seed=seed)
+        if categorical is None:
+            categorical = [data.feature_names.index(name) for name in data.categories]
+        return cls.make(
+            data.matrix,
+            data.feature_names,
+            most_bins=most_bins,
+            seed=seed,
+            categorical=categorical,
+        )
 
     def append(self, X: NDArray[np.float32], feature_names: Sequence[str]) -> BinnedData:
         """Return the same rows with more features, such as the scores of other rankers.
@@ -381,6 +432,8 @@ class BinnedData:
                 and block.bins.shape == (self.n_rows, width)
                 and block.columns.shape == (width, self.n_rows)
                 and block.cuts.shape == (width, PADDED_CUTS)
+                and block.categorical.shape == (width,)
+                and block.categorical.dtype == np.bool_
                 and {array.dtype.name for array in (block.bins, block.columns)} == {"uint8"}
                 and bool(((block.n_bins >= 0) & (block.n_bins <= MOST_BINS)).all())
                 # A bin that its column does not have would be counted in another column's bins.
@@ -403,6 +456,16 @@ class BinnedData:
         """Column of each feature; appended columns are numbered behind the main ones."""
         width = len(self.main.n_bins)
         return np.concatenate([self.main.used, self.more.used + width])
+
+    @property
+    def categories(self) -> dict[int, NDArray[np.float32]]:
+        """The categories that have bins, in their order, of each categorical feature."""
+        blocks = [(block, j) for block in (self.main, self.more) for j in block.used]
+        return {
+            feature: block.cuts[j][np.isfinite(block.cuts[j])]
+            for feature, (block, j) in enumerate(blocks)
+            if block.categorical[j]
+        }
 
     def columns_of(
         self, X: NDArray[np.float32], rows: NDArray[np.int64] = EVERY_ROW

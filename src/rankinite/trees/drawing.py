@@ -21,7 +21,7 @@ ROW, GAP, MARGIN, HEADER = 30, 84, 16, 40
 SPLIT_HEIGHT, LEAF_HEIGHT, CORNER = 38, 22, 4
 # Wider than most letters are, so that texts fit whatever font there is.
 LETTER, PADDING = 7.0, 10
-LONGEST_NAME = 36
+LONGEST_NAME, LONGEST_CONDITION = 36, 60
 POSITIVE, NEGATIVE = (70, 130, 200), (225, 130, 60)
 # What XML cannot hold, not even escaped; a feature may have any name.
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -148,7 +148,9 @@ def _texts(node: Node) -> tuple[str, ...]:
 def _condition(node: Node) -> str:
     name = node.feature or ""
     short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-    return condition_text(node).replace(name, short, 1).replace(" <= ", " ≤ ")
+    text = condition_text(node).replace(name, short, 1).replace(" <= ", " ≤ ")
+    # Names of categories may be long, too.
+    return text if len(text) <= LONGEST_CONDITION else f"{text[: LONGEST_CONDITION - 1]}…"
 
 
 def _edges(node: Node, places: Mapping[str, _Place]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,8 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats
 from rankinite.data.sparse import dense_rows, is_sparse, row_blocks
-from rankinite.trees.binning import EVERY_ROW, PADDED_CUTS
+from rankinite.trees.binning import EVERY_ROW, MOST_BINS, PADDED_CUTS
+from rankinite.trees.kernels.categories import SET_BYTES
 from rankinite.trees.kernels.predict import BLOCK_DOCS, ForestArrays, leaf_type, score_rows
 
 # Arrays of a tree with one value per split, and with one per leaf.
@@ -30,6 +31,13 @@ SPLIT_ARRAYS: dict[str, type[np.generic]] = {
     "docs": np.int64,
 }
 LEAF_ARRAYS: dict[str, type[np.generic]] = {"value": np.float64, "leaf_docs": np.int64}
+# Arrays of a forest with categorical features; a file without such features has none of them.
+CATEGORIES, N_CATEGORIES, LEFT_SETS = "categories", "n_categories", "left_sets"
+NO_SETS = frozen(np.zeros((0, SET_BYTES), np.uint8))
+
+# By feature, the codes of the categories that have bins, in their order.
+Categories = Mapping[int, NDArray[np.float32]]
+NO_CATEGORIES: Categories = {}
 
 
 @dataclass(frozen=True)
@@ -43,13 +51,17 @@ class Tree:
     ----------
     feature, threshold, missing_left
         A document goes left if its feature is at most the threshold, or missing where
-        ``missing_left`` says so.
+        ``missing_left`` says so. The threshold of a categorical split is NaN.
     first, right
         First leaf of each split's subtree, and first leaf of its right subtree.
     gain, docs
         Gain of each split, and number of training documents that it saw.
     value, leaf_docs
         What each leaf adds to the score, and number of training documents in it.
+    left_sets
+        One row for each categorical split, in their order: bit b of byte k is set if bin 8 k + b
+        goes left. Bin b is category b of the feature in the forest's ``categories``; missing and
+        unknown categories have the bin behind the last.
     """
 
     feature: NDArray[np.int32]
@@ -61,18 +73,47 @@ class Tree:
     docs: NDArray[np.int64]
     value: Floats
     leaf_docs: NDArray[np.int64]
+    left_sets: NDArray[np.uint8] = field(default_factory=lambda: NO_SETS)
 
     @property
     def n_leaves(self) -> int:
         """Number of leaves: one more than splits."""
         return len(self.value)
 
-    def is_sound(self, n_features: int) -> bool:
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Whether each split is categorical."""
+        return np.isnan(self.threshold)
+
+    def left_categories(self, split: int, categories: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return which of its feature's categories a categorical split sends left."""
+        row = self.left_sets[np.count_nonzero(self.categorical[:split])]
+        return categories[_bits(row)[: len(categories)]]
+
+    def is_sound(self, n_features: int, categories: Categories = NO_CATEGORIES) -> bool:
         """Return whether features and shape are those of a tree; a damaged file's may not be."""
+        inside = (self.feature >= 0) & (self.feature < n_features)
         # Infinity is a threshold, too: it separates missing values from all others.
-        inside = (self.feature >= 0) & (self.feature < n_features) & (self.threshold > -np.inf)
+        compares = (self.threshold > -np.inf) | self.categorical
         numbers = np.isfinite(self.value).all() and np.isfinite(self.gain).all()
-        return bool(inside.all() and numbers) and self._is_tree()
+        if not (inside & compares).all() or not numbers:
+            return False
+        of_categories = np.isin(self.feature, list(categories))
+        return bool(
+            (of_categories == self.categorical).all()
+            and self._has_sound_sets(categories)
+            and self._is_tree()
+        )
+
+    def _has_sound_sets(self, categories: Categories) -> bool:
+        """Tell whether sets hold bins of their features, and missing values as they should."""
+        splits = np.flatnonzero(self.categorical)
+        for split, row in zip(splits, self.left_sets, strict=True):
+            n_bins = _n_bins(categories[int(self.feature[split])])
+            goes_left = _bits(row)
+            if goes_left[n_bins] != self.missing_left[split] or goes_left[n_bins + 1 :].any():
+                return False
+        return True
 
     def _is_tree(self) -> bool:
         """Follow the order of splits: each divides its range of leaves, left before right."""
@@ -87,6 +128,15 @@ class Tree:
                 return False
             ranges += [(right, end), (begin, right)]
         return all(end - begin == 1 for begin, end in ranges)
+
+
+def _bits(left_set: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    return np.unpackbits(left_set, bitorder="little").astype(np.bool_)
+
+
+def _n_bins(categories: NDArray[np.float32]) -> int:
+    """Return the number of bins of a categorical feature, which has one even without categories."""
+    return max(1, len(categories))
 
 
 # Fewer documents are scored before another thread would have started.
@@ -109,11 +159,14 @@ class Forest:
         Scores before the first tree, one per output.
     n_features
         Number of features of a document.
+    categories
+        By categorical feature, the codes of the categories that have bins, in increasing order.
     """
 
     trees: tuple[Tree, ...]
     start: Floats
     n_features: int
+    categories: Categories = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.trees)
@@ -124,7 +177,7 @@ class Forest:
         # The same forest, whose arrays for scoring may be made already.
         if n_trees >= len(self.trees):
             return self
-        return Forest(self.trees[:n_trees], self.start, self.n_features)
+        return replace(self, trees=self.trees[:n_trees])
 
     def scores(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None = None) -> Floats:
         """Return the scores of some rows, one row of scores per output.
@@ -180,6 +233,7 @@ class Forest:
             ),
             np.zeros(n_trees),
             self.n_features,
+            self.categories,
         )
         every = np.arange(n_docs) if rows is None else rows
         step = max(1, VALUES_PER_PART // n_trees)
@@ -190,7 +244,7 @@ class Forest:
 
     @cached_property
     def _arrays(self) -> ForestArrays:
-        return _forest_arrays(self.trees)
+        return _forest_arrays(self.trees, self.categories)
 
     def importances(self, kind: str) -> Floats:
         """Return the sum of gains, or the number of splits, of each feature."""
@@ -202,13 +256,25 @@ class Forest:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of a model file."""
         arrays = {
-            field.name: np.concatenate([getattr(tree, field.name) for tree in self.trees])
+            name: np.concatenate([getattr(tree, name) for tree in self.trees])
             if self.trees
             else np.zeros(0)
-            for field in fields(Tree)
+            for name in SPLIT_ARRAYS | LEAF_ARRAYS
         }
         arrays["n_leaves"] = np.array([tree.n_leaves for tree in self.trees], np.int64)
-        return {**arrays, "start": self.start}
+        return {**arrays, "start": self.start, **self._category_arrays()}
+
+    def _category_arrays(self) -> dict[str, NDArray[Any]]:
+        if not self.categories:
+            return {}
+        n_categories = np.full(self.n_features, -1, np.int64)
+        for feature, codes in self.categories.items():
+            n_categories[feature] = len(codes)
+        return {
+            N_CATEGORIES: n_categories,
+            CATEGORIES: np.concatenate([self.categories[j] for j in sorted(self.categories)]),
+            LEFT_SETS: np.concatenate([NO_SETS, *(tree.left_sets for tree in self.trees)]),
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Forest:
@@ -223,9 +289,11 @@ class Forest:
         values = {
             name: _checked(arrays, name, kind, n_leaves - 1) for name, kind in SPLIT_ARRAYS.items()
         } | {name: _checked(arrays, name, kind, n_leaves) for name, kind in LEAF_ARRAYS.items()}
-        trees = tuple(_separate_trees(values, n_leaves))
+        categories = _read_categories(arrays, n_features)
+        left_sets = _read_left_sets(arrays, int(np.isnan(values["threshold"]).sum()))
+        trees = tuple(_separate_trees(values, n_leaves, left_sets))
         for number, tree in enumerate(trees):
-            if not tree.is_sound(n_features):
+            if not tree.is_sound(n_features, categories):
                 raise ModelFileError(f"tree {number} in the file is no tree")
         finite = np.isfinite(values["threshold"])
         pairs = np.stack([values["feature"][finite], values["threshold"][finite]])
@@ -233,7 +301,34 @@ class Forest:
         # 255 bins have 254 cut points between them.
         if used.size and np.bincount(used).max() > PADDED_CUTS - 2:
             raise ModelFileError("a feature in the file has more thresholds than bins can have")
-        return cls(trees, start, n_features)
+        return cls(trees, start, n_features, categories)
+
+
+def _read_categories(arrays: Mapping[str, NDArray[Any]], n_features: int) -> Categories:
+    """Check the categories of a model file: of each feature increasing whole numbers."""
+    if N_CATEGORIES not in arrays:
+        return {}
+    counts = _checked(arrays, N_CATEGORIES, np.int64)
+    codes = _checked(arrays, CATEGORIES, np.float32)
+    fits = len(counts) == n_features and ((counts >= -1) & (counts <= MOST_BINS)).all()
+    if not fits or counts.clip(0).sum() != len(codes):
+        raise ModelFileError("the numbers of categories in the file do not fit together")
+    ends = np.cumsum(counts.clip(0))
+    categories = {
+        int(j): frozen(codes[ends[j] - counts[j] : ends[j]]) for j in np.flatnonzero(counts >= 0)
+    }
+    for of_feature in categories.values():
+        whole = np.isfinite(of_feature) & (of_feature >= 0) & (np.floor(of_feature) == of_feature)
+        if not whole.all() or (np.diff(of_feature) <= 0).any():
+            raise ModelFileError("the categories in the file are not increasing whole numbers")
+    return categories
+
+
+def _read_left_sets(arrays: Mapping[str, NDArray[Any]], n_sets: int) -> NDArray[np.uint8]:
+    left_sets = arrays.get(LEFT_SETS, NO_SETS)
+    if left_sets.shape != (n_sets, SET_BYTES) or left_sets.dtype != np.uint8:
+        raise ModelFileError("the file does not have a set for each of its categorical splits")
+    return left_sets
 
 
 def _add_trees(
@@ -280,17 +375,24 @@ def _checked(
 
 
 def _separate_trees(
-    values: Mapping[str, NDArray[Any]], n_leaves: NDArray[np.int64]
+    values: Mapping[str, NDArray[Any]], n_leaves: NDArray[np.int64], left_sets: NDArray[np.uint8]
 ) -> Iterator[Tree]:
+    set_end = 0
     leaf_ends = np.cumsum(n_leaves)
     split_ends = np.cumsum(n_leaves - 1)
     for leaf_end, split_end, n in zip(leaf_ends, split_ends, n_leaves, strict=True):
         arrays = {name: values[name][split_end - n + 1 : split_end] for name in SPLIT_ARRAYS}
         arrays |= {name: values[name][leaf_end - n : leaf_end] for name in LEAF_ARRAYS}
-        yield Tree(**arrays)
+        set_begin, set_end = set_end, set_end + int(np.isnan(arrays["threshold"]).sum())
+        yield Tree(**arrays, left_sets=left_sets[set_begin:set_end])
 
 
-def _forest_arrays(trees: Sequence[Tree]) -> ForestArrays:
+def set_numbers(categorical: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return the number of each categorical split among these; -1 for numerical splits."""
+    return np.where(categorical, np.cumsum(categorical) - 1, -1).astype(np.int32)
+
+
+def _forest_arrays(trees: Sequence[Tree], categories: Categories) -> ForestArrays:
     """Return trees as comparisons of bytes: the thresholds of all trees are cut points of bins."""
     n_leaves = np.array([tree.n_leaves for tree in trees], np.int64)
     kinds = SPLIT_ARRAYS | LEAF_ARRAYS
@@ -304,24 +406,32 @@ def _forest_arrays(trees: Sequence[Tree]) -> ForestArrays:
     cut = np.empty(len(feature), np.int64)
     for j in range(len(features)):
         splits = column == j
+        if int(features[j]) in categories:
+            codes = categories[int(features[j])]
+            cuts[j, : len(codes)], n_bins[j], cut[splits] = codes, _n_bins(codes), 0
+            continue
         # Infinity, which separates missing values from all others, is no cut between bins.
         thresholds = np.unique(threshold[splits & np.isfinite(threshold)])
         cut[splits] = np.searchsorted(thresholds, threshold[splits])
         cuts[j, : len(thresholds)] = thresholds
         n_bins[j] = len(thresholds) + 1
-    # As `missing_shift` of a single split.
-    shift = np.where(missing_left, 256 - n_bins[column], 0)
+    categorical = np.isnan(threshold)
+    # As `missing_shift` of a single split. A categorical one compares sides, 0 and 1.
+    shift = np.where(missing_left & ~categorical, 256 - n_bins[column], 0)
     offsets = np.concatenate([[0], np.cumsum(n_leaves)])
     kind = leaf_type(int(n_leaves.max(initial=1)))
     return ForestArrays(
         features=features.astype(np.int64),
         cuts=cuts,
         n_bins=n_bins,
+        categorical=np.isin(features, list(categories)),
         column=column.astype(np.int32),
         shift=shift.astype(np.uint8),
         bound=(cut + shift).astype(np.uint8),
         first=first.astype(kind),
         right=right.astype(kind),
+        set_of=set_numbers(categorical),
+        left_sets=np.concatenate([NO_SETS, *(tree.left_sets for tree in trees)]),
         values=value,
         split_offsets=offsets - np.arange(len(offsets)),  # a tree has one split less than leaves
         value_offsets=offsets,

@@ -14,7 +14,8 @@ from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.trees.binning import BinnedData
-from rankinite.trees.forest import Tree
+from rankinite.trees.forest import NO_SETS, Tree, set_numbers
+from rankinite.trees.kernels.categories import SET_BYTES
 from rankinite.trees.kernels.gain import Limits
 from rankinite.trees.kernels.grow import (
     SPLIT_COLUMN,
@@ -91,6 +92,9 @@ class GrowthOptions:
     random_strength
         How much chance there is in the choice of features: the standard deviation of what is added
         to the root of a gain, in units of that of a split of pure noise.
+    categorical_smoothing
+        This many documents of mean hessian, whose gradients are the mean of their leaf, are added
+        to every category before categories are compared.
     max_delta_step
         Largest absolute value of a leaf; 0 if there is none.
     path_smooth
@@ -111,6 +115,7 @@ class GrowthOptions:
     symmetric: bool = False
     l2_regularization: float = 0.0
     random_strength: float = 0.0
+    categorical_smoothing: float = 0.0
     max_delta_step: float = 0.0
     path_smooth: float = 0.0
     directions: tuple[int, ...] = ()
@@ -137,6 +142,7 @@ class Grower:
         self.n_docs = binned.n_rows if rows is None else len(rows)
         self._n_bins = np.concatenate([binned.main.n_bins, binned.more.n_bins])
         self._cuts = np.concatenate([binned.main.cuts, binned.more.cuts])
+        self._categorical = np.concatenate([binned.main.categorical, binned.more.categorical])
         self._splittable = np.concatenate([binned.main.splittable, binned.more.splittable])
         self._bin_offsets = _bin_offsets(self._splittable)
         # Trees of small data take less than a millisecond: what is the same for all is made once.
@@ -182,6 +188,7 @@ class Grower:
             hessian_histograms=np.empty((1, 0), np.int64),
             tiles=np.empty((self._n_threads, tile_size), np.uint64),
             tile_values=np.empty((self._n_threads, TILE_ROWS), np.int64),
+            sides=np.empty(self.binned.n_rows if self._categorical.any() else 0, np.uint8),
         )
 
     def grow(
@@ -235,6 +242,7 @@ class Grower:
             min_docs=self.options.min_docs_in_leaf,
             min_gain=max(self.options.min_gain / gain_unit, ROUNDING_GAIN / hessian_per_doc),
             l2=self.options.l2_regularization * hessian_per_doc,
+            category_smoothing=self.options.categorical_smoothing * hessian_per_doc,
             symmetric=self.options.symmetric,
             max_step=(self.options.max_delta_step or math.inf) * scale / hessian_scale,
             path_smooth=self.options.path_smooth,
@@ -245,6 +253,9 @@ class Grower:
             gains=np.empty(self._n_leaves - 1),
             docs=np.empty(self._n_leaves - 1, np.int64),
             leaf_docs=np.empty(self._n_leaves, np.int64),
+            left_sets=np.empty(
+                (self._n_leaves - 1 if self._categorical.any() else 0, SET_BYTES), np.uint8
+            ),
         )
         data = self._tree_data(features, packing)
         if noise.size:
@@ -257,6 +268,7 @@ class Grower:
             gains=tree.gains[:n_splits] * gain_unit,
             docs=tree.docs[:n_splits],
             leaf_docs=tree.leaf_docs[: n_splits + 1],
+            left_sets=tree.left_sets[:n_splits],
         )
         return self._finish(grown, gradients, hessians, chosen, n_chosen)
 
@@ -314,6 +326,7 @@ class Grower:
             more_columns=more.columns,
             n_bins=self._n_bins,
             split_bins=split_bins,
+            categorical=self._categorical,
             bin_offsets=bin_offsets,
             gradients=self._gradients,
             hessians=self._hessians,
@@ -348,9 +361,14 @@ class Grower:
         column, cut = grown.splits[layout.order][:, [SPLIT_COLUMN, SPLIT_CUT]].T
         feature = np.searchsorted(self._column_of, column).astype(np.int32)
         leaf_docs = grown.leaf_docs[layout.leaf_order]
+        threshold, left_sets = self._cuts[column, cut], NO_SETS
+        if len(grown.left_sets):
+            categorical = self._categorical[column]
+            threshold[categorical] = np.nan
+            left_sets = grown.left_sets[layout.order][categorical]
         tree = Tree(
             feature=feature,
-            threshold=self._cuts[column, cut],
+            threshold=threshold,
             missing_left=layout.missing_left,
             first=layout.first,
             right=layout.right,
@@ -358,6 +376,7 @@ class Grower:
             docs=grown.docs[layout.order],
             value=np.zeros(n + 1),
             leaf_docs=leaf_docs,
+            left_sets=left_sets,
         )
         # The rows that were not chosen need their leaves, too: the tree adds to the scores of all
         # documents. And the integers of the histograms were rounded, so the sums are taken anew.
@@ -424,14 +443,19 @@ class Grower:
         columns: tuple[NDArray[np.uint8], NDArray[np.uint8]],
         out: NDArray[Any],
     ) -> None:
-        # As `missing_shift` of a single split, for all splits at once.
-        shift = np.where(tree.missing_left, 256 - self._n_bins[column], 0)
+        # As `missing_shift` of a single split, for all splits at once. A categorical one compares
+        # sides, 0 and 1.
+        categorical = tree.categorical
+        shift = np.where(tree.missing_left & ~categorical, 256 - self._n_bins[column], 0)
+        cut = np.where(categorical, 0, cut)
         splits = BinnedSplits(
             column=np.ascontiguousarray(column),
             shift=shift.astype(np.uint8),
             bound=(cut + shift).astype(np.uint8),
             first=tree.first.astype(out.dtype),
             right=tree.right.astype(out.dtype),
+            set_of=set_numbers(categorical),
+            left_sets=frozen(tree.left_sets),
         )
         find_leaves(*columns, splits, out)
 

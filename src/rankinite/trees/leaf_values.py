@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankinite.core.types import Floats, Integers
 from rankinite.trees.forest import Tree
@@ -73,15 +74,32 @@ def in_monotone_order(tree: Tree, values: Floats, weights: Floats, directions: I
     # Without any weight all values are 0.
     if not ordered.any() or heaviest <= 0.0:
         return values
-    features, number = np.unique(tree.feature, return_inverse=True)
+    feature, threshold, directions = _with_sets_as_features(tree, directions)
+    features, number = np.unique(feature, return_inverse=True)
     shape = (tree.n_leaves, len(features))
     lower, upper = np.empty(shape, np.float32), np.empty(shape, np.float32)
     missing = np.empty(shape, np.bool_)
-    find_boxes(
-        number, tree.threshold, tree.missing_left, tree.first, tree.right, lower, upper, missing
-    )
+    find_boxes(number, threshold, tree.missing_left, tree.first, tree.right, lower, upper, missing)
     below = np.empty((tree.n_leaves, tree.n_leaves), np.bool_)
     find_order(directions[features], lower, upper, missing, below)
     ordered_values = np.clip(values, -LARGEST_ORDERED, LARGEST_ORDERED)
     monotone_values(below, np.maximum(weights, LEAST_WEIGHT * heaviest), ordered_values)
     return ordered_values
+
+
+def _with_sets_as_features(
+    tree: Tree, directions: Integers
+) -> tuple[Integers, NDArray[np.float32], Integers]:
+    """Return features, thresholds and directions in which a categorical split asks for a side.
+
+    Every set of categories is a feature of its own, 0 in it and 1 elsewhere: leaves on different
+    sides have no category in common, and none is below the other.
+    """
+    categorical = tree.categorical
+    feature = tree.feature.astype(np.int64)
+    rows = np.column_stack([feature[categorical], tree.left_sets])
+    _, number = np.unique(rows, axis=0, return_inverse=True)
+    feature[categorical] = len(directions) + number.reshape(-1)
+    threshold = np.where(categorical, np.float32(0.5), tree.threshold)
+    sets = np.zeros(len(number), directions.dtype)
+    return feature, threshold, np.concatenate([directions, sets])

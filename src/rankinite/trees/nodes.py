@@ -7,8 +7,9 @@ The arrays of a `Tree` are made for scoring. Here splits are called S0, S1, ... 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ COLUMNS = (
     *("split_feature", "split_gain", "threshold", "decision_type", "missing_direction"),
     *("value", "count"),
 )
+NO_CATEGORIES: Mapping[int, tuple[str, ...]] = MappingProxyType({})
+# Categories of a split that are written out.
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,9 @@ class Node:
     depth
         1 for the root, one more than that of the parent otherwise.
     feature, threshold, missing
-        A document goes left if this feature is at most the threshold; ``missing`` is ``"left"`` or
-        ``"right"``, where documents without a value go.
+        A document goes left if this feature is at most the threshold, or if it is one of these
+        categories, a tuple; ``missing`` is ``"left"`` or ``"right"``, where documents without a
+        value go, and those of categories that training has not seen.
     gain
         How much the split gained.
     value
@@ -51,7 +56,7 @@ class Node:
     left: str | None
     right: str | None
     feature: str | None
-    threshold: float | None
+    threshold: float | tuple[str, ...] | None
     missing: str | None
     gain: float | None
     value: float
@@ -73,15 +78,22 @@ class Node:
         names = (self.name, self.left, self.right, self.parent)
         node, left, right, parent = (name and f"{tree}-{name}" for name in names)
         decision = None if self.is_leaf else "<="
+        threshold: float | str | None
+        if isinstance(self.threshold, tuple):
+            decision, threshold = "==", "||".join(self.threshold)
+        else:
+            threshold = self.threshold
         values = (
             *(tree, self.depth, node, left, right, parent),
-            *(self.feature, self.gain, self.threshold, decision, self.missing),
+            *(self.feature, self.gain, threshold, decision, self.missing),
             *(self.value, self.count),
         )
         return dict(zip(COLUMNS, values, strict=True))
 
 
-def tree_nodes(tree: Tree, feature_names: Sequence[str]) -> Iterator[Node]:
+def tree_nodes(
+    tree: Tree, feature_names: Sequence[str], left: Mapping[int, tuple[str, ...]] = NO_CATEGORIES
+) -> Iterator[Node]:
     """Iterate over the nodes of a tree: a split, its left subtree, its right subtree.
 
     Parameters
@@ -90,6 +102,8 @@ def tree_nodes(tree: Tree, feature_names: Sequence[str]) -> Iterator[Node]:
         The tree.
     feature_names
         One name per feature of the forest.
+    left
+        The categories that go left, by the number of each categorical split.
     """
     n_splits = 0
     # Subtrees as ranges of leaves, with the depth of their roots and the splits above.
@@ -111,7 +125,7 @@ def tree_nodes(tree: Tree, feature_names: Sequence[str]) -> Iterator[Node]:
             left=left_name,
             right=right_name,
             feature=feature_names[tree.feature[k]],
-            threshold=float(tree.threshold[k]),
+            threshold=left[k] if k in left else float(tree.threshold[k]),
             missing="left" if tree.missing_left[k] else "right",
             gain=float(tree.gain[k]),
             value=_mean(tree.value[begin:end], tree.leaf_docs[begin:end]),
@@ -150,7 +164,11 @@ def condition_text(node: Node, digits: int = 4) -> str:
     >>> condition_text(split)
     'bm25 <= 12.35'
     """
+    threshold = node.threshold
+    if isinstance(threshold, tuple):
+        more = f", and {len(threshold) - SHOWN} more" if len(threshold) > SHOWN else ""
+        return f"{node.feature} in {{{', '.join(threshold[:SHOWN])}{more}}}"
     # Infinity separates missing values from all others.
-    if node.threshold is not None and math.isinf(node.threshold):
+    if threshold is not None and math.isinf(threshold):
         return f"{node.feature} is not missing"
-    return f"{node.feature} <= {node.threshold:.{digits}g}"
+    return f"{node.feature} <= {threshold:.{digits}g}"

@@ -26,6 +26,7 @@ LIMITS = Limits(
     min_docs=2,
     min_gain=0.0,
     l2=0.0,
+    category_smoothing=0.0,
     symmetric=False,
     max_step=math.inf,
     path_smooth=0.0,

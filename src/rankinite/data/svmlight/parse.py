@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,7 @@ class Header:
     documents: Sequence[str] | None = None
     has_comments: bool = False
     has_doc_ids: bool = False
+    categories: Mapping[str, Sequence[str]] | None = None
 
     @classmethod
     def parse(cls, path: Path, line: bytes) -> Header:
@@ -209,6 +210,11 @@ class Header:
         weights = [] if self.query_weight is None else _list(self.query_weight)
         for weight in weights:
             _number(weight)
+        if not isinstance(self.categories, dict | None):
+            raise TypeError("categories has lists by feature")
+        for texts_of_feature in (self.categories or {}).values():
+            for text in _list(texts_of_feature):
+                _text(text)
         if not isinstance(self.has_comments, bool) or not isinstance(self.has_doc_ids, bool):
             raise TypeError("has_comments and has_doc_ids are true or false")
         return self

@@ -22,6 +22,7 @@ from rankinite.core.params import SourceName, Whole, check, or_none
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats32, Integers, Mask
 from rankinite.data import checks
+from rankinite.data.categories import checked_tables
 from rankinite.data.names import numbered_names
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import Block, read_blocks_of_lines
@@ -311,6 +312,7 @@ class _Reader:
             else:
                 names = checks.feature_names(self.header.feature_names, self.width)
             top = checks.top_grade(self.header.top_grade if top is None else top, y)
+            categories = checked_tables(self.header.categories, names, matrix)
         except DataError as problem:
             raise FileFormatError(self.path, str(problem)) from None
         if not keep_comments:
@@ -329,6 +331,7 @@ class _Reader:
             query_weight=self.header.weights_for(self.path, len(qids)),
             feature_names=names,
             top_grade=top,
+            categories=categories,
             **texts,
         )
 

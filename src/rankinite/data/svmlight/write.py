@@ -62,6 +62,7 @@ def write_svmlight(
         documents=list(data.labels) if as_json else None,
         has_comments=as_json and data.comment_column is not None,
         has_doc_ids=as_json and data.doc_id_column is not None,
+        categories={name: list(texts) for name, texts in data.categories.items()} or None,
     )
     with (
         create_text(target) as stream,

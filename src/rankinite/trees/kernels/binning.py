@@ -97,6 +97,19 @@ def find_bins(
 
 
 @kernel
+def forget_unknown(
+    values: NDArray[np.float32],
+    categories: NDArray[np.float32],
+    n_bins: int,
+    out: NDArray[np.uint8],
+) -> None:
+    """Write the bin of missing values where a value is not the category that its bin stands for."""
+    for k in range(len(out)):
+        if categories[out[k]] != values[k]:
+            out[k] = n_bins
+
+
+@kernel
 def encode_rows(
     X: NDArray[np.float32],
     rows: NDArray[np.int64],
@@ -104,6 +117,7 @@ def encode_rows(
     features: NDArray[np.int64],
     cuts: NDArray[np.float32],
     n_bins: NDArray[np.int64],
+    categorical: NDArray[np.bool_],
     values: NDArray[np.float32],
     positions: NDArray[np.uint64],
     columns: NDArray[np.uint8],
@@ -119,6 +133,8 @@ def encode_rows(
         for k in range(n):
             values[k] = X[start + k if direct else rows[start + k], feature]
         find_bins(values, cuts[j], n_bins[j], positions, columns[j])
+        if categorical[j]:
+            forget_unknown(values, cuts[j], n_bins[j], columns[j])
 
 
 @parallel_kernel
@@ -127,6 +143,7 @@ def encode(
     rows: NDArray[np.int64],
     cuts: NDArray[np.float32],
     n_bins: NDArray[np.int64],
+    categorical: NDArray[np.bool_],
     bins: NDArray[np.uint8],
     columns: NDArray[np.uint8],
 ) -> None:
@@ -148,7 +165,7 @@ def encode(
             block_columns = columns[word:last, start:end]
             encode_rows(
                 X, rows, start, features[word:last], cuts[word:last], n_bins[word:last],
-                values, positions, block_columns,
+                categorical[word:last], values, positions, block_columns,
             )  # fmt: skip
             # Transposed at once, while the block is still in the cache.
             if len(bins) > 0:

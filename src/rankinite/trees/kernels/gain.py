@@ -46,6 +46,8 @@ class Limits(NamedTuple):
         A split must gain more than this, in units of the packed gradients.
     l2
         What is added to the hessian of every leaf, in units of the packed hessians.
+    category_smoothing
+        What is added to the hessian of a category when categories are compared, in the same units.
     symmetric
         Whether all leaves of a level get the same split; otherwise the leaf with the largest gain
         is split next.
@@ -62,6 +64,7 @@ class Limits(NamedTuple):
     min_docs: int
     min_gain: float
     l2: float
+    category_smoothing: float
     symmetric: bool
     max_step: float
     path_smooth: float
@@ -101,12 +104,20 @@ def low_bits(n: int) -> int:
 @kernel
 def leaf_totals(leaf: NDArray[np.int64], packing: Packing, l2: float) -> Totals:
     """Return the sums of a leaf from its row of the table of leaves."""
-    packed = leaf[GRADIENT]
+    return totals_of(leaf[GRADIENT], leaf[HESSIAN], packing, l2)
+
+
+@kernel
+def totals_of(packed: int, separate_hessian: int, packing: Packing, l2: float) -> Totals:
+    """Return the sums of documents from that of their packed gradients.
+
+    The sum of their hessians counts if they have histograms of their own.
+    """
     n_docs = float(docs_in(packed, packing.count_bits))
     gradient = float(packed >> (packing.count_bits + packing.hessian_bits))
     hessian = n_docs
     if packing.separate_hessians:
-        hessian = float(leaf[HESSIAN])
+        hessian = float(separate_hessian)
     elif packing.hessian_bits > 0:
         hessian = float((packed >> packing.count_bits) & low_bits(packing.hessian_bits))
     return Totals(n_docs, gradient, hessian + 2.0 * l2)

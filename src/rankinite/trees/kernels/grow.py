@@ -19,6 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.trees.kernels.categories import (
+    SET_BYTES,
+    category_split_gain,
+    order_categories,
+    side_of,
+    write_left_set,
+)
 from rankinite.trees.kernels.gain import Limits, leaf_value
 from rankinite.trees.kernels.histogram import (
     COLUMNS_PER_WORD,
@@ -46,6 +53,7 @@ from rankinite.trees.kernels.split import (
     LEFT,
     MAX_CUTS,
     MISSING,
+    RIGHT,
     SCORE,
     SCRATCH_ROWS,
     best_leaf_split,
@@ -105,12 +113,16 @@ class GrownTree(NamedTuple):
         Gain and number of documents of each split.
     leaf_docs
         Number of documents of each leaf.
+    left_sets
+        For each categorical split, the set of bins that go left; empty if no column is
+        categorical.
     """
 
     splits: NDArray[np.int64]
     gains: NDArray[np.float64]
     docs: NDArray[np.int64]
     leaf_docs: NDArray[np.int64]
+    left_sets: NDArray[np.uint8]
 
 
 @kernel
@@ -280,6 +292,45 @@ def make_siblings(
 
 
 @kernel
+def write_sides(
+    bins: NDArray[np.uint8],
+    rows: NDArray[np.int32],
+    left_set: NDArray[np.uint8],
+    sides: NDArray[np.uint8],
+) -> None:
+    """Write 0 for each of the rows that goes left by a categorical split, and 1 for the others."""
+    for k in range(len(rows)):
+        sides[rows[k]] = side_of(bins[rows[k]], left_set)
+
+
+@kernel
+def find_left_set(
+    data: TreeData,
+    workspace: Workspace,
+    limits: Limits,
+    leaves: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
+    split: NDArray[np.float64],
+    scratch: NDArray[np.float64],
+    left_set: NDArray[np.uint8],
+) -> int:
+    """Write which bins go left, and where missing values go, by a categorical split of leaves.
+
+    The order of the categories is found once more, which takes less than to keep it for all
+    candidates. Return the number of bins in it, or 0 if the split is numerical.
+    """
+    column = int(split[COLUMN])
+    if not data.categorical[column]:
+        return 0
+    n = order_categories(data, workspace, limits, leaves, allowed, column, scratch)
+    missing_left = write_left_set(
+        data, workspace, leaves, allowed, column, int(split[CUT]), n, scratch, left_set
+    )
+    split[MISSING] = LEFT if missing_left else RIGHT
+    return n
+
+
+@kernel
 def split_leaf(
     data: TreeData,
     limits: Limits,
@@ -288,13 +339,15 @@ def split_leaf(
     tree: GrownTree,
     leaf: int,
     split: NDArray[np.float64],
+    left_set: NDArray[np.uint8],
     gain: float,
     n_splits: int,
     sibling: int,
 ) -> None:
     """Split a leaf: partition its rows, write the split down, and make two leaves of it.
 
-    ``sibling`` is the row of the frontier's siblings that gets the new leaves.
+    ``left_set`` counts if the split is categorical; ``sibling`` is the row of the frontier's
+    siblings that gets the new leaves.
     """
     leaves = frontier.leaves
     column, cut, missing = int(split[COLUMN]), int(split[CUT]), int(split[MISSING])
@@ -302,8 +355,14 @@ def split_leaf(
     bins = data.columns[column] if column < n_columns else data.more_columns[column - n_columns]
     start, end = leaves[leaf, START], leaves[leaf, END]
     shift = missing_shift(data.n_bins[column], missing == LEFT)
+    bound = cut + shift
+    if data.categorical[column]:
+        # As bins 0 and 1, so that rows are partitioned in one way only.
+        write_sides(bins, workspace.rows[start:end], left_set, workspace.sides)
+        bins, shift, bound = workspace.sides, 0, 0
+        tree.left_sets[n_splits] = left_set
     n_left = partition_rows(
-        workspace.rows[start:end], bins, shift, cut + shift, workspace.left_rows[start:end],
+        workspace.rows[start:end], bins, shift, bound, workspace.left_rows[start:end],
         workspace.right_rows[start:end], len(workspace.tiles),
     )  # fmt: skip
     new = n_splits + 1
@@ -353,7 +412,13 @@ def split_best_leaf(
             leaf = k
     if leaf < 0:
         return 0
-    split_leaf(data, limits, workspace, frontier, tree, leaf, best[leaf], gain, n_splits, 0)
+    left_set = np.empty(SET_BYTES, np.uint8)
+    scratch = np.empty((SCRATCH_ROWS, MAX_CUTS))
+    only, allowed = frontier.leaves[leaf : leaf + 1], frontier.allowed[leaf : leaf + 1]
+    find_left_set(data, workspace, limits, only, allowed, best[leaf], scratch, left_set)
+    split_leaf(
+        data, limits, workspace, frontier, tree, leaf, best[leaf], left_set, gain, n_splits, 0
+    )
     return 1
 
 
@@ -376,17 +441,27 @@ def split_level(
     if split[GAIN] <= limits.min_gain:
         return 0
     scratch = np.empty((SCRATCH_ROWS, MAX_CUTS))
+    left_set = np.empty(SET_BYTES, np.uint8)
+    level, column = frontier.leaves[: n_splits + 1], int(split[COLUMN])
+    n_ordered = find_left_set(
+        data, workspace, limits, level, frontier.allowed, split, scratch, left_set
+    )
     n_new = 0
     # Leaves that are made here are numbered behind these, and wait for the next level.
     for leaf in range(n_splits + 1):
-        gain = split_gain(
-            data, workspace, limits, frontier.leaves[leaf], frontier.values[leaf],
-            frontier.allowed[leaf], split, scratch,
-        )  # fmt: skip
+        row, value, allowed = frontier.leaves[leaf], frontier.values[leaf], frontier.allowed[leaf]
+        if n_ordered > 0:
+            gain = category_split_gain(
+                data, workspace, limits, row, value, allowed, column, int(split[CUT]), n_ordered,
+                scratch,
+            )  # fmt: skip
+        else:
+            gain = split_gain(data, workspace, limits, row, value, allowed, split, scratch)
         if gain > 0.0:
             split_leaf(
-                data, limits, workspace, frontier, tree, leaf, split, gain, n_splits + n_new, n_new
-            )
+                data, limits, workspace, frontier, tree, leaf, split, left_set, gain,
+                n_splits + n_new, n_new,
+            )  # fmt: skip
             n_new += 1
     return n_new
 

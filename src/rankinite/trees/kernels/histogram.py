@@ -88,6 +88,8 @@ class TreeData(NamedTuple):
         Number of bins of each column, without the bin for missing values.
     split_bins
         The same, but 0 for columns that this tree may not split.
+    categorical
+        Whether the bins of each column are categories, which have no order.
     bin_offsets
         Position of each column's first bin in a histogram. Columns that may not be split take no
         space.
@@ -113,6 +115,7 @@ class TreeData(NamedTuple):
     more_columns: NDArray[np.uint8]
     n_bins: NDArray[np.int64]
     split_bins: NDArray[np.int64]
+    categorical: NDArray[np.bool_]
     bin_offsets: NDArray[np.int64]
     gradients: NDArray[np.int64]
     hessians: NDArray[np.int64]
@@ -137,6 +140,8 @@ class Workspace(NamedTuple):
         Pools with one histogram per leaf; that of hessians has no columns unless it is used.
     tiles, tile_values
         Bins of some rows, transposed, and their gradients or hessians; one row per thread.
+    sides
+        The side of each row by a categorical split; empty if no column is categorical.
     """
 
     rows: NDArray[np.int32]
@@ -146,6 +151,7 @@ class Workspace(NamedTuple):
     hessian_histograms: NDArray[np.int64]
     tiles: NDArray[np.uint64]
     tile_values: NDArray[np.int64]
+    sides: NDArray[np.uint8]
 
 
 @inlined_kernel

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
 from rankinite.trees.kernels.binning import encode_rows
+from rankinite.trees.kernels.categories import find_sides
 from rankinite.trees.kernels.grow import LEFT_CHILD, RIGHT_CHILD, SPLIT_MISSING, GrownTree
 from rankinite.trees.kernels.histogram import SUM_BLOCKS
 from rankinite.trees.kernels.split import LEFT, UNSEEN
@@ -59,6 +60,9 @@ class BinnedSplits(NamedTuple):
     first, right
         First leaf of each split's subtree, and first leaf of its right subtree; of the same type
         as the leaves of rows.
+    set_of, left_sets
+        Which set of bins goes left by a categorical split, and the sets; -1 for a numerical split.
+        Of a categorical split, shift and bound are 0: they compare sides, see `find_sides`.
     """
 
     column: NDArray[np.int64]
@@ -66,6 +70,8 @@ class BinnedSplits(NamedTuple):
     bound: NDArray[np.uint8]
     first: NDArray[Any]
     right: NDArray[Any]
+    set_of: NDArray[np.int32]
+    left_sets: NDArray[np.uint8]
 
 
 class ForestArrays(NamedTuple):
@@ -77,7 +83,9 @@ class ForestArrays(NamedTuple):
         Features that some split asks for, which are the columns of the splits.
     cuts, n_bins
         Cut points of these columns, and their numbers of bins.
-    column, shift, bound, first, right
+    categorical
+        Whether their bins are categories.
+    column, shift, bound, first, right, set_of, left_sets
         The splits, as in `BinnedSplits`.
     values
         Values of the leaves.
@@ -88,11 +96,14 @@ class ForestArrays(NamedTuple):
     features: NDArray[np.int64]
     cuts: NDArray[np.float32]
     n_bins: NDArray[np.int64]
+    categorical: NDArray[np.bool_]
     column: NDArray[np.int32]
     shift: NDArray[np.uint8]
     bound: NDArray[np.uint8]
     first: NDArray[Any]
     right: NDArray[Any]
+    set_of: NDArray[np.int32]
+    left_sets: NDArray[np.uint8]
     values: NDArray[np.float64]
     split_offsets: NDArray[np.int64]
     value_offsets: NDArray[np.int64]
@@ -179,7 +190,7 @@ def find_leaves(
     leaves: NDArray[Any],
 ) -> None:
     """Write the leaf of each row of binned columns."""
-    column, shift, bound, first, right = splits
+    column, shift, bound, first, right, set_of, left_sets = splits
     n_rows = len(leaves)
     n_columns = columns.shape[0]
     for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
@@ -187,11 +198,15 @@ def find_leaves(
         end = min(start + BLOCK_ROWS, n_rows)
         for row in range(start, end):
             leaves[row] = 0
+        sides = np.empty(end - start if len(left_sets) > 0 else 0, np.uint8)
         for k in range(len(column)):
             if column[k] < n_columns:
                 bins = columns[column[k], start:end]
             else:
                 bins = more_columns[column[k] - n_columns, start:end]
+            if set_of[k] >= 0:
+                find_sides(bins, left_sets[set_of[k]], sides)
+                bins = sides
             here = leaves[start:end]
             for row in range(len(here)):
                 here[row] = next_leaf(here[row], bins[row], shift[k], bound[k], first[k], right[k])
@@ -284,14 +299,17 @@ def score_rows(
     split_offsets, value_offsets = forest.split_offsets, forest.value_offsets
     n_docs = scores.shape[1]
     n_outputs = len(scores)
-    encoded = np.zeros((len(forest.features), BLOCK_DOCS), np.uint8)
+    set_of, left_sets = forest.set_of, forest.left_sets
+    # The sides of documents by a categorical split are one more column.
+    sides = len(forest.features)
+    encoded = np.zeros((sides + 1, BLOCK_DOCS), np.uint8)
     column_values = np.empty(BLOCK_DOCS, np.float32)
     positions = np.empty(BLOCK_DOCS, np.uint64)
     for begin in range(0, n_docs, BLOCK_DOCS):
         n = min(BLOCK_DOCS, n_docs - begin)
         encode_rows(
-            X, rows, start + begin, forest.features, forest.cuts, forest.n_bins, column_values,
-            positions, encoded[:, :n],
+            X, rows, start + begin, forest.features, forest.cuts, forest.n_bins,
+            forest.categorical, column_values, positions, encoded[:, :n],
         )  # fmt: skip
         # Leaves behind the last document are computed along, and never read.
         n_padded = (n + LANES - 1) // LANES * LANES
@@ -299,7 +317,11 @@ def score_rows(
             for k in range(n_padded):
                 leaves[k] = 0
             for split in range(split_offsets[tree], split_offsets[tree + 1]):
-                codes = encoded[column[split]]
+                compared = column[split]
+                if set_of[split] >= 0:
+                    find_sides(encoded[compared], left_sets[set_of[split]], encoded[sides])
+                    compared = sides
+                codes = encoded[compared]
                 s, b, f, r = shift[split], bound[split], first[split], right[split]
                 for k in range(n_padded):
                     leaves[k] = next_leaf(leaves[k], codes[k], s, b, f, r)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.trees.kernels.categories import LEVEL_GAINS, category_gains
 from rankinite.trees.kernels.gain import (
     Limits,
     column_gains,
@@ -29,6 +30,7 @@ from rankinite.trees.kernels.gain import (
 from rankinite.trees.kernels.histogram import (
     DEPTH,
     HISTOGRAM,
+    LEAF_FIELDS,
     SPLITTABLE,
     TreeData,
     Workspace,
@@ -40,7 +42,8 @@ from rankinite.trees.kernels.histogram import (
 # The column with the largest score is taken; without noise that is the one with the largest gain.
 GAIN, COLUMN, CUT, MISSING, SCORE = range(5)
 CANDIDATE_FIELDS = 5
-# Where a split sends missing values; UNSEEN if the node has none.
+# Where a split sends missing values; UNSEEN if the node has none. For categorical splits that is
+# found when the split is taken, and the cut is a place in the order of the categories.
 RIGHT = 0
 LEFT = 1
 UNSEEN = 2
@@ -151,7 +154,7 @@ def best_leaf_split(
     totals = leaf_totals(leaf, packing, limits.l2)
     if leaf[SPLITTABLE] == 0 or totals.hessian <= 0.0:
         return
-    split_bins, bin_offsets = data.split_bins, data.bin_offsets
+    split_bins, bin_offsets, categorical = data.split_bins, data.bin_offsets, data.categorical
     leaf_histogram = workspace.histograms[leaf[HISTOGRAM]]
     leaf_hessians = workspace.hessian_histograms[leaf[HISTOGRAM] if separate else 0]
     sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
@@ -162,6 +165,15 @@ def best_leaf_split(
     for column in range(first, last):
         n = split_bins[column]
         if n == 0 or (is_restricted and not allowed[column]):
+            continue
+        if categorical[column]:
+            scratch[4, 0] = value
+            n_cuts = category_gains(
+                data, workspace, limits, leaf.reshape(1, LEAF_FIELDS), scratch[4],
+                allowed.reshape(1, len(allowed)), column, scratch,
+            )  # fmt: skip
+            cut, gain = argmax_gain(scratch[LEVEL_GAINS], n_cuts)
+            offer(candidate, noise, 0.0, gain, column, cut, UNSEEN)
             continue
         start = bin_offsets[column]
         histogram = leaf_histogram[start : start + n + 1]
@@ -215,7 +227,7 @@ def best_level_split(
     clear_candidate(candidate)
     packing = packing_of(data)
     separate = packing.separate_hessians
-    split_bins, bin_offsets = data.split_bins, data.bin_offsets
+    split_bins, bin_offsets, categorical = data.split_bins, data.bin_offsets, data.categorical
     histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
     sums, right_gains, left_gains = scratch[:2].view(np.int64), scratch[2], scratch[3]
     to_right, to_left = scratch[4], scratch[5]
@@ -232,6 +244,13 @@ def best_level_split(
     for column in range(first, last):
         n = split_bins[column]
         if n == 0:
+            continue
+        if categorical[column]:
+            n_cuts = category_gains(
+                data, workspace, limits, leaves, values, allowed, column, scratch
+            )
+            cut, gain = argmax_gain(scratch[LEVEL_GAINS], n_cuts)
+            offer(candidate, noise, base, gain, column, cut, UNSEEN)
             continue
         start, missing_bin = bin_offsets[column], bin_offsets[column] + n
         direction = directions[column] if is_directed else 0
