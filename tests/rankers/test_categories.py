@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
+import scipy.sparse
 
 import rankinite as rk
 from rankinite.core.container import Content
@@ -280,3 +282,40 @@ def test_damaged_texts_of_a_file(model, texts):
     damaged = Content({**content.manifest, "categories": texts}, content.arrays)
     with pytest.raises(rk.ModelFileError):
         rk.LambdaMART.from_content(damaged, None)
+
+
+def test_tables_of_trees_name_the_categories_that_go_left(model):
+    """Every document is followed by the table's conditions to the leaf that predict_leaf says."""
+    table = as_category(TEST)[FEATURES]
+    nodes = model.trees().set_index("node_index")
+    assert set(nodes.decision_type.dropna()) == {"<=", "=="}
+    leaves = model.predict_leaf(table)
+    for row, (x, colour) in enumerate(zip(table.x, table.colour.astype(object), strict=True)):
+        for tree in range(leaves.shape[1]):
+            name = f"{tree}-S0"
+            while "-S" in name:
+                node = nodes.loc[name]
+                if node.decision_type == "<=":
+                    left = np.float32(x) <= node.threshold
+                elif colour in COLOURS:
+                    left = colour in node.threshold.split("||")
+                else:
+                    left = node.missing_direction == "left"
+                name = node.left_child if left else node.right_child
+            assert name == f"{tree}-L{leaves[row, tree]}"
+
+
+def test_a_drawing_names_categories(model):
+    assert " in {" in "".join(model.plot_tree(tree).svg for tree in range(SMALL["n_trees"]))
+
+
+def test_lazy_frames_and_datasets_have_categories_too(scores, model):
+    table = polars_of(TEST, pl.Categorical)
+    assert model.predict(table.lazy()).tolist() == scores
+    assert model.predict(pa.dataset.dataset(table.to_arrow())).tolist() == scores
+
+
+def test_categories_in_a_sparse_matrix_are_refused():
+    X = scipy.sparse.csr_array(np.eye(8))
+    with pytest.raises(rk.DataError, match="feature '1' is categorical, and the matrix is sparse"):
+        rk.LambdaMART(categorical_features=[0]).fit(X, np.arange(8) % 2, qid=0)

@@ -202,7 +202,7 @@ class Ensemble(Ranker):
     ) -> MemberScores:
         """Check the arguments of fit, and compute the members' scores."""
         self._check_parameters()
-        inputs = training_data(self._name, X, y, qid, None, group)
+        inputs = training_data(self._name, X, y, qid, None, group=group)
         rows = self._scores_by_name(inputs, X, member_scores)
         scores = np.stack(list(rows.values()))
         scaling = self._scaling(scores)

@@ -239,7 +239,7 @@ class WithScoreFeatures(Ranker):
         """
         self._check_parameters()
         scorer, ranker = self._new(SCORER), self._new(INNER)
-        inputs = training_data(self._name, X, y, qid, query_weight, group)
+        inputs = training_data(self._name, X, y, qid, query_weight, group=group)
         data = inputs.data
         sets = validation_sets(self._name, valid, data.feature_names)
         # Documents may have been moved to bring queries together; their weights follow them.

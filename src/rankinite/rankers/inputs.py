@@ -177,8 +177,8 @@ def prepare(
         arguments.y,
         arguments.qid,
         arguments.query_weight,
-        arguments.group,
-        categorical,
+        group=arguments.group,
+        categorical=categorical,
     )
     data = train.data if takes_sparse else train.data.dense(owner)
     if objective.measure is not None and np.isnan(data.y).all():
@@ -280,6 +280,7 @@ def training_data(
     y: ArrayLike | None,
     qid: ArrayLike | None,
     query_weight: ArrayLike | None,
+    *,
     group: ArrayLike | None = None,
     categorical: Sequence[str | int] = (),
 ) -> InputData:
@@ -349,7 +350,7 @@ def _validation_set(
             valid = InputData(value)
         elif len(value) == 3:
             X, y, qid = value
-            valid = training_data(owner, X, y, qid, None, list(categories))
+            valid = training_data(owner, X, y, qid, None, categorical=list(categories))
         else:
             raise UsageError(
                 f"it has {len(value)} parts; expected a RankingData, (X, y, qid), or several of "

@@ -195,7 +195,9 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         reporter = as_progress(owner, progress)
         first = parse_measures(training_measure(self.objective()))[0]
         chosen = one_measure(owner, first if measure is None else measure)
-        documents = training_data(owner, X, y, qid, None, group, list(self.categories_))
+        documents = training_data(
+            owner, X, y, qid, None, group=group, categorical=list(self.categories_)
+        )
         data = self._matched(documents.data)
         if base_scores is not None:
             base_scores = documents.arrange(

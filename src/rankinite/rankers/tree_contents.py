@@ -90,7 +90,8 @@ class TreeContents(Ranker):
             raise UsageError(f"{self._name}: has no trees; training kept none")
         check(self._name, "tree", tree, Whole(0, n_trees - 1))
         chosen = self.forest_.trees[tree]
-        left = {int(k): self._left_texts(chosen, k) for k in np.flatnonzero(chosen.categorical)}
+        splits = np.flatnonzero(chosen.categorical).tolist()
+        left = {k: self._left_texts(chosen, k) for k in splits}
         return list(tree_nodes(chosen, self.feature_names_, left))
 
     def _left_texts(self, tree: Tree, split: int) -> tuple[str, ...]:
