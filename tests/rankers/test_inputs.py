@@ -17,6 +17,7 @@ from tests.rankers.cases import (
     TEST,
     TRAIN,
     VALID,
+    bytes_of,
     copied,
     every_case,
     every_case_of_trees,
@@ -181,6 +182,28 @@ def test_training_data_that_are_refused(case, error, features, labels, qid, sent
     model = case.new()
     assert sentence in refused(error, lambda: model.fit(features, labels, qid=qid))
     assert not model.is_fitted
+
+
+@every_ranker
+def test_queries_by_id_by_size_or_all_in_one(case):
+    by_size = case.new().fit(X, Y, group=TRAIN.sizes)
+    assert bytes_of(by_size) == bytes_of(case.new().fit(X, Y, qid=QID))
+    in_one = case.new().fit(X, Y, qid=0)
+    assert bytes_of(in_one) == bytes_of(case.new().fit(X, Y, qid=np.zeros(96)))
+    name = case.kind.__name__
+    for options, sentence in (
+        ({}, "requires qid, the query of every document; give qid, or group, the sizes of consec"),
+        ({"qid": QID, "group": TRAIN.sizes}, "qid and group were both given; give one of the two"),
+        ({"qid": "query"}, "qid is the text 'query'; give the column itself"),
+        ({"group": TRAIN.sizes[1:]}, "group: they add up to 88, but there are 96 documents"),
+    ):
+        message = refused(ValueError, lambda options=options: case.new().fit(X, Y, **options))
+        assert message.startswith(f"{name}: {sentence}")
+    message = refused(rk.UsageError, lambda: case.new().fit(TRAIN, group=TRAIN.sizes))
+    assert "group was given besides a RankingData" in message
+    valid = (VALID.X, VALID.y, None)
+    message = refused(rk.UsageError, lambda: case.new().fit(TRAIN, valid=valid))
+    assert f"{name}: the validation set 'valid': {name}: requires qid" in message
 
 
 @every_ranker
