@@ -36,7 +36,9 @@ KINDS = """LambdaMART; LambdaMART measure=ERR symmetric=True docs_per_tree=0.7; 
 TREE_SETTINGS = """symmetric=True; criterion=newton; step=gradient; max_depth=2 min_gain=0.01;
  criterion=newton step=gradient symmetric=True; most_bins=7; n_leaves=99 min_docs_in_leaf=1;
  docs_per_tree=0.4; queries_per_tree=0.4; features_per_tree=0.3; queries_per_tree=1
- docs_per_tree=1"""
+ docs_per_tree=1; max_delta_step=0.1 path_smooth=3 interaction_constraints=[[0,1,2],[2,3]]"""
+MONOTONE = """monotone_constraints=[[0,1],[1,-1]]; symmetric=False path_smooth=3
+ monotone_constraints=[[0,-1],[2,1]]"""
 NET_SETTINGS = """hidden=40; hidden=(9,5,2); queries_per_step=7 weight_decay=0; normalise=distance;
  optimiser=sgd learning_rate=0.05; optimiser=sgd hidden=0 patience=2; queries_per_step=all;
  optimiser=sgd learning_rate=0.5 patience=1 most_restarts=1; truncation=4 normalise=deviation"""
@@ -154,6 +156,7 @@ def fitted_values(model: Any, data: Any = None, **options: Any) -> dict[str, Any
 
 
 @each("settings", ["LambdaMART", "MART", "MART loss=logistic", "McRank"], items(TREE_SETTINGS))
+@each("settings", ["LambdaMART", "MART loss=logistic"], items(MONOTONE))
 @each("settings", ["LambdaRank"], items(NET_SETTINGS))
 @each("pairs", ["LambdaMART", "LambdaMART step=line-search n_trees=4"], items(PAIRS))
 @each("search", ["LambdaMART step=line-search n_trees=5"], items(SEARCHES))

@@ -13,7 +13,7 @@ def refused(call):
         call()
     message = str(caught.value)
     assert "\n" not in message
-    assert len(message) < 500
+    assert len(message) < 700
     return message
 
 

@@ -19,6 +19,12 @@ TARGET, HESSIANS = RNG.normal(size=N_DOCS), RNG.random(N_DOCS) + 0.1
 ROWS = RNG.integers(N_DOCS, size=2 * N_DOCS)
 MSE, NEWTON = growth(31, min_docs=10), growth(300, criterion="newton")
 WHOLE, NARROW, APPENDED = "whole", "narrow", "appended"
+CONSTRAINTS = {
+    "directions": (1, 0, -1) * 7,
+    "groups": (tuple(range(15)), tuple(range(10, 21))),
+    "max_delta_step": 2.0,
+    "path_smooth": 5.0,
+}
 # Bins, options of growth, and options of sampling.
 CASES = {
     "mse": (WHOLE, MSE, {}),
@@ -34,6 +40,12 @@ CASES = {
         APPENDED,
         replace(NEWTON, n_leaves=64, symmetric=True),
         {"sample": 0.6, "n_features": 15},
+    ),
+    "constrained": (WHOLE, replace(NEWTON, n_leaves=40, **CONSTRAINTS), {}),
+    "symmetric constrained": (
+        APPENDED,
+        replace(MSE, n_leaves=64, symmetric=True, **CONSTRAINTS),
+        {"sample": 0.6},
     ),
 }
 

@@ -64,18 +64,18 @@ def directions_of(owner: str, value: Any, names: Sequence[str]) -> tuple[int, ..
     """
     if value is None:
         return ()
-    given = _directions(value)
+    directions = _directions(value)
     by_position = [0] * len(names)
-    if isinstance(given, list):
-        if len(given) != len(names):
-            raise UsageError(
-                f"{owner}: {MONOTONE} has {len(given)} directions, and the data have {len(names)} "
-                "features; give one for each, or directions by name"
-            )
-        by_position = given
-    else:
-        for feature, direction in given.items():
+    if isinstance(directions, dict):
+        for feature, direction in directions.items():
             by_position[_position(owner, MONOTONE, feature, names)] = direction
+    elif len(directions) == len(names):
+        by_position = directions
+    else:
+        raise UsageError(
+            f"{owner}: {MONOTONE} has {len(directions)} directions, and the data have "
+            f"{len(names)} features; give one for each, or directions by name"
+        )
     return tuple(by_position) if any(by_position) else ()
 
 
