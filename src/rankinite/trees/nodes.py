@@ -150,7 +150,9 @@ def condition_text(node: Node, digits: int = 4) -> str:
     >>> condition_text(split)
     'bm25 <= 12.35'
     """
+    # Features without names are numbered, and "4 <= 0.2" would be wrong.
+    feature = f"feature {node.feature}" if str(node.feature).isdecimal() else node.feature
     # Infinity separates missing values from all others.
     if node.threshold is not None and math.isinf(node.threshold):
-        return f"{node.feature} is not missing"
-    return f"{node.feature} <= {node.threshold:.{digits}g}"
+        return f"{feature} is not missing"
+    return f"{feature} <= {node.threshold:.{digits}g}"
