@@ -72,3 +72,8 @@ def test_a_file_without_counts_has_means_of_leaves():
 def test_the_condition_of_a_split_that_only_asks_for_missing_values():
     root = next(tree_nodes(chain([2], [math.inf], [1.0, 2.0], [1, 1]), NAMES))
     assert condition_text(root) == "clicks is not missing"
+
+
+def test_the_condition_of_a_feature_without_a_name():
+    root = next(tree_nodes(chain([1], [0.25], [1.0, 2.0], [1, 1]), ["1", "2"]))
+    assert condition_text(root) == "feature 2 <= 0.25"

@@ -164,11 +164,13 @@ def condition_text(node: Node, digits: int = 4) -> str:
     >>> condition_text(split)
     'bm25 <= 12.35'
     """
+    # Features without names are numbered, and "4 <= 0.2" would be wrong.
+    feature = f"feature {node.feature}" if str(node.feature).isdecimal() else node.feature
     threshold = node.threshold
     if isinstance(threshold, tuple):
         more = f", and {len(threshold) - SHOWN} more" if len(threshold) > SHOWN else ""
-        return f"{node.feature} in {{{', '.join(threshold[:SHOWN])}{more}}}"
+        return f"{feature} in {{{', '.join(threshold[:SHOWN])}{more}}}"
     # Infinity separates missing values from all others.
     if threshold is not None and math.isinf(threshold):
-        return f"{node.feature} is not missing"
-    return f"{node.feature} <= {threshold:.{digits}g}"
+        return f"{feature} is not missing"
+    return f"{feature} <= {threshold:.{digits}g}"
