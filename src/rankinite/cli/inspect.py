@@ -43,7 +43,7 @@ def inspect(
     of the training data as well. Model files hold no date: equal trainings give equal bytes.
     """
     from rankinite.explain.inspection import FIGURES, draw_figures, inspect_ranker
-    from rankinite.runs.training import fingerprint_beside
+    from rankinite.runs.training import DIGITS, fingerprint_beside
 
     if figures is not None:
         refuse_file_as_folder(figures)
@@ -60,7 +60,7 @@ def inspect(
     _show(terminal, str(model), inspection, top)
     if digest is not None:
         terminal.say("")
-        terminal.say(f"Fingerprint of the training data: {digest}")
+        terminal.say(f"Fingerprint of the training data: {digest[:DIGITS]}")
     terminal.say_written(drawn)
 
 
