@@ -55,6 +55,8 @@ def test_saved_and_loaded(case):
     assert bytes_of(again) == MODEL.read_bytes()
     for name in ("history_", "best_round_", "n_rounds_", "feature_names_", "top_grade_", "seed_"):
         assert getattr(again, name) == getattr(model, name)
+    for name in ("n_queries_", "n_docs_", "version_"):
+        assert getattr(again, name) == getattr(model, name) is not None
     assert again.importances() == model.importances()
     if not case.is_net:
         np.testing.assert_array_equal(case.staged(again)[0], case.staged(model)[0])
@@ -218,6 +220,9 @@ MANIFESTS = [
     ("top_grade", ABSENT, "has no 'top_grade'"),
     ("top_grade", "4", "'top_grade' is '4'"),
     ("top_grade", -1, "'top_grade' is -1"),
+    ("n_queries", 0, "'n_queries' is 0"),
+    ("n_docs", "many", "'n_docs' is 'many'"),
+    ("rankinite", 7, "'rankinite' is 7"),
     ("n_rounds", ABSENT, "has no 'n_rounds'"),
     ("n_rounds", 6.5, "'n_rounds' is 6.5"),
     ("n_rounds", True, "'n_rounds' is True"),

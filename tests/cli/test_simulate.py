@@ -34,6 +34,7 @@ def test_one_set_as_text(call):
         call, "challenge", "--size", 0.001, "--market", 2, "--seed", 3, "--format", "txt", "-o", "s"
     )
     assert sorted(path.name for path in Path("s").iterdir()) == [
+        ".rankinite",
         "set2.test.txt",
         "set2.train.txt",
         "set2.valid.txt",

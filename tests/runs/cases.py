@@ -92,9 +92,9 @@ def micro_data(n_queries: int = 60, seed: int = 0, n_features: int = 4) -> rk.Ra
 TRAIN, VALID, TEST = micro_data(60), micro_data(20, 1), micro_data(20, 2)
 
 
-def go(recipe, train=TRAIN, valid=VALID, test=TEST, out="run"):
+def go(recipe, train=TRAIN, valid=VALID, test=TEST, out="run", **options):
     """Run a recipe in this process."""
-    return run_recipe(recipe, train, valid, test, out=out, jobs=1)
+    return run_recipe(recipe, train, valid, test, out=out, jobs=1, **options)
 
 
 def tasks_of(folder):

@@ -67,7 +67,9 @@ def test_a_recipe_of_somebody_else_is_not_written_over(recipe_of, tmp_path):
     ):
         go(recipe_of())
     assert (tmp_path / "run" / "recipe.toml").read_text() == "their own"
-    assert not list((tmp_path / "run" / "tasks").iterdir())
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["recipe.toml"]
+    go(recipe_of(), force=True)
+    assert (tmp_path / "run" / "recipe.toml").read_text() == recipe_of().text
 
 
 def test_lost_tasks_are_executed_again_to_the_same_bytes(recipe_of, tmp_path):

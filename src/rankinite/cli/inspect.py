@@ -66,7 +66,7 @@ def inspect(
     """
     from rankinite.cli.trees import TreeChoice, show_trees
     from rankinite.explain.inspection import FIGURES, draw_figures, inspect_ranker
-    from rankinite.runs.training import fingerprint_beside
+    from rankinite.runs.training import DIGITS, fingerprint_beside
 
     choice = TreeChoice.checked(trees, tree, out)
     if figures is not None:
@@ -93,7 +93,7 @@ def inspect(
     _show(terminal, str(model), inspection, top)
     if digest is not None:
         terminal.say("")
-        terminal.say(f"Fingerprint of the training data: {digest}")
+        terminal.say(f"Fingerprint of the training data: {digest[:DIGITS]}")
     terminal.say_written(drawn)
 
 

@@ -175,7 +175,7 @@ def check_folder(recipe: Recipe, out: str | Path, *, force: bool = False) -> Non
         Refuse nothing: such files are replaced.
     """
     store = Store(out)
-    if not force and not (store.path / STATE).exists():
+    if not force and not store.is_used:
         store.refuse_others(result_files(recipe), recipe.text)
 
 

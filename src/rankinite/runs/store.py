@@ -193,6 +193,11 @@ class Store:
         write_json(self.path / STATE, state)
         write_text(self.path / file, recipe.text)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a run or a sweep has worked in the folder, which has its state or tasks."""
+        return (self.path / STATE).exists() or any(self.path.glob(f"tasks/*/{RECORD}"))
+
     def refuse_others(self, names: Iterable[str], recipe: str | None = None) -> None:
         """Refuse a folder with files of others that a run or a sweep would replace.
 
@@ -243,10 +248,11 @@ class Store:
         if not path.exists():
             return state
         try:
-            state |= json.loads(path.read_text("utf-8"))
+            content = json.loads(path.read_text("utf-8"))
+            state |= content
             kinds = {DATA: dict, FILES: list, SETS: list, VERSIONS: dict}
-            # A file of another tool could have this name; ours has the name of the recipe.
-            if NAME in state and all(isinstance(state[name], kinds[name]) for name in kinds):
+            # A file of another tool could have this name.
+            if DATA in content and all(isinstance(state[name], kinds[name]) for name in kinds):
                 return state
         except (ValueError, TypeError):
             pass

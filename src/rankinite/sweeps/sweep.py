@@ -24,7 +24,7 @@ from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.recipe_reader import read_recipe
 from rankinite.runs.run import ORIGINALS, Executor, with_top_grade
 from rankinite.runs.scheduler import compile_kernels, execute, logged_to
-from rankinite.runs.store import SETTINGS, STATE, TRAIN, Store, numbers_of_bins, share
+from rankinite.runs.store import SETTINGS, TRAIN, Store, numbers_of_bins, share
 from rankinite.runs.tasks import Fold, Split, Task
 from rankinite.runs.workers import new_workers, opened
 from rankinite.sweeps.results import (
@@ -197,7 +197,7 @@ def check_folder(out: str | Path, *, force: bool = False) -> None:
         Refuse nothing: such files are replaced.
     """
     store = Store(out)
-    if not force and not any((store.path / name).exists() for name in (SETTINGS, STATE)):
+    if not force and not (store.is_used or (store.path / SETTINGS).exists()):
         store.refuse_others(RESULT_FILES)
 
 
