@@ -28,6 +28,12 @@ from rankinite.rankers.aliases import explain_alias
 # The types of columns, by the names that pandas, polars and Arrow have for them, that are numbers.
 NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
 
+# Why rankers of lambdas fail scikit-learn's check of the equivalence of sample weights.
+COPIES_HAVE_RANKS = (
+    "a document of weight 2 has one rank, and two copies of it have two; one of weight 0 keeps its "
+    "rank, and one that is left out has none"
+)
+
 
 class UnfittedError(UsageError, NotFittedError):  # type: ignore[misc]
     """A ranker was asked for something before it was fitted; scikit-learn's error, and ours."""
