@@ -227,7 +227,7 @@ def _unknown(owner: str, name: str, known: list[str]) -> str:
     if advice:
         return f"{owner}: there is no parameter {name!r}; {advice}"
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 40)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 20)}"
     return f"{owner}: there is no parameter {name!r}; {hint}"
 
 
