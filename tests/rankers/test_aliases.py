@@ -21,6 +21,7 @@ OTHER_NAMES = {
     "trees": [
         # LightGBM, XGBoost, CatBoost and scikit-learn, in turns.
         ("num_leaves", "it is called 'n_leaves' here"),
+        ("lambdarank_unbiased", "it is called 'position_bias' here"),
         ("n_estimators", "it is called 'n_trees' here"),
         ("min_child_samples", "it is called 'min_docs_in_leaf' here"),
         ("bagging_fraction", "it is called 'docs_per_tree' here"),

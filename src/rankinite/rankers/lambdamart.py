@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
@@ -40,7 +40,7 @@ from rankinite.rankers.line_search import (
     measure_along_line,
 )
 from rankinite.rankers.parameters import LINE_SEARCH, LambdaMARTParameters
-from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.ranker import COPIES_HAVE_RANKS, Ranker
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.trees.grower import GrowthOptions
 
@@ -68,6 +68,11 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
     >>> rk.evaluate(model.predict(train), train, "NDCG@10").mean["NDCG@10"] > 0.6
     True
     """
+
+    expected_failed_checks: ClassVar[Mapping[str, str]] = {
+        **TreeRanker.expected_failed_checks,
+        "check_sample_weight_equivalence_on_dense_data": COPIES_HAVE_RANKS,
+    }
 
     def objective(self) -> Objective:
         """Return the objective that training follows."""

@@ -37,7 +37,7 @@ from rankinite.rankers.inputs import (
 )
 from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import ALL, LambdaRankParameters
-from rankinite.rankers.ranker import check_features
+from rankinite.rankers.ranker import COPIES_HAVE_RANKS, check_features
 from rankinite.rankers.trainer import TrainedRanker
 
 TRAIN = "train"
@@ -78,6 +78,10 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
     True
     """
 
+    expected_failed_checks: ClassVar[Mapping[str, str]] = {
+        **TrainedRanker.expected_failed_checks,
+        "check_sample_weight_equivalence_on_dense_data": COPIES_HAVE_RANKS,
+    }
     rounds: ClassVar[str] = "epochs"
 
     net_: Net

@@ -75,6 +75,12 @@ CHECKS_WITHOUT_QUERIES = (
 # The types of columns, by the names that pandas, polars and Arrow have for them, that are numbers.
 NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
 
+# Why rankers of lambdas fail scikit-learn's check of the equivalence of sample weights.
+COPIES_HAVE_RANKS = (
+    "a document of weight 2 has one rank, and two copies of it have two; one of weight 0 keeps its "
+    "rank, and one that is left out has none"
+)
+
 
 # What only rankers of trees have: `rankinite.rankers.tree_contents`.
 OF_TREES = ("predict_leaf", "trees", "tree_nodes", "plot_tree")
@@ -366,7 +372,7 @@ def _unknown(owner: str, name: str, known: list[str]) -> str:
     if advice:
         return f"{owner}: there is no parameter {name!r}; {advice}"
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 40)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {some_of(known, 20)}"
     return f"{owner}: there is no parameter {name!r}; {hint}"
 
 
