@@ -71,7 +71,7 @@ def test_features_that_do_not_fit_are_named(call, model):
     assert "has '6' besides" in call("predict", "m.rk", "many.txt", code=1)
     rk.save(rk.RankingData([[1.0] * 5], [1], [1], feature_names=list("12x45")), "named.parquet")
     sentence = call("predict", "m.rk", "named.parquet", code=1)
-    assert "lacks '3' and has 'x' besides" in sentence
+    assert "named.parquet: there is no feature column '3'; the columns are" in sentence
 
 
 def test_wrong_models_and_trees_are_told(call, data, model):

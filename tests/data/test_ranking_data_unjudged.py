@@ -64,9 +64,13 @@ class TestRankingData:
         sources = {"a": [NAN, 1, NAN], "b": [0, NAN, NAN]}
         assert RankingData([[1], [2], [3]], [NAN, NAN, 1], [1, 1, 1], labels=sources).n_docs == 3
 
-    def test_refuses_a_set_in_which_no_document_has_a_label(self):
-        with pytest.raises(rk.DataError, match="y: no document has a label in y"):
-            RankingData([[1], [2]], [NAN, NAN], [1, 1], labels={"clicks": [0, 1]}, top_grade=4)
+    def test_all_labels_may_be_those_of_another_source(self):
+        data = RankingData([[1], [2]], None, [1, 1], labels={"clicks": [0, 1]}, top_grade=4)
+        assert data.is_labelled
+        assert data.top_grade == 4
+        sentence = r"the data set has no labels in y, which NDCG@10 needs; .* NDCG@10\[clicks\]"
+        with pytest.raises(rk.DataError, match=sentence):
+            rk.LambdaMART("NDCG@10").fit(data)
 
     @pytest.mark.parametrize(("label", "sentence"), [(np.inf, "is inf; exp"), (-1, "is -1; exp")])
     def test_what_is_no_label_stays_refused(self, label, sentence):
@@ -170,10 +174,10 @@ class TestFiles:
         with pytest.raises(FileFormatError, match="the label of document 1 is nan, and no oth"):
             rk.load(tmp_path / "data.parquet", labels=[])
 
-    def test_parquet_refuses_a_part_that_could_not_be_loaded(self, tmp_path):
-        with pytest.raises(rk.DataError, match="Parquet: no document has a label in y"):
-            rk.save(unjudged()[1], tmp_path / "data.parquet")
-        assert list(tmp_path.iterdir()) == []
+    def test_a_part_without_labels_in_y_has_no_column_of_them(self, tmp_path):
+        rk.save(unjudged()[1], tmp_path / "data.parquet")
+        assert "label" not in pq.read_schema(tmp_path / "data.parquet").names
+        assert rk.load(tmp_path / "data.parquet").equals(unjudged()[1])
 
     @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.uint8()])
     def test_nulls_of_frames_and_files_are_no_labels(self, kind, tmp_path):

@@ -166,6 +166,7 @@ def _whole_file(
     group: bool,
 ) -> None:
     _demand(content.rows)
+    _demand(len({math.isnan(label) for label in content.labels}) == 1)
     _columns(content, n_features)
     if header.get("documents") is not None:
         _demand(remarks is not None)
@@ -227,10 +228,11 @@ def _whole(text: bytes) -> int:
 
 
 def _document(content: Content, tokens: list[bytes]) -> None:
-    label = number(tokens[0])
-    _demand(math.isfinite(label) and label >= 0)
-    tokens = tokens[1:]
-    qid = None
+    label, qid = math.nan, None
+    if b":" not in tokens[0]:
+        label = number(tokens[0])
+        _demand(math.isfinite(label) and label >= 0)
+        tokens = tokens[1:]
     if tokens and tokens[0].startswith(b"qid:"):
         text = tokens[0][4:]
         qid = -_whole(text[1:]) if text.startswith(b"-") else _whole(text)
@@ -372,7 +374,7 @@ def _apply_header(content: Content, header: dict[str, Any]) -> None:
     if header.get("query_weight") is not None:
         content.weights = [float(weight) for weight in header["query_weight"]]
         _demand(len(content.weights) == len(content.qids))
-    content.top_grade = max(content.labels)
+    content.top_grade = 0.0 if math.isnan(content.labels[0]) else max(content.labels)
     if header.get("top_grade") is not None:
         _demand(header["top_grade"] >= content.top_grade)
         content.top_grade = float(header["top_grade"])

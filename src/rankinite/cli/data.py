@@ -99,6 +99,8 @@ def _show_statistics(terminal: Terminal, names: list[str], sets: list[Descriptio
 
 def _show_grades(terminal: Terminal, names: list[str], sets: list[Description]) -> None:
     grades = sorted({grade for data in sets for grade in data.grades}, reverse=True)
+    if not grades and all(data.n_unlabelled == data.n_docs for data in sets):
+        return
     if not grades:
         terminal.say("There are too many different labels for a table of grades.")
         return

@@ -130,14 +130,22 @@ class Loading:
     ] = False
 
     def load(
-        self, path: Path, terminal: Terminal, categorical: str | Sequence[str] = ALL
+        self,
+        path: Path,
+        terminal: Terminal,
+        features: Sequence[str] | None = None,
+        categorical: str | Sequence[str] = ALL,
     ) -> RankingData:
-        """Load a data set with these options; columns of texts may be categorical features."""
+        """Load a data set with these options; of a table only these features.
+
+        Columns of texts may be categorical features.
+        """
         from rankinite.data.formats import format_of, load
 
         has_texts = "categorical_features" in format_of(path).options
         return load(
             path,
+            features=features if "features" in format_of(path).options else None,
             labels=None if self.labels is None else _names(self.labels),
             label=self.label_column,
             qid=self.qid_column,
@@ -178,7 +186,7 @@ class Loading:
         # ERR depends on the top grade: two sets measured with different ones could not be compared.
         try:
             return replace(self, top_grade=data.top_grade).load(
-                path, terminal, list(data.categories)
+                path, terminal, categorical=list(data.categories)
             )
         except DataError as problem:
             if "top_grade" not in str(problem):
@@ -235,9 +243,11 @@ class LabelledData:
 
     def load(self, command: str, loading: Loading, terminal: Terminal) -> RankingData:
         """Load the data set; refuse samples of queries, which paired tests would count again."""
+        from rankinite.data.checks import require_labels
         from rankinite.data.splits import refuse_dependent_queries
 
         data = loading.load(self.source, terminal)
+        require_labels(command, data)
         refuse_dependent_queries(command, data.qids)
         return data
 

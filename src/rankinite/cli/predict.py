@@ -50,7 +50,7 @@ def predict(
     # The model first: it loads fast, and says which options are wrong for it.
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)
-    data = loading.load(source, terminal)
+    data = loading.load(source, terminal, ranker.feature_names_)
     refuse_narrow_text(source, data, ranker.feature_names_)
     scores = ranker.predict(data, **first)
     if out is None:

@@ -216,7 +216,7 @@ def _load_sets(
     # Nets have no such parameter, and take no categories.
     named = configuration.parameters.get("categorical_features", FROM_DTYPE)
     texts = [] if named == FROM_DTYPE else [name for name in named if isinstance(name, str)]
-    data = loading.load(source, terminal, texts)
+    data = loading.load(source, terminal, categorical=texts)
     sets = {
         name: loading.load_alike(data, source, path, terminal)
         for name, path in zip(_set_names(configuration, paths), paths, strict=True)

@@ -63,6 +63,7 @@ def augment(
     (['12', '12~1', '12~2'], [3, 2, 2], True)
     """
     checks.require_data_set("augment", data)
+    checks.require_labels("augment", data)
     check("augment", "fraction", fraction, FRACTION)
     check("augment", "times", times, Whole(1))
     refuse_samples("augment", data.qids, "augment the original data")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.types import Floats32
+from rankinite.data.sparse import dense_column, is_sparse
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -52,7 +53,13 @@ def checked_tables(
         if len(set(texts)) < len(texts):
             twice = next(text for text in texts if texts.count(text) > 1)
             raise DataError(f"categories: feature {name!r} has the category {twice!r} twice")
-        require_codes("categories", name, matrix[:, list(names).index(name)], len(texts))
+        if texts and is_sparse(matrix):
+            raise DataError(
+                f"categories: feature {name!r} of a sparse matrix has texts; give (), for codes "
+                "alone, or a dense matrix"
+            )
+        column = dense_column(matrix, list(names).index(name))
+        require_codes("categories", name, column, len(texts))
     return checked
 
 
@@ -279,7 +286,7 @@ def _columns(frame: Any) -> dict[str, Any]:
     if isinstance(frame, pa.Table):
         return dict(zip(frame.column_names, frame.columns, strict=True))
     kind = type(frame).__module__.partition(".")[0]
-    if kind not in ("pandas", "polars") or not hasattr(frame, "columns"):
+    if kind not in ("pandas", "polars") or type(frame).__name__ != "DataFrame":
         return {}
     return {name: frame[name] for name in frame.columns if isinstance(name, str)}
 
@@ -343,7 +350,7 @@ def with_categories(owner: str, data: RankingData, chosen: Sequence[str | int]) 
         if name not in data.categories
     }
     for name in added:
-        column = data.matrix[:, data.feature_names.index(name)]
+        column = dense_column(data.matrix, data.feature_names.index(name))
         require_codes(owner, name, column if data.rows is None else column[data.rows])
     return data.replace(categories={**data.categories, **added}) if added else data
 

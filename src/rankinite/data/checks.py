@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Real, SourceName, check
 from rankinite.core.types import Floats, Floats32, Integers
+from rankinite.data.precision import Rounding, to_float32
+from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
+from rankinite.data.tables import as_matrix, plain_array
 
 log = logging.getLogger("rankinite")
 
@@ -27,21 +30,34 @@ def require_data_set(owner: str, data: object) -> None:
         raise UsageError(f"{owner}: a {type(data).__name__} is no data set; expected a RankingData")
 
 
-def feature_matrix(X: ArrayLike) -> Floats32:
-    """Return features as a float32 matrix in C order, as a view that can be made read-only."""
+def feature_matrix(X: ArrayLike) -> tuple[Floats32, Rounding]:
+    """Return features as a float32 matrix in C order, and what rounding did to them.
+
+    The matrix is a view that can be made read-only.
+    """
+    if is_sparse(X):
+        matrix = to_csr(X)
+        _refuse_empty(matrix)
+        return matrix, Rounding(matrix.shape[1])
     try:
-        # Too large a number becomes infinite, and `require_finite_features` names it.
-        with np.errstate(over="ignore"):
-            matrix = np.asarray(X, dtype=np.float32, order="C")
+        values = as_matrix("RankingData", X)
+        if values.ndim != 2:
+            raise DataError(f"X: has {values.ndim} dimensions; expected 2, documents x features")
+        matrix, rounding = to_float32(values)
+    except DataError:
+        raise  # it is a ValueError, too
     except (TypeError, ValueError) as problem:
         raise DataError(f"X: cannot be made a matrix of numbers: {problem}") from None
-    if matrix.ndim != 2:
-        raise DataError(f"X: has {matrix.ndim} dimensions; expected 2, documents x features")
+    _refuse_empty(matrix)
+    # The caller's array stays writeable when this view is made read-only.
+    return matrix.view(), rounding
+
+
+def _refuse_empty(matrix: Any) -> None:
     if matrix.shape[0] == 0:
         raise DataError("X: there are no documents; expected at least one")
     if matrix.shape[1] == 0:
         raise DataError("X: there are no features; expected at least one")
-    return matrix.view()  # the caller's array stays writeable when this one is made read-only
 
 
 def feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
@@ -59,6 +75,9 @@ def feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
 
 def require_finite_features(matrix: Floats32, names: Sequence[str]) -> None:
     """Refuse infinite features; NaN, a missing value, is allowed."""
+    if is_sparse(matrix):
+        require_finite_entries(matrix, names)
+        return
     for start in range(0, len(matrix), ROWS_A_BLOCK):
         infinite = np.isinf(matrix[start : start + ROWS_A_BLOCK])
         if infinite.any():
@@ -82,7 +101,8 @@ def label_array(name: str, values: ArrayLike, n_docs: int) -> Floats:
 def require_label_in_some_source(labels: Floats, sources: Mapping[str, Floats]) -> None:
     """Refuse documents that have a label neither in ``y`` nor in any other source."""
     absent = np.isnan(labels)
-    if not absent.any():
+    # A set without any label is for scoring; one in which some are missing is a mistake.
+    if not absent.any() or absent.all():
         return
     for values in sources.values():
         absent &= np.isnan(values)
@@ -93,12 +113,12 @@ def require_label_in_some_source(labels: Floats, sources: Mapping[str, Floats]) 
         )
 
 
-def require_some_labels(owner: str, labels: Floats) -> None:
-    """Refuse labels that are all missing."""
-    if np.isnan(labels).all():
+def require_labels(owner: str, data: Any) -> None:
+    """Refuse a `RankingData` in which no document has a label."""
+    if not data.is_labelled:
         raise DataError(
-            f"{owner}: no document has a label in y; expected at least one "
-            "(labels of a single source are given as y)"
+            f"{owner}: the data set has no labels, and can only be scored; give y, name the label "
+            "column (label, --label-column), or begin each line of a text file with its label"
         )
 
 
@@ -166,8 +186,11 @@ def concat_texts(arrays: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def top_grade(value: float | None, labels: Floats) -> float:
-    """Return the top grade: ``value``, or by default the largest label."""
-    largest = float(np.nanmax(labels))
+    """Return the top grade: ``value``, or by default the largest label; 0 if there is none."""
+    is_labelled = not np.isnan(labels).all()
+    largest = float(np.nanmax(labels)) if is_labelled else 0.0
+    if value is None and not is_labelled:
+        return largest
     if value is None:
         log.info("the top grade is taken to be %g, the largest label seen", largest)
         return largest
@@ -187,7 +210,7 @@ def query_layout(
     if group_sizes is not None:
         offsets = offsets_from_sizes(group_sizes, n_docs)
         return None, offsets, np.arange(1, len(offsets))
-    ids = np.asarray(qid)
+    ids = plain_array(qid)
     if ids.shape != (n_docs,):
         raise DataError(f"qid: {_shape(ids)} for {n_docs} documents; expected one per document")
     return group_queries(_id_array(ids), group=group)
@@ -287,7 +310,9 @@ def _refuse_missing(ids: NDArray[Any]) -> None:
 
 def _column(name: str, values: ArrayLike, length: int, what: str) -> Floats:
     try:
-        column = np.array(values, dtype=np.float64)  # a copy, which is made read-only later
+        column = np.array(
+            plain_array(values), dtype=np.float64
+        )  # a copy, which is made read-only later
     except (TypeError, ValueError) as problem:
         raise DataError(f"{name}: cannot be made numbers: {problem}") from None
     if column.shape != (length,):

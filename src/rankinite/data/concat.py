@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.categories import codes_by_text, joined_tables, match_codes
 from rankinite.data.ranking_data import RankingData, rows_of
+from rankinite.data.sparse import is_sparse
 
 
 def concat(parts: Sequence[RankingData]) -> RankingData:
@@ -40,7 +43,7 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
     sizes = np.concatenate([part.sizes for part in parts])
     n_docs = [part.n_docs for part in parts]
     return first.replace(
-        matrix=first.matrix if shared else np.concatenate([part.X for part in parts]),
+        matrix=first.matrix if shared else _concat_features(parts),
         rows=np.concatenate([rows_of(part) for part in parts]) if shared else None,
         y=np.concatenate([part.y for part in parts]),
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
@@ -67,6 +70,13 @@ def _with_same_categories(parts: Sequence[RankingData]) -> list[RankingData]:
         )
         for part in parts
     ]
+
+
+def _concat_features(parts: Sequence[RankingData]) -> Any:
+    matrices = [part.X for part in parts]
+    if any(is_sparse(matrix) for matrix in matrices):
+        return scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
+    return np.concatenate(matrices)
 
 
 def refuse_other_features(owner: str, first: Sequence[str], other: Sequence[str]) -> None:

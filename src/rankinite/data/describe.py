@@ -89,6 +89,7 @@ class Description:
 
 def describe(data: RankingData) -> Description:
     """Return the statistics of a data set."""
+    data = data.dense("describe")
     absent = np.isnan(data.y)
     labels, counts = np.unique(data.y[~absent], return_counts=True)
     # Documents without a label are neither: -inf and inf leave the others' bounds as they are.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HEAD = 64  # bytes that a format is recognised by
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
-FIRST_BYTES_OF_TEXT = b"+-.0123456789#"  # of a label, or of a comment
+FIRST_BYTES_OF_TEXT = b"+-.0123456789q#"  # of a label, of qid:, or of a comment
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ def load(
     labels
         Further label sources: Parquet columns, or ``name = value`` in text comments.
     label, qid, features, doc_id
-        Parquet only: names of the columns of labels (default ``label``), queries (``qid``),
-        features (all other columns) and document ids (none).
+        Parquet only: names of the columns of labels (default ``label``, if there is one), queries
+        (``qid``), features (all other columns) and document ids (none).
     categorical_features
         Parquet only: features of texts or whole numbers that are categories; ``"all"`` for all
         texts. Columns of a dictionary type need not be named.

@@ -8,6 +8,7 @@ each column in their metadata, with the top grade, which a table has no place fo
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -24,21 +25,27 @@ from rankinite.core.files import atomic_write
 from rankinite.core.format import refuse_text, some_of
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
-from rankinite.data import checks
 from rankinite.data.categories import CategoryEncoder, category_array
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.sparse import dense_rows
+from rankinite.data.tables import ROWS_A_BATCH, MatrixOfBatches, decoded, numbers, open_table
 
-ROWS_A_BATCH = 1 << 14  # rows that are converted at a time
+log = logging.getLogger("rankinite")
+
 METADATA = b"rankinite"
 CATEGORICAL = "categorical_features"
+LABEL = "label"
 ROWS_A_GROUP = 1 << 16  # rows that are copied out of the matrix at a time
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Roles of the columns of a table; ``labels`` has the column of each label source."""
+    """Roles of the columns of a table; ``labels`` has the column of each label source.
 
-    label: str = "label"
+    If ``label`` is None, labels are in the column "label", if there is one.
+    """
+
+    label: str | None = None
     qid: str = "qid"
     labels: Mapping[str, str] = field(default_factory=dict)
     features: Sequence[str] | None = None
@@ -50,14 +57,21 @@ class Columns:
         """Return all columns that are not features."""
         return [name for _, name in self._roles(())]
 
+    def wanted(self) -> list[str]:
+        """Return all columns that have a role, each once."""
+        return list(dict.fromkeys([*self.named(), *(self.features or ())]))
+
     def complete(self, available: Sequence[str]) -> Columns:
         """Fill in the features, by default all other columns; refuse columns that do not exist."""
         features = self.features
+        label = self.label
+        if label is None and LABEL in available and LABEL not in (features or ()):
+            label = LABEL
         repeated = [name for name, count in Counter(available).items() if count > 1]
         if repeated:
             raise DataError(f"column {repeated[0]!r} is there twice; expected distinct columns")
         if features is None:
-            taken = set(self.named())
+            taken = {*self.named(), label}
             features = [name for name in available if name not in taken]
         for role, name in self._roles(features):
             if name not in available:
@@ -67,10 +81,11 @@ class Columns:
                 )
         if not features:
             raise DataError(f"there are no feature columns; the columns are {some_of(available)}")
-        return replace(self, features=list(features))
+        return replace(self, label=label, features=list(features))
 
     def _roles(self, features: Sequence[str]) -> Iterator[tuple[str, str]]:
-        yield "label", self.label
+        if self.label is not None:
+            yield "label", self.label
         yield "qid", self.qid
         yield from (("label source", name) for name in self.labels.values())
         yield from (("feature", name) for name in features)
@@ -85,7 +100,7 @@ class Columns:
 def from_frame(
     frame: Any,
     *,
-    label: str = "label",
+    label: str | None = None,
     qid: str = "qid",
     labels: Sequence[str] = (),
     features: Sequence[str] | None = None,
@@ -101,10 +116,11 @@ def from_frame(
     Parameters
     ----------
     frame
-        Frame that can be exported to Arrow.
+        Frame that can be exported to Arrow, lazy frame of polars, or Arrow dataset.
     label, qid
-        Columns of labels and queries. A null label means no label, which is allowed for documents
-        that have a label in another source.
+        Columns of labels (``label`` by default; a frame without it is for scoring) and of queries.
+        A null label means no label, which is allowed for documents that have a label in another
+        source.
     labels
         Columns of further label sources; nulls mean no label.
     features
@@ -127,24 +143,15 @@ def from_frame(
     >>> from_frame(table).feature_names
     ('bm25',)
     """
-    if not hasattr(frame, "__arrow_c_stream__"):
-        raise UsageError(
-            f"from_frame: cannot read a {type(frame).__name__}; "
-            "expected a pandas, polars or Arrow frame"
-        )
     refuse_text("from_frame", "labels", labels)
     refuse_text("from_frame", "features", features)
-    try:
-        table = pa.table(frame)
-    except (pa.ArrowException, ValueError, TypeError) as problem:
-        raise DataError(f"the frame cannot be made an Arrow table: {problem}") from None
+    table = open_table("from_frame", frame)
     sources = {name: name for name in labels}
     columns = Columns(label, qid, sources, features, query_weight, doc_id, comment)
-    kept = _without_index(table.schema, columns)
-    columns = columns.complete(kept)
-    batches = table.select(kept).to_batches(max_chunksize=ROWS_A_BATCH)
+    columns = columns.complete(_without_index(table.names, table.pandas_metadata, columns))
+    n_docs, batches = table.read(columns.wanted())
     encoder = CategoryEncoder(categorical_features)
-    return _assemble(batches, table.num_rows, columns, encoder, group=group, top_grade=top_grade)
+    return _assemble(batches, n_docs, columns, encoder, group=group, top_grade=top_grade)
 
 
 def read_parquet(
@@ -168,7 +175,8 @@ def read_parquet(
     ----------
     path
         The file. If Rankinite wrote it, its metadata define the role of each column; otherwise
-        the label is in ``label``, the query in ``qid``, and all other columns are features.
+        the label is in ``label`` (without it, the set is for scoring), the query in ``qid``, and
+        all other columns are features.
     label, qid, labels, features, query_weight, doc_id, comment, categorical_features, group, \
 top_grade
         As in `from_frame`; they take precedence over the metadata.
@@ -197,7 +205,10 @@ top_grade
         if top_grade is None and label is None:  # the saved one belongs to the saved label column
             top_grade = saved_top_grade
         try:
-            columns = columns.complete(_without_index(schema, columns))
+            described = schema.pandas_metadata or {}
+            columns = columns.complete(_without_index(schema.names, described, columns))
+            if features is not None:
+                _note_ignored(source, schema.names, columns)
             return _assemble(
                 _batches(file, columns, source, progress or Silent()),
                 file.metadata.num_rows,
@@ -215,8 +226,7 @@ top_grade
 def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | None = None) -> None:
     """Write a data set as a Parquet file; the file appears whole or not at all.
 
-    Documents without a label have NaN. A data set in which no document has a label is refused,
-    because it could not be loaded again.
+    Documents without a label have NaN; if no document has one, there is no column of labels.
 
     Parameters
     ----------
@@ -227,7 +237,6 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
     progress
         Progress reporter.
     """
-    checks.require_some_labels("Parquet", data.y)
     columns = _free_names(data)
     saved = {**asdict(columns), "top_grade": data.top_grade}
     if data.categories:
@@ -254,13 +263,20 @@ def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | N
 # Tables to data sets
 
 
-def _without_index(schema: Any, columns: Columns) -> list[str]:
+def _note_ignored(path: Path, names: Sequence[str], columns: Columns) -> None:
+    ignored = [name for name in names if name not in set(columns.wanted())]
+    if ignored:
+        log.info("%s: the columns %s are ignored", path, some_of(ignored))
+
+
+def _without_index(
+    names: Sequence[str], pandas_metadata: Mapping[str, Any], columns: Columns
+) -> list[str]:
     """Return the columns without those of a pandas index, unless they are used by name."""
     # pandas writes its index as a column, which would otherwise be a feature.
-    described = schema.pandas_metadata or {}
-    index = {name for name in described.get("index_columns", ()) if isinstance(name, str)}
-    asked = {*columns.named(), *(columns.features or ())}
-    return [name for name in schema.names if name in asked or name not in index]
+    index = {name for name in pandas_metadata.get("index_columns", ()) if isinstance(name, str)}
+    asked = {*columns.named(), columns.label or LABEL, *(columns.features or ())}
+    return [name for name in names if name in asked or name not in index]
 
 
 def _assemble(
@@ -273,72 +289,43 @@ def _assemble(
     top_grade: float | None,
 ) -> RankingData:
     """Return the data set of batches; they fill one matrix, so that no table is copied whole."""
-    features = list(columns.features or ())
-    X = np.empty((n_docs, len(features)), np.float32)
+    names = list(columns.features or ())
+    features = MatrixOfBatches("load", n_docs, names)
     parts: dict[str, list[Any]] = {name: [] for name in columns.named()}
-    start = 0
-    for batch in encoder.batches(batches, features):
-        block = X[start : start + batch.num_rows]
-        for j, name in enumerate(features):
-            block[:, j] = _numbers(batch.column(name), name, np.float32)
+    for batch in encoder.batches(batches, names):
+        features.take(batch)
         for name, pieces in parts.items():
             pieces.append(batch.column(name))
-        start += batch.num_rows
-    if start == 0:
+    if features.n_filled == 0:
         raise DataError("there are no documents")
+    features.rounding.warn(names)
     whole = {name: pa.concat_arrays(pieces) for name, pieces in parts.items()}
     qids = _ids(whole[columns.qid], columns.qid)
     return RankingData(
-        X,
-        _numbers(whole[columns.label], columns.label, np.float64),
+        features.matrix,
+        None if columns.label is None else _floats(whole[columns.label], columns.label),
         qids,
         labels={
-            source: _numbers(whole[column], column, np.float64)
-            for source, column in columns.labels.items()
+            source: _floats(whole[column], column) for source, column in columns.labels.items()
         },
         query_weight=_weights(whole, columns, qids),
         doc_ids=None if columns.doc_id is None else _texts(whole[columns.doc_id]),
         comments=None if columns.comment is None else _texts(whole[columns.comment]),
-        feature_names=features,
-        categories=encoder.tables(X, features),
+        feature_names=names,
+        categories=encoder.tables(features.matrix, names),
         group=group,
         top_grade=top_grade,
     )
 
 
-def _numbers(column: Any, name: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-    """Return a column as floats; nulls become NaN."""
-    column = _decoded(column)
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-            raise DataError(
-                f"column {name!r} holds {kind}; expected numbers "
-                "(document ids are named with doc_id, --doc-id-column; features with features, "
-                "and those that are categories with categorical_features, --categorical-features)"
-            )
-        column = column.cast(pa.float64())
-    if pa.types.is_boolean(kind):  # with nulls, numpy would get Python objects
-        column = column.cast(pa.uint8())
-    # Too large a number becomes infinite, which RankingData refuses by feature and document.
-    with np.errstate(over="ignore"):
-        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(dtype, copy=False)
+def _floats(column: Any, name: str) -> NDArray[np.float64]:
+    return numbers(column, name).astype(np.float64, copy=False)
 
 
 def _ids(column: Any, name: str) -> NDArray[Any]:
     if column.null_count:
         raise DataError(f"column {name!r} has no query for some documents; expected one for each")
-    return np.asarray(_decoded(column).to_numpy(zero_copy_only=False))
-
-
-def _decoded(column: Any) -> Any:
-    """Return the values of a dictionary column; other columns unchanged."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    values = column.dictionary
-    if pa.types.is_string_view(values.type):  # of polars; Arrow has no take for them
-        values = values.cast(pa.large_string())
-    return values.take(column.indices)
+    return np.asarray(decoded(column).to_numpy(zero_copy_only=False))
 
 
 def _texts(column: Any) -> list[str]:
@@ -351,7 +338,7 @@ def _weights(
     """Return one weight per query, in the order of their first documents."""
     if columns.query_weight is None:
         return None
-    weights = _numbers(whole[columns.query_weight], columns.query_weight, np.float64)
+    weights = _floats(whole[columns.query_weight], columns.query_weight)
     # A table has a weight in every row; rows of a query need not be together yet.
     _, first, query = np.unique(qids, return_index=True, return_inverse=True)
     different = weights != weights[first][query]
@@ -378,7 +365,7 @@ def _free_names(data: RankingData) -> Columns:
         return name
 
     return Columns(
-        label=free("label"),
+        label=None if np.isnan(data.y).all() else free(LABEL),
         qid=free("qid"),
         labels={name: free(name) for name in data.labels},
         features=list(data.feature_names),
@@ -390,8 +377,9 @@ def _free_names(data: RankingData) -> Columns:
 
 def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
     # A group of rows at a time: whole columns would be a second copy of the matrix.
-    values = data.matrix[docs] if data.rows is None else data.matrix[data.rows[docs]]
-    arrays: dict[str, Any] = {columns.label: data.y[docs], columns.qid: data.qid[docs]}
+    values = dense_rows(data.matrix, docs if data.rows is None else data.rows[docs])
+    arrays: dict[str, Any] = {} if columns.label is None else {columns.label: data.y[docs]}
+    arrays[columns.qid] = data.qid[docs]
     for source, column in columns.labels.items():
         arrays[column] = data.labels[source][docs]
     if columns.query_weight is not None and data.query_weight is not None:
@@ -444,8 +432,7 @@ def _saved_categorical(schema: Any) -> list[str]:
 
 
 def _batches(file: Any, columns: Columns, path: Path, progress: Progress) -> Iterator[Any]:
-    wanted = list(dict.fromkeys([*columns.named(), *(columns.features or ())]))
     with progress.start(f"Reading {path.name}", file.metadata.num_rows, "documents") as bar:
-        for batch in file.iter_batches(ROWS_A_BATCH, columns=wanted, use_threads=True):
+        for batch in file.iter_batches(ROWS_A_BATCH, columns=columns.wanted(), use_threads=True):
             yield batch
             bar.advance(batch.num_rows)

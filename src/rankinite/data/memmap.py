@@ -103,6 +103,8 @@ def names_file(features: Path) -> Path:
 
 
 def _arrays(data: RankingData) -> dict[str, NDArray[Any]]:
+    # Processes map arrays into memory, and share them; a sparse matrix becomes one.
+    data = data.dense("a run")
     arrays: dict[str, NDArray[Any]] = {
         FEATURES: data.X,
         "y": data.y,

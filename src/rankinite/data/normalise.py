@@ -230,8 +230,7 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
             Progress reporter.
         """
         check(OWNER, "most_cut_points", self.most_cut_points, MOST)
-        data_sets = _checked_sets(sets)
-
+        data_sets = [data.dense(OWNER) for data in _checked_sets(sets)]
         parts = [(data.matrix, data.rows) for data in data_sets]
         self.cut_points_ = find_cut_points(parts, self.most_cut_points, progress)
         self.feature_names_ = data_sets[0].feature_names
@@ -250,6 +249,7 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         checks.require_data_set(OWNER, data)
         refuse_other_features(OWNER, self.feature_names_, data.feature_names)
+        data = data.dense(OWNER)
         used, rows = used_rows(len(data.matrix), data.rows)
         n_rows = data.n_docs if used is None else len(used)
         matrix = np.empty((n_rows, data.n_features), np.float32)

@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import refuse_text, some_of
+from rankinite.core.memory import require_memory
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
 from rankinite.data.categories import NO_TABLES, Tables, checked_tables
+from rankinite.data.sparse import is_sparse, same_entries, to_csr
 from rankinite.data.splits import are_samples, fold_queries, origins, split_queries
+from rankinite.data.tables import feature_names_of
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -29,10 +32,13 @@ class RankingData:
     ----------
     X
         Features, one row per document; NaN means missing. Stored as float32, without a copy if
-        they already are float32 in C order.
+        they already are float32 in C order (also in a mapped file); a warning names features whose
+        values float32 cannot tell apart. A SciPy sparse matrix stays sparse, in CSR format; entries
+        that are not stored are 0, not missing.
     y
         Labels, one per document: finite, at least 0. NaN means that the document has no label,
         which is allowed for documents that have a label in another source (see ``labels``).
+        Without ``y``, or if all of it is NaN, the set can be scored, but not learned from.
     qid
         Query id of each document; the documents of a query must be contiguous.
     group_sizes
@@ -44,9 +50,9 @@ class RankingData:
     doc_ids, comments
         One text per document: its id, and the comment behind ``#`` in a text file.
     feature_names
-        One name per feature; "1", "2", ... by default.
+        One name per feature; by default the names of a frame's columns, or "1", "2", ...
     top_grade
-        Largest label that a document can have; the largest label in ``y`` by default.
+        Largest label that a document can have; the largest label in ``y`` by default, 0 without.
     categories
         By categorical feature, the texts of its categories: ``X`` has k for the k-th of them. No
         texts, ``()``, if the whole numbers in ``X`` are the categories.
@@ -56,7 +62,7 @@ class RankingData:
 
     Attributes
     ----------
-    matrix : float32 array
+    matrix : float32 array or scipy.sparse.csr_array
         Feature matrix, which several data sets may share.
     rows : int64 array or None
         Row of ``matrix`` that holds each document; None if document i is row i.
@@ -93,7 +99,7 @@ class RankingData:
     def __init__(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         *,
         group_sizes: ArrayLike | None = None,
@@ -107,17 +113,19 @@ class RankingData:
         group: bool = False,
     ) -> None:
         # Names come before the checks of values, whose messages use them.
-        matrix = checks.feature_matrix(X)
+        matrix, rounding = checks.feature_matrix(X)
         n_docs, n_features = matrix.shape
+        if feature_names is None:
+            feature_names = feature_names_of(X)
         names = checks.feature_names(feature_names, n_features)
         checks.require_finite_features(matrix, names)
-        grades = checks.label_array("y", y, n_docs)
+        rounding.warn(names)
+        grades = np.full(n_docs, np.nan) if y is None else checks.label_array("y", y, n_docs)
         sources = {
             name: checks.label_source_array(name, values, n_docs)
             for name, values in (labels or {}).items()
         }
         checks.require_label_in_some_source(grades, sources)
-        checks.require_some_labels("y", grades)
         texts = {
             "doc_id_column": checks.text_array("doc_ids", doc_ids, n_docs),
             "comment_column": checks.text_array("comments", comments, n_docs),
@@ -190,8 +198,25 @@ class RankingData:
         if self.rows is None:
             return self.matrix
         copied: Floats32 = self.matrix[self.rows]
-        copied.flags.writeable = False
+        if not is_sparse(copied):
+            copied.flags.writeable = False
         return copied
+
+    def dense(self, owner: str = "dense") -> RankingData:
+        """Return the data set with an array in place of a sparse matrix; itself if it has none.
+
+        Parameters
+        ----------
+        owner
+            Start of the message if the array would not fit into memory.
+        """
+        if not is_sparse(self.matrix):
+            return self
+        what = f"a dense matrix of {self.n_docs:,} documents x {self.n_features:,} features"
+        n_bytes = 4 * self.n_docs * self.n_features
+        require_memory(owner, what, n_bytes, "rankers of trees take sparse matrices as they are")
+        features: Any = self.X
+        return self.replace(matrix=features.toarray(), rows=None)
 
     @property
     def sizes(self) -> Integers:
@@ -227,6 +252,11 @@ class RankingData:
         return self[~sampled]
 
     @property
+    def is_labelled(self) -> bool:
+        """Whether some document has a label, in ``y`` or in another source."""
+        return not all(np.isnan(labels).all() for labels in self.all_labels.values())
+
+    @property
     def doc_ids(self) -> NDArray[np.object_] | None:
         """Id of each document, if documents have ids."""
         return _as_objects(self.doc_id_column)
@@ -248,7 +278,8 @@ class RankingData:
                 (self.n_features, "feature", "features"),
             )
         )
-        return f"<RankingData: {counts}, top grade {self.top_grade:g}>"
+        labels = f"top grade {self.top_grade:g}" if self.is_labelled else "no labels"
+        return f"<RankingData: {counts}, {labels}>"
 
     @overload
     def __getitem__(self, chosen: int | slice) -> RankingData: ...
@@ -351,8 +382,9 @@ class RankingData:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise UsageError(f"select_features: feature {twice!r} is chosen twice")
+        matrix = self.matrix[:, columns]
         return self.replace(
-            matrix=np.ascontiguousarray(self.matrix[:, columns]),
+            matrix=to_csr(matrix) if is_sparse(matrix) else np.ascontiguousarray(matrix),
             feature_names=names,
             categories={name: t for name, t in self.categories.items() if name in names},
         )
@@ -438,6 +470,8 @@ def _as_objects(texts: Any) -> NDArray[np.object_] | None:
 
 def _same_features(left: Floats32, right: Floats32) -> bool:
     """Return whether the bits are the same, where any NaN equals any other."""
+    if is_sparse(left) or is_sparse(right):
+        return same_entries(left, right)
     if left.shape != right.shape:
         return False
     differ = left.view(np.uint32) != right.view(np.uint32)

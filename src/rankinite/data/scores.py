@@ -51,7 +51,7 @@ def feature_scores(data: RankingData, feature: str) -> Floats:
     feature
         Name of the feature.
     """
-    values = data.select_features([feature]).X[:, 0].astype(np.float64)
+    values = data.select_features([feature]).dense("scores").X[:, 0].astype(np.float64)
     # Below every float32 value, and finite.
     return np.nan_to_num(values, nan=float(np.finfo(np.float32).min) * 2)
 

@@ -27,7 +27,7 @@ from rankinite.ensembles.members import (
 )
 from rankinite.rankers.inputs import InputData, training_data
 from rankinite.rankers.model_file import Manifest, plain
-from rankinite.rankers.ranker import Ranker, check_features
+from rankinite.rankers.ranker import Ranker, match_features
 
 MEMBERS = "members"
 INNER = "ranker"
@@ -154,7 +154,9 @@ class Ensemble(Ranker):
             rows = scores_by_name(self._name, member_scores, _n_docs(X))
             return in_order(self._name, rows, self.member_names_)
         self._refuse_scores(member_scores)
-        self._features_of(X)  # so that messages about wrong features name the ensemble
+        # Once for all members, and so that messages about wrong features name the ensemble.
+        X = self._matched(X)
+        self._features_of(X)
         return predict_all(self.members_, X, qid)
 
     def _refuse_scores(self, member_scores: Any) -> None:
@@ -178,10 +180,9 @@ class Ensemble(Ranker):
         else:
             self._refuse_scores(member_scores)
             members = fitted_members(self._name, self.members)
-            if isinstance(X, RankingData):
-                # Checked before the members predict, so that the message names the ensemble.
-                first = next(iter(members.values()))
-                check_features(self._name, X.feature_names, first.feature_names_)
+            # Before the members predict, so that messages name the ensemble.
+            first = next(iter(members.values()))
+            X = match_features(self._name, X, first.feature_names_)
             # X as the caller gave it, in whose order `arrange` expects the scores.
             rows = dict(zip(members, predict_all(members, X, qid), strict=True))
         return {name: inputs.arrange(scores) for name, scores in rows.items()}
@@ -348,7 +349,7 @@ class LinearEnsemble(Ensemble):
 def _n_docs(X: Any) -> int | None:
     if X is None:
         return None
-    return X.n_docs if isinstance(X, RankingData) else len(X)
+    return X.n_docs if isinstance(X, RankingData) else np.shape(X)[0]
 
 
 def _read_names(names: Any) -> tuple[str, ...]:

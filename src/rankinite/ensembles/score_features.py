@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from rankinite.core.container import Content
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.format import some_of
+from rankinite.core.memory import require_memory
 from rankinite.core.params import Constraint, Whole
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
 from rankinite.data.categories import Codes
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.sparse import dense_rows, is_sparse
 from rankinite.data.splits import split_queries
 from rankinite.ensembles.ensemble import INNER, MEMBERS, with_members
 from rankinite.rankers.inputs import Valid, training_data, validation_sets
@@ -111,12 +114,15 @@ def with_score_features(data: RankingData, scores: ArrayLike, prefix: str = "") 
             f"with_score_features: the data set has {some_of(taken)} already; give another prefix"
         )
     added = score_features(scores, data.offsets)
+    what = f"a matrix of {data.n_docs:,} documents x {data.n_features + len(names):,} features"
+    n_bytes = 4 * data.n_docs * (data.n_features + len(names))
+    require_memory("with_score_features", what, n_bytes, "take fewer documents or features")
     matrix = np.empty((data.n_docs, data.n_features + len(names)), np.float32)
     matrix[:, data.n_features :] = added
     for first in range(0, data.n_docs, ROWS_A_BLOCK):
         block = slice(first, first + ROWS_A_BLOCK)
         rows = block if data.rows is None else data.rows[block]
-        matrix[block, : data.n_features] = data.matrix[rows]
+        matrix[block, : data.n_features] = dense_rows(data.matrix, rows)
     return data.replace(matrix=matrix, rows=None, feature_names=(*data.feature_names, *names))
 
 
@@ -271,6 +277,7 @@ class WithScoreFeatures(Ranker):
         qid
             With an array or a frame: query of each document.
         """
+        X = self._matched(X)
         matrix, _ = self._features_of(X)
         if isinstance(X, RankingData):
             extended = with_score_features(X, self.scorer_.predict(X), self._prefix)
@@ -282,12 +289,13 @@ class WithScoreFeatures(Ranker):
             )
         # Queries as numbers from 0, in whatever order they come.
         numbers = np.unique(np.asarray(qid), return_inverse=True)[1]
-        if numbers.shape != (len(matrix),):
+        if numbers.shape != matrix.shape[:1]:
             raise UsageError(
-                f"{self._name}: qid has {numbers.size} values for {len(matrix)} documents"
+                f"{self._name}: qid has {numbers.size} values for {matrix.shape[0]} documents"
             )
         added = _features_by_query(self.scorer_.predict(X, qid), numbers)
-        return self.ranker_.predict(np.concatenate([matrix, added], axis=1), qid)
+        stack = scipy.sparse.hstack if is_sparse(matrix) else np.hstack
+        return self.ranker_.predict(stack([matrix, added]), qid)
 
     @property
     def categories_(self) -> Codes:  # type: ignore[override]

@@ -101,6 +101,7 @@ def compare(
         Settings(test, correction, level, permutations, resamples, seed, bool(drop_single_label))
     )
     checks.require_data_set("compare", data)
+    checks.require_labels("compare", data)
     names = checked_names(scores)
     refuse_dependent_queries("compare", data.qids)
     rankings = [_checked_scores(name, scores[name], data) for name in names]

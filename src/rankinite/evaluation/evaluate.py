@@ -82,6 +82,7 @@ def evaluate(
     {'MRR': 0.5, 'ERR': 0.25}
     """
     checks.require_data_set("evaluate", data)
+    checks.require_labels("evaluate", data)
     checked = check_scores(scores, data)
     sample = first_sample(data.qids)
     if sample is not None:

@@ -19,6 +19,7 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.threads import in_threads
 from rankinite.core.types import Floats, Floats32, Integers
+from rankinite.data.sparse import dense_rows, is_sparse
 from rankinite.nets.inputs import Standardiser, checked_array
 from rankinite.nets.kernels.forward import (
     BLOCK_DOCS,
@@ -146,12 +147,12 @@ class Net:
 
     def add_to(self, scores: Floats, X: Floats32, rows: Integers | None) -> Floats:
         """Add the net's score of each document."""
-        if self.inputs.ranks is None:
+        if self.inputs.ranks is None and not is_sparse(X):
             return self.add_scores(scores, self.inputs_of(X, rows))
         # Values and ranks of all documents at once would take twice the memory of the features.
         for begin in range(0, len(scores), DOCS_PER_CHUNK):
             docs = slice(begin, begin + DOCS_PER_CHUNK)
-            part = X[docs] if rows is None else X[rows[docs]]
+            part = dense_rows(X, docs if rows is None else rows[docs])
             self.add_scores(scores[docs], self.inputs_of(part, None))
         return scores
 

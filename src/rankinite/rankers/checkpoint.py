@@ -16,6 +16,7 @@ import numpy as np
 from rankinite.core.container import Content, read_container, write_container
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.sparse import stored_arrays
 
 log = logging.getLogger("rankinite")
 
@@ -130,7 +131,15 @@ def digest_of(sets: Mapping[str, RankingData], arrays: Sequence[Any]) -> str:
     digest = hashlib.sha256()
     for name, data in sets.items():
         digest.update(f"{name}|{data.top_grade!r}|".encode())
-        _add(digest, data.matrix, data.rows, data.y, data.offsets, data.origins, data.query_weight)
+        _add(
+            digest,
+            *stored_arrays(data.matrix),
+            data.rows,
+            data.y,
+            data.offsets,
+            data.origins,
+            data.query_weight,
+        )
         for source in sorted(data.labels):
             digest.update(source.encode())
             _add(digest, data.labels[source])

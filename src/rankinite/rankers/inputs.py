@@ -27,8 +27,10 @@ from rankinite.data.categories import (
     match_codes,
     with_categories,
 )
+from rankinite.data.checks import require_labels
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.splits import first_sample
+from rankinite.data.tables import plain_array
 from rankinite.measures.measure import Measure
 from rankinite.measures.text import MeasureLike, parse_measures
 from rankinite.objectives.objective import Gradients, Objective, Targets
@@ -36,7 +38,7 @@ from rankinite.rankers.aliases import FIT_ADVICE
 from rankinite.rankers.base import Base
 from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
-from rankinite.rankers.ranker import check_features, feature_matrix
+from rankinite.rankers.ranker import feature_matrix, match_features
 
 log = logging.getLogger("rankinite")
 
@@ -154,6 +156,8 @@ def prepare(
     valid_measure: Any,
     seed: int,
     categorical: Sequence[str | int] = (),
+    *,
+    takes_sparse: bool = True,
 ) -> TrainingInputs:
     """Check the arguments of fit, and prepare the objective for the training data.
 
@@ -173,12 +177,24 @@ def prepare(
         The seed of the fit.
     categorical
         Features that are categorical, by name or column, besides those of the data.
+    takes_sparse
+        Whether the learner takes sparse matrices; others are made dense.
     """
     train = training_data(
         owner, arguments.X, arguments.y, arguments.qid, arguments.query_weight, categorical
     )
-    data = train.data
+    data = train.data if takes_sparse else train.data.dense(owner)
+    if objective.measure is not None and np.isnan(data.y).all():
+        for measure in parse_measures(objective.measure):
+            # Without a lambda, training would end with a model that ranks nothing.
+            if measure.source is None:
+                raise DataError(
+                    f"{owner}: the data set has no labels in y, which {measure} needs; give y, or "
+                    f"name a label source, as in {measure}[clicks]"
+                )
     sets = validation_sets(owner, arguments.valid, data.feature_names, data.categories)
+    if not takes_sparse:
+        sets = {name: replace(valid, data=valid.data.dense(owner)) for name, valid in sets.items()}
     weights = checked_doc_weights(owner, arguments.sample_weight, train)
     targets = Targets(
         data.all_labels, data.offsets, data.top_grade, data.query_weight, weights, seed
@@ -263,6 +279,7 @@ def training_data(
     """Return the training set, from a RankingData, or from arrays or a frame with y and qid."""
     if isinstance(X, RankingData):
         _refuse_besides(owner, y=y, qid=qid)
+        require_labels(owner, X)
         X = with_categories(owner, X, categorical)
         return InputData(X if query_weight is None else X.with_query_weight(query_weight))
     if y is None:
@@ -273,7 +290,7 @@ def training_data(
     X, tables = encode_frame(owner, X, categorical)
     matrix, names = feature_matrix(owner, X)
     # Documents of a query may stand apart in arrays; `group` brings them together.
-    one_query = np.zeros(len(matrix), np.int64)
+    one_query = np.zeros(matrix.shape[0], np.int64)
     data = RankingData(
         X=matrix,
         y=_labels(owner, y),
@@ -283,6 +300,7 @@ def training_data(
         categories=tables,
         group=True,
     )
+    require_labels(owner, data)
     return InputData(with_categories(owner, data, categorical), data.rows)
 
 
@@ -295,7 +313,7 @@ def _refuse_besides(owner: str, **arguments: Any) -> None:
 
 
 def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
-    labels = np.asarray(y)
+    labels = plain_array(y)
     if labels.dtype.kind == "c":
         raise DataError(f"{owner}: y has complex numbers; labels are real numbers of at least 0")
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -342,6 +360,7 @@ def _validation_set(
             )
         if valid.data.n_queries == 0:
             raise DataError("it has no queries; give some, or leave valid out")
+        require_labels(owner, valid.data)
         sample = first_sample(valid.data.qids)
         if sample is not None:
             raise DataError(
@@ -349,8 +368,8 @@ def _validation_set(
                 "validation data is never augmented; leave them out (valid.originals, or "
                 "rankinite data convert --originals)"
             )
-        check_features(owner, valid.data.feature_names, features)
-        return replace(valid, data=_with_codes(owner, valid.data, categories))
+        data = match_features(owner, valid.data, features)
+        return replace(valid, data=_with_codes(owner, data, categories))
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
 

@@ -148,7 +148,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         first = parse_measures(training_measure(self.objective()))[0]
         chosen = one_measure(owner, first if measure is None else measure)
         documents = training_data(owner, X, y, qid, None, list(self.categories_))
-        data = documents.data
+        data = self._matched(documents.data)
         if base_scores is not None:
             base_scores = documents.arrange(
                 given_scores(owner, "base_scores", base_scores, data.n_docs)

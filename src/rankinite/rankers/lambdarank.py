@@ -244,8 +244,9 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         self, X: Any, qid: ArrayLike | None = None, *, base_scores: ArrayLike | None = None
     ) -> Floats:
         """Return one score per document; larger is better."""
+        X = self._matched(X)
         matrix, rows = self._features_of(X)
-        n_docs = len(matrix if rows is None else rows)
+        n_docs = (matrix if rows is None else rows).shape[0]
         scores = self._start_scores(X, qid, n_docs, base_scores)[0]
         return self.net_.add_to(scores, matrix, rows)
 
@@ -279,7 +280,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
             raise UsageError(
                 f"{self._name}.along: {measure!r} are {len(chosen)} measures; give one measure"
             )
-        self._features_of(X)  # refuses other features
+        X = self._matched(X).dense(self._name)
         scores = self._start_scores(X, None, X.n_docs, base_scores)[0]
         return AlongNet(self.net_, X, chosen[0], scores)
 

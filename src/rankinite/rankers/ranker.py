@@ -6,6 +6,7 @@ The features that rankers take, arrays and frames, are checked here, too: by `fi
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -24,8 +25,13 @@ from rankinite.core.format import some_of
 from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
 from rankinite.data.categories import Codes, encode_frame, match_codes, refuse_numbers
+from rankinite.data.checks import ROWS_A_BLOCK
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
+from rankinite.data.tables import as_matrix, column_names, feature_names_of, is_lazy
 from rankinite.rankers.aliases import explain_alias
+
+log = logging.getLogger("rankinite")
 
 # The types of columns, by the names that pandas, polars and Arrow have for them, that are numbers.
 NUMBERS = re.compile(r"u?int\d|float|double|half|bool|decimal|sparse")
@@ -106,6 +112,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.target_tags.positive_only = True
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def set_params(self, **parameters: Any) -> Self:
@@ -156,33 +163,35 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _features_of(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.int64] | None]:
         """Check the features of documents to score; return a matrix, and rows if it is indexed."""
-        self._check_fitted()
+        X = self._matched(X)
         if isinstance(X, RankingData):
-            check_features(self._name, X.feature_names, self.feature_names_)
             codes = match_codes(
                 self._name, X.matrix, X.feature_names, X.categories, self.categories_
             )
             return codes, X.rows
-        X, tables = encode_frame(self._name, X, self.categories_)
+        X, tables = encode_frame(self._name, X, self._columns_of_categories())
         matrix, names = feature_matrix(self._name, X)
-        # Names are compared before numbers of columns: they say which feature is missing.
-        if names is not None and not self._was_nameless(names):
-            check_features(self._name, names, self.feature_names_)
         if matrix.shape[1] != self.n_features_in_:
             raise DataError(
                 f"{self._name}: X has {matrix.shape[1]} features, but {self._name} is expecting "
                 f"{self.n_features_in_} features as input"
             )
         features = _as_features(self._name, matrix)
+        # By position from here on: fit may have seen an array, whose columns have no names.
+        expected = self.feature_names_
+        tables = {expected[names.index(name)]: t for name, t in tables.items() if names is not None}
         if names is not None and self.categories_:
             others = {name: codes for name, codes in self.categories_.items() if name not in tables}
-            refuse_numbers(self._name, features, names, others)
-        return match_codes(self._name, features, names or (), tables, self.categories_), None
+            refuse_numbers(self._name, features, expected, others)
+        return match_codes(self._name, features, expected, tables, self.categories_), None
 
-    def _was_nameless(self, names: Sequence[str]) -> bool:
-        """Tell whether fit saw an array, whose columns are only numbered, and these are names."""
-        numbers = tuple(str(k) for k in range(1, self.n_features_in_ + 1))
-        return self.feature_names_ == numbers and not set(names) & set(numbers)
+    def _columns_of_categories(self) -> list[int]:
+        return [self.feature_names_.index(name) for name in self.categories_]
+
+    def _matched(self, X: Any) -> Any:
+        """Return a data set or a frame with the features of fit alone, in their order, by name."""
+        self._check_fitted()
+        return match_features(self._name, X, self.feature_names_)
 
     @abstractmethod
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
@@ -242,17 +251,11 @@ def _unknown(owner: str, name: str, known: list[str]) -> str:
 
 def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | None]:
     """Return the features of an array or a frame, and the names of a frame's columns."""
-    if hasattr(X, "toarray"):
-        raise UsageError(
-            f"{owner}: X is a sparse matrix; sparse input is not supported, give X.toarray()"
-        )
-    names = _column_names(X)
-    if names is not None:
-        _refuse_categories(owner, X, [str(name) for name in names])
-        # A frame numbers the columns that nobody named.
-        numbered = all(isinstance(name, (int, np.integer)) for name in names)
-        names = None if numbered else [str(name) for name in names]
-    matrix = _as_array(owner, X)
+    columns = column_names(X)
+    if columns is not None:
+        _refuse_categories(owner, X, [str(name) for name in columns])
+    names = feature_names_of(X)
+    matrix = X if is_sparse(X) else _as_array(owner, X)
     # These sentences begin with scikit-learn's own, which its `check_estimator` looks for.
     if matrix.dtype.kind == "c":
         raise DataError(f"{owner}: Complex data not supported; give real numbers")
@@ -270,24 +273,18 @@ def feature_matrix(owner: str, X: Any) -> tuple[NDArray[Any], Sequence[str] | No
 
 def _as_array(owner: str, X: Any) -> NDArray[Any]:
     try:
-        matrix = np.asarray(X)
-        if matrix.dtype.kind == "O" and hasattr(X, "dtypes") and hasattr(X, "to_numpy"):
-            # Columns of pandas that may hold NA.
-            matrix = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        return as_matrix(owner, X)
+    except DataError:
+        raise  # it is a ValueError, too
     except (TypeError, ValueError) as problem:
         raise DataError(f"{owner}: X cannot be made a matrix of numbers: {problem}") from None
-    return matrix
-
-
-def _column_names(X: Any) -> list[Any] | None:
-    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
-        if hasattr(X, attribute):
-            return list(getattr(X, attribute))
-    return None
 
 
 def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
-    kinds = frame.schema.types if hasattr(frame, "column_names") else frame.dtypes
+    if is_lazy(frame):
+        kinds = frame.collect_schema().dtypes()
+    else:
+        kinds = frame.dtypes if hasattr(frame, "dtypes") else frame.schema.types
     texts = [
         name
         for name, kind in zip(names, list(kinds), strict=True)
@@ -299,6 +296,52 @@ def _refuse_categories(owner: str, frame: Any, names: Sequence[str]) -> None:
             "name them as categorical_features or give them a category type, which rankers of "
             "trees take; otherwise leave the columns out"
         )
+
+
+def match_features(owner: str, X: Any, expected: Sequence[str]) -> Any:
+    """Return a data set or a frame with the expected features alone, in their order, by name.
+
+    Arrays, whose columns are only numbered, stay as they are; so do frames if fit saw an array.
+    Features that are missing are refused; others than the expected ones are left out, with a note.
+
+    Parameters
+    ----------
+    owner
+        The ranker, for messages.
+    X
+        A data set, frame or array.
+    expected
+        The features of fit.
+    """
+    is_set = isinstance(X, RankingData)
+    names = X.feature_names if is_set else feature_names_of(X)
+    if names is None or tuple(names) == tuple(expected):
+        return X
+    known, wanted = set(names), set(expected)
+    numbered = _are_numbers(expected)
+    if numbered and not is_set and not known & wanted:
+        return X
+    added = [name for name in names if name not in wanted]
+    # A number says where a feature stands, and nothing of what it is: another number of them is
+    # another data set.
+    if wanted - known or (added and numbered):
+        check_features(owner, names, expected)
+    if added:
+        log.info("%s: features that it was not fitted to are ignored: %s", owner, some_of(added))
+    return X.select_features(list(expected)) if is_set else _select(X, names, expected)
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    return tuple(names) == tuple(str(k) for k in range(1, len(names) + 1))
+
+
+def _select(frame: Any, names: Sequence[str], expected: Sequence[str]) -> Any:
+    if hasattr(frame, "iloc"):  # pandas, whose columns need not be called by texts
+        place = {name: j for j, name in enumerate(names)}
+        return frame.iloc[:, [place[name] for name in expected]]
+    if hasattr(frame, "to_table"):  # a dataset, of which only these columns are read
+        return frame.to_table(columns=list(expected))
+    return frame.select(list(expected))
 
 
 def check_features(owner: str, names: Sequence[str], expected: Sequence[str]) -> None:
@@ -322,15 +365,22 @@ def check_features(owner: str, names: Sequence[str], expected: Sequence[str]) ->
 
 def _as_features(owner: str, matrix: NDArray[Any]) -> NDArray[np.float32]:
     try:
+        if is_sparse(matrix):
+            sparse: NDArray[np.float32] = to_csr(matrix)
+            require_finite_entries(sparse, range(sparse.shape[1]))
+            return sparse
         # What is too large for 32 bits becomes infinite, and is refused below in our own words.
         with np.errstate(over="ignore"):
             features = np.asarray(matrix, dtype=np.float32, order="C")
     except (TypeError, ValueError) as problem:
         raise DataError(f"{owner}: X cannot be made a matrix of numbers: {problem}") from None
-    if np.isinf(features).any():
-        row, column = np.argwhere(np.isinf(features))[0]
-        raise DataError(
-            f"{owner}: X contains infinity (or a number too large for 32 bits) at document {row}, "
-            f"column {column}; give finite numbers, or NaN for missing ones"
-        )
+    # Block by block, so that the mask of a large matrix takes little memory.
+    for start in range(0, len(features), ROWS_A_BLOCK):
+        infinite = np.isinf(features[start : start + ROWS_A_BLOCK])
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            raise DataError(
+                f"{owner}: X contains infinity (or a number too large for 32 bits) at document "
+                f"{start + row}, column {column}; give finite numbers, or NaN for missing ones"
+            )
     return features

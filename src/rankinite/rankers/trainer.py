@@ -81,6 +81,8 @@ class TrainedRanker(CommonParameters, Ranker):
     """
 
     learns_in_rounds: ClassVar[bool] = True
+    # Whether the learner takes sparse matrices as they are.
+    takes_sparse: ClassVar[bool] = False
     # The name of rounds, in the plural.
     rounds: ClassVar[str]
     # Parameters that may differ between a fit and the one that resumes from its checkpoint.
@@ -199,6 +201,7 @@ class TrainedRanker(CommonParameters, Ranker):
             self.valid_measure,
             seed,
             self._named_categorical_features(),
+            takes_sparse=self.takes_sparse,
         )
         # Before features are binned or weights are drawn, which takes long on large data.
         check_validation_sets(owner, inputs, self._ranking)

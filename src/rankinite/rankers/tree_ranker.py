@@ -73,6 +73,7 @@ class TreeRanker(TreeParameters, TrainedRanker):
     """
 
     takes_binned: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
     rounds: ClassVar[str] = "trees"
     # Trees do not depend on when training stops, so a resumed fit may have more of them, or fewer.
     free_parameters: ClassVar[Sequence[str]] = ("n_trees", "patience", "min_improvement")
@@ -278,12 +279,13 @@ class TreeRanker(TreeParameters, TrainedRanker):
         base_scores
             The scores of the base, for a ranker whose base was given as scores.
         """
+        X = self._matched(X)
         matrix, rows = self._features_of(X)
         forest = self.forest_
         if n_trees is not None:
             check(self._name, "n_trees", n_trees, Whole(0, self.n_trees_))
             forest = forest.first(int(n_trees))
-        n_docs = len(matrix if rows is None else rows)
+        n_docs = (matrix if rows is None else rows).shape[0]
         scores = self._start_scores(X, qid, n_docs, base_scores)
         return self._prediction(forest.add_to(scores, matrix, rows), X, qid)
 
@@ -305,8 +307,9 @@ class TreeRanker(TreeParameters, TrainedRanker):
             Number of rounds between two results; the last result is that of all trees.
         """
         check(self._name, "every", every, Whole(1))
+        X = self._matched(X)
         matrix, rows = self._features_of(X)
-        n_docs = len(matrix if rows is None else rows)
+        n_docs = (matrix if rows is None else rows).shape[0]
         scores = self._start_scores(X, qid, n_docs, base_scores)
         forest, width = self.forest_, len(self.forest_.start)
         parts = (
@@ -448,7 +451,7 @@ def _binned(
     bins = BinnedData.make(
         data.matrix,
         data.feature_names,
-        rows=used if len(used) < len(data.matrix) else EVERY_ROW,
+        rows=used if len(used) < data.matrix.shape[0] else EVERY_ROW,
         docs=_docs_that_count(data, weights),
         most_bins=most_bins,
         seed=inputs.seed,
@@ -459,10 +462,10 @@ def _binned(
 
 def _check_binned(owner: str, binned: BinnedData, data: RankingData) -> None:
     check_features(f"{owner} with binned", binned.feature_names, data.feature_names)
-    if binned.n_rows != len(data.matrix):
+    if binned.n_rows != data.matrix.shape[0]:
         raise UsageError(
             f"{owner}: binned has {binned.n_rows} rows, and the matrix of the data set has "
-            f"{len(data.matrix)}; make it of the set that this one was cut from"
+            f"{data.matrix.shape[0]}; make it of the set that this one was cut from"
         )
 
 

@@ -11,10 +11,11 @@ made: what trees learn from rare categories is the best guess for new ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,11 @@ from numpy.typing import NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.files import atomic_folder, save_array
 from rankinite.core.jit import frozen, n_threads
+from rankinite.core.memory import require_memory
 from rankinite.core.params import Whole, check, or_none
 from rankinite.core.random import generator
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.sparse import dense_column, is_sparse
 from rankinite.trees.kernels.binning import encode, find_cuts
 from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
@@ -40,6 +43,9 @@ MANIFEST = "manifest.json"
 SAMPLE_ROWS = 100_000
 
 Bytes = NDArray[np.uint8]
+
+# Takes the first of some columns, and the one behind the last; returns their values, sorted.
+SortedColumns = Callable[[int, int], Iterable[NDArray[np.float32]]]
 
 EVERY_ROW = frozen(np.zeros(0, np.int64))
 
@@ -81,13 +87,16 @@ class BinnedColumns:
         most_categories: int = MOST_BINS,
     ) -> BinnedColumns:
         """Bin some rows of a matrix by cut points found on the rows of the documents."""
-        n_rows = len(rows) if len(rows) else len(X)
+        n_rows = len(rows) if len(rows) else X.shape[0]
         width = padded(X.shape[1])
+        what = f"the bins of {n_rows:,} documents x {X.shape[1]:,} features, of two bytes each,"
+        require_memory("BinnedData", what, 2 * n_rows * width, "take fewer documents or features")
         cuts, n_bins = _find_all_cuts(X, docs, width, most_bins, seed)
         is_categorical = np.zeros(width, np.bool_)
         for j in categorical:
             is_categorical[j] = True
-            categories = _frequent(X[docs, j] if len(docs) else X[:, j], most_categories)
+            column = dense_column(X, j)
+            categories = _frequent(column[docs] if len(docs) else column, most_categories)
             cuts[j] = np.inf
             cuts[j, : len(categories)] = categories
             n_bins[j] = max(1, len(categories))
@@ -95,16 +104,16 @@ class BinnedColumns:
         bins = np.zeros((n_rows, width), np.uint8)
         columns = np.zeros((width, n_rows), np.uint8)
         described = (frozen(cuts), frozen(n_bins), frozen(is_categorical))
-        encode(frozen(X), frozen(rows), *described, bins, columns)
+        _encode(X, rows, *described, bins, columns)
         return cls(frozen(bins), frozen(columns), *described)
 
     def columns_of(self, X: NDArray[np.float32], rows: NDArray[np.int64]) -> Bytes:
         """Bin other rows by these cut points, column by column."""
-        n_rows = len(rows) if len(rows) else len(X)
+        n_rows = len(rows) if len(rows) else X.shape[0]
         columns = np.zeros((len(self.n_bins), n_rows), np.uint8)
         # An empty array instead of None, for which the kernel would be compiled once more.
         no_bins = np.zeros((0, 0), np.uint8)
-        encode(frozen(X), frozen(rows), self.cuts, self.n_bins, self.categorical, no_bins, columns)
+        _encode(X, rows, self.cuts, self.n_bins, self.categorical, no_bins, columns)
         return frozen(columns)
 
     def append(self, other: BinnedColumns) -> BinnedColumns:
@@ -164,7 +173,7 @@ def _find_all_cuts(
     seed: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     sample = docs
-    n_docs = len(docs) if len(docs) else len(X)
+    n_docs = len(docs) if len(docs) else X.shape[0]
     if n_docs > SAMPLE_ROWS:
         chosen = generator(seed, "bins").choice(n_docs, SAMPLE_ROWS, replace=False, shuffle=False)
         # In the order of rows, which are then read from memory one after the other.
@@ -172,13 +181,14 @@ def _find_all_cuts(
     cuts = np.full((width, PADDED_CUTS), np.inf, np.float32)
     n_bins = np.zeros(width, np.int64)
 
+    sorted_columns = _sorted_sparse_columns if is_sparse(X) else _sorted_columns
+    values_of = sorted_columns(X, sample)
+
     def find(start: int) -> None:
         end = min(start + COLUMNS_PER_WORD, X.shape[1])
-        some_columns = X[:, start:end] if not len(sample) else X[sample, start:end]
-        values = np.sort(some_columns.T, axis=1)  # NaN last
-        for j in range(end - start):
-            known = values[j, : np.searchsorted(values[j], np.nan)]
-            n_bins[start + j] = find_cuts(known, most_bins, cuts[start + j]) + 1
+        for j, values in enumerate(values_of(start, end), start):
+            known = values[: np.searchsorted(values, np.nan)]
+            n_bins[j] = find_cuts(known, most_bins, cuts[j]) + 1
 
     # NumPy sorts without holding the interpreter's lock, so that Python's threads help.
     with ThreadPoolExecutor(n_threads()) as workers:
@@ -190,6 +200,64 @@ def _frequent(values: NDArray[np.float32], most: int) -> NDArray[np.float32]:
     """Return the most frequent values in increasing order; of equally frequent ones the smaller."""
     categories, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     return np.sort(categories[np.argsort(-counts, kind="stable")[:most]])
+
+
+def _sorted_columns(X: NDArray[np.float32], sample: NDArray[np.int64]) -> SortedColumns:
+    """Return a function that sorts the values of some columns, NaN last."""
+
+    def values_of(start: int, end: int) -> NDArray[np.float32]:
+        some_columns = X[:, start:end] if not len(sample) else X[sample, start:end]
+        return np.sort(some_columns.T, axis=1)
+
+    return values_of
+
+
+def _sorted_sparse_columns(X: Any, sample: NDArray[np.int64]) -> SortedColumns:
+    """Return the same for a sparse matrix, of which one column at a time gets its zeros."""
+    by_column = (X[sample] if len(sample) else X).tocsc()
+    n_rows = by_column.shape[0]
+
+    def values_of(start: int, end: int) -> Iterator[NDArray[np.float32]]:
+        for j in range(start, end):
+            entries = np.sort(by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]])
+            values = np.zeros(n_rows, np.float32)
+            n_negative = np.searchsorted(entries, 0.0)
+            values[:n_negative] = entries[:n_negative]
+            values[n_rows - len(entries) + n_negative :] = entries[n_negative:]
+            yield values
+
+    return values_of
+
+
+def _encode(
+    X: Any,
+    rows: NDArray[np.int64],
+    cuts: NDArray[np.float32],
+    n_bins: NDArray[np.int64],
+    categorical: NDArray[np.bool_],
+    bins: Bytes,
+    columns: Bytes,
+) -> None:
+    """Write the bins of some rows, row by row (unless ``bins`` is empty) and column by column."""
+    if not is_sparse(X):
+        encode(frozen(X), frozen(rows), cuts, n_bins, categorical, bins, columns)
+        return
+    by_column = (X[rows] if len(rows) else X).tocsc()
+    # Most entries are 0: all get its bin, and the others are written over it.
+    zero = (cuts < 0.0).sum(axis=1).astype(np.uint8)
+    # Categories are whole numbers from 0 in increasing order.
+    zero[categorical & (cuts[:, 0] != 0.0)] = n_bins[categorical & (cuts[:, 0] != 0.0)]
+    columns[:] = zero[:, None]
+    bins[:] = zero[: bins.shape[1]]
+    for j in range(X.shape[1]):
+        entries = slice(by_column.indptr[j], by_column.indptr[j + 1])
+        values, places = by_column.data[entries], by_column.indices[entries]
+        codes = np.searchsorted(cuts[j, : n_bins[j] - 1], values).astype(np.uint8)
+        unknown = cuts[j, codes] != values if categorical[j] else np.isnan(values)
+        codes[unknown] = n_bins[j]
+        columns[j, places] = codes
+        if len(bins):
+            bins[places, j] = codes
 
 
 def _no_columns(n_rows: int) -> BinnedColumns:
@@ -230,7 +298,7 @@ class BinnedData:
         Parameters
         ----------
         X
-            Feature matrix; NaN means missing.
+            Feature matrix, dense or in CSR format; NaN means missing.
         feature_names
             One name per feature.
         rows
@@ -250,7 +318,7 @@ class BinnedData:
         check("BinnedData", "most_bins", most_bins, or_none(Whole(2, MOST_BINS)))
         most_categories = most_bins or MOST_BINS
         if most_bins is None:
-            most_bins = bins_for(len(docs) if len(docs) else len(X))
+            most_bins = bins_for(len(docs) if len(docs) else X.shape[0])
         main = BinnedColumns.make(X, rows, docs, most_bins, seed, categorical, most_categories)
         return cls(main, _no_columns(main.columns.shape[1]), tuple(feature_names))
 
@@ -408,9 +476,11 @@ class BinnedData:
             )
         n_main = len(self.main.used)
         if n_main == X.shape[1]:
-            n_rows = len(rows) if len(rows) else len(X)
+            n_rows = len(rows) if len(rows) else X.shape[0]
             return self.main.columns_of(X, rows), frozen(np.zeros((0, n_rows), np.uint8))
         # Rows are chosen before columns are copied, as X may be a large mapped file.
         chosen = X[rows] if len(rows) else X
-        main, more = (np.ascontiguousarray(part) for part in np.split(chosen, [n_main], axis=1))
+        main, more = chosen[:, :n_main], chosen[:, n_main:]
+        if not is_sparse(X):
+            main, more = np.ascontiguousarray(main), np.ascontiguousarray(more)
         return self.main.columns_of(main, EVERY_ROW), self.more.columns_of(more, EVERY_ROW)

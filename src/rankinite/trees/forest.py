@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen, n_threads
 from rankinite.core.types import Floats
+from rankinite.data.sparse import dense_rows, is_sparse, row_blocks
 from rankinite.trees.binning import EVERY_ROW, MOST_BINS, PADDED_CUTS
 from rankinite.trees.kernels.categories import SET_BYTES
 from rankinite.trees.kernels.predict import BLOCK_DOCS, ForestArrays, leaf_type, score_rows
@@ -186,7 +187,7 @@ class Forest:
         rows
             Rows to score; all if None.
         """
-        n_docs = len(X) if rows is None else len(rows)
+        n_docs = X.shape[0] if rows is None else len(rows)
         return self.add_to(np.repeat(self.start[:, None], n_docs, axis=1), X, rows)
 
     def add_to(
@@ -197,25 +198,15 @@ class Forest:
         Many documents are scored on several threads. These are Python's, and the kernel is serial,
         because a server may call this concurrently, which numba's threads do not survive.
         """
-        n_docs = scores.shape[1]
-        n_workers = min(n_threads(), max(1, n_docs // DOCS_PER_THREAD))
-        bounds = list(pairwise(n_docs * k // n_workers for k in range(n_workers + 1)))
         arrays = self._arrays
-        X, rows = frozen(X), frozen(EVERY_ROW if rows is None else rows)
-
-        def score_range(bound: tuple[int, int]) -> None:
-            begin, end = bound
-            # Numba compiles a kernel again for arrays that are not contiguous.
-            part = np.ascontiguousarray(scores[:, begin:end])
-            leaves = np.empty(BLOCK_DOCS, arrays.first.dtype)
-            score_rows(X, rows, arrays, begin, leaves, part)
-            scores[:, begin:end] = part
-
-        if n_workers == 1:
-            score_range(bounds[0])
-            return scores
-        with ThreadPoolExecutor(n_workers) as workers:
-            list(workers.map(score_range, bounds))
+        if not is_sparse(X):
+            return _add_trees(scores, arrays, X, rows)
+        # Dense, some documents at a time, and only the features that some split asks for.
+        features, n_docs = arrays.features, scores.shape[1]
+        used, arrays = X[:, features], arrays._replace(features=np.arange(len(features)))
+        for docs in row_blocks(n_docs, len(features)):
+            block = dense_rows(used, docs if rows is None else rows[docs])
+            scores[:, docs] = _add_trees(scores[:, docs], arrays, block, None)
         return scores
 
     @cached_property
@@ -305,6 +296,34 @@ def _read_left_sets(arrays: Mapping[str, NDArray[Any]], n_sets: int) -> NDArray[
     if left_sets.shape != (n_sets, SET_BYTES) or left_sets.dtype != np.uint8:
         raise ModelFileError("the file does not have a set for each of its categorical splits")
     return left_sets
+
+
+def _add_trees(
+    scores: Floats,
+    arrays: ForestArrays,
+    X: NDArray[np.float32],
+    rows: NDArray[np.int64] | None,
+) -> Floats:
+    """Add the values of trees to the scores of rows of a dense matrix, and return these."""
+    n_docs = scores.shape[1]
+    n_workers = min(n_threads(), max(1, n_docs // DOCS_PER_THREAD))
+    bounds = list(pairwise(n_docs * k // n_workers for k in range(n_workers + 1)))
+    X, rows = frozen(X), frozen(EVERY_ROW if rows is None else rows)
+
+    def score_range(bound: tuple[int, int]) -> None:
+        begin, end = bound
+        # Numba compiles a kernel again for arrays that are not contiguous.
+        part = np.ascontiguousarray(scores[:, begin:end])
+        leaves = np.empty(BLOCK_DOCS, arrays.first.dtype)
+        score_rows(X, rows, arrays, begin, leaves, part)
+        scores[:, begin:end] = part
+
+    if n_workers == 1:
+        score_range(bounds[0])
+        return scores
+    with ThreadPoolExecutor(n_workers) as workers:
+        list(workers.map(score_range, bounds))
+    return scores
 
 
 def _checked(

@@ -39,7 +39,9 @@ BAD_LINES = [
     # the line, the column, and words of the message: first of all the text in question
     ("good qid:1 1:1", 1, "'good' is not a label"),
     ("  \tgood qid:1 1:1", 4, "'good' is not a label"),
-    ("qid:1 1:1", 1, "'qid:1' is not a label"),
+    ("qid:x 1:1", 5, "'x' is not a query id"),
+    ("qid:1 qid:1 1:1", 7, "unexpected qid"),
+    ("1.5:1 2:1", 1, "'1.5:1' is not a feature"),
     ("-1 qid:1 1:1", 1, "'-1' is negative"),
     ("-1e-300 qid:1 1:1", 1, "'-1e-300' is negative"),
     ("1e309 qid:1 1:1", 1, "'1e309' does not fit in a 64-bit float"),
@@ -48,7 +50,7 @@ BAD_LINES = [
     ("1_0 qid:1 1:1", 1, "'1_0' is not a label"),
     ("0x1 qid:1 1:1", 1, "'0x1' is not a label"),
     ("1.2.3 qid:1 1:1", 1, "'1.2.3' is not a label"),
-    ("1: qid:1 1:1", 1, "'1:' is not a label"),
+    ("1: qid:1 1:1", 3, "'' is not a value of feature 1"),
     ("1 qid:x 1:1", 7, "'x' is not a query id; expected a whole number"),
     ("1 qid: 1:1", 7, "'' is not a query id"),
     ("1 qid:1.0 1:1", 7, "'1.0' is not a query id"),
@@ -130,6 +132,9 @@ def test_the_first_bad_line_is_blamed(
         ("1 1:1\n", None, "bad.txt.query"),
         (GOOD + "\n1 1:1\n" + GOOD, 3, "this line has no qid"),
         ("1 1:1\n" + GOOD, 1, "this line has no qid"),
+        (GOOD + "\nqid:1 1:1\n" + GOOD, 3, "this line has no label, and others have one"),
+        ("qid:1 1:1\n" + GOOD, 1, "this line has no label, and others have one"),
+        ("1:1 2:1\n", None, "no line has a qid, and there are no group sizes"),
         (GOOD + "0 qid:2\n#\n" + GOOD, 4, "query 1 comes again after others (it began in line 1)"),
         (GOOD + "1 qid:2 1:1\n" + GOOD, 3, "--group"),
         (b"1 qid:1 1:1 # ok\n1 qid:1 1:1 #\xff\n1 qid:1 1:1 #\xfe\n", 2, "not UTF-8 (byte 0xff)"),
@@ -213,7 +218,7 @@ def test_a_matrix_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "documents x 1,000 features takes 8" in str(error)
     assert "n_features" not in str(error)
     error = refusal(GOOD, n_features=10**9)
-    assert "documents x 1,000,000,000 features takes 8.0 GB" in str(error)
+    assert "documents x 1,000,000,000 features takes 1,108.0 GB" in str(error)
 
 
 def test_feature_0_after_the_last_column_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

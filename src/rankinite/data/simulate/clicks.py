@@ -186,6 +186,7 @@ def _preference(data: RankingData, query: Integers, seed: int) -> Floats:
     rng = generator(seed, "clicks", "taste")
     chosen = rng.permutation(data.n_features)[:PREFERENCE_FEATURES]
     weights = rng.standard_normal(len(chosen))
+    data = data.dense("clicks")
     columns = data.matrix[np.ix_(rows_of(data), chosen)].T.astype(np.float64)
     preference = np.zeros(data.n_docs)
     for column, weight in zip(columns, weights, strict=True):

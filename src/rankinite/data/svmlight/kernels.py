@@ -223,14 +223,23 @@ def read_line(
     if text[p] == NEWLINE:
         return NO_DOCUMENT, p
 
-    p, mantissa, exponent, negative, fine = read_number(text, p)
-    if not fine or negative or not ends_token(text[p]):
-        return ODD, p
     state = DOCUMENT
-    if mantissa <= EXACT_INTEGER and -EXACT_POWER <= exponent <= 0:
-        label[0] = np.float64(mantissa) / POWERS[-exponent]
-    else:
-        state = LONG_LABEL
+    start = p
+    has_label = load_word(text, p) & FOUR_BYTES != QID
+    if has_label:
+        p, mantissa, exponent, negative, fine = read_number(text, p)
+        has_label = text[p] != COLON
+        if has_label and (not fine or negative or not ends_token(text[p])):
+            return ODD, p
+        if mantissa <= EXACT_INTEGER and -EXACT_POWER <= exponent <= 0:
+            label[0] = np.float64(mantissa) / POWERS[-exponent]
+        else:
+            state = LONG_LABEL
+    if not has_label:
+        # A query or a feature where the label would be; the value may have looked like one.
+        state = DOCUMENT
+        label[0] = np.nan
+        p = start
 
     while is_blank(text[p]):
         p += 1

@@ -50,7 +50,7 @@ GROUP_SIZE_SUFFIXES = (".query", ".group")
 
 @dataclass(frozen=True)
 class Line:
-    """A parsed line; ``qid`` is None if it has none."""
+    """A parsed line; ``label`` is NaN and ``qid`` is None if it has none."""
 
     label: float
     qid: int | None
@@ -79,9 +79,12 @@ def parse_line(text: bytes) -> Line:
     LineError
         If the line cannot be read.
     """
-    first, *rest = TOKEN.finditer(text.partition(b"#")[0])
-    label = _label(first)
-    qid = None
+    rest = list(TOKEN.finditer(text.partition(b"#")[0]))
+    label, qid = math.nan, None
+    # A colon is that of a query or a feature: the document has no label.
+    if b":" not in rest[0].group():
+        label = _label(rest[0])
+        rest = rest[1:]
     if rest and rest[0].group().startswith(b"qid:"):
         qid = _qid(rest[0])
         rest = rest[1:]

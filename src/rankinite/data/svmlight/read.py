@@ -7,7 +7,6 @@ one matrix, which grows with the file; lines that it leaves, and errors, are tho
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, FileFormatError
 from rankinite.core.format import readable_size, refuse_text
+from rankinite.core.memory import available_memory
 from rankinite.core.params import SourceName, Whole, check, or_none
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats32, Integers, Mask
@@ -43,7 +43,10 @@ log = logging.getLogger("rankinite")
 BLOCKS_A_CALL = 16  # for the threads of one call; more than threads, to balance the load
 SMALLEST_BLOCK = 4096
 SPARE_ROWS = 1.02  # of the estimate, so that the matrix seldom grows twice
-MEMINFO = Path("/proc/meminfo")
+# A name, and the cut points of its bins in a ranker of trees: what so many features take besides
+# their values.
+MANY_FEATURES = 1_000_000
+BYTES_PER_FEATURE = 1100
 
 
 def read_svmlight(
@@ -63,7 +66,8 @@ def read_svmlight(
     ----------
     path
         The file. Features are numbered from 1 (or from 0, if 0 occurs); features that a line
-        lacks are 0.
+        lacks are 0. Lines that begin with ``qid:``, or with a feature, have no label: either all
+        of them or none.
     query_file
         File of group sizes, one per line, for a file without ``qid:``; by default ``path`` with
         ``.query`` or ``.group`` appended.
@@ -166,11 +170,11 @@ class _Reader:
         if self.width == 0:
             guess = _guess_width(block)
             # If the guess is too large for the memory, `_widen` refuses it with its line.
-            self.width = guess if 4 * guess * expected <= available_memory() else 1
+            self.width = guess if _n_bytes(expected, guess) <= available_memory() else 1
         if (self.n_docs + n_lines) * self.width > self.flat.size:
             # Refused here, because an allocation beyond the memory may succeed and kill us later.
             free = available_memory() + self.flat.nbytes
-            if 4 * self.width * expected > free:
+            if _n_bytes(expected, self.width) > free:
                 raise FileFormatError(self.path, _too_large(expected, self.width, free))
             self._resize(expected)
 
@@ -240,8 +244,10 @@ class _Reader:
             return False
         n_rows = self._expected_rows(len(parsed.states), block)
         free = available_memory()
-        if 4 * width * n_rows > free:
-            too_large = 4 * n_rows * (parsed.largest - first + 1) > free
+        if _n_bytes(n_rows, width) > free:
+            too_large = (
+                np.array([_n_bytes(n_rows, n - first + 1) for n in parsed.largest.tolist()]) > free
+            )
             self._refuse_feature(block, parsed, too_large, _too_large(n_rows, width, free))
         self._restride(first, width, n_rows)
         return True
@@ -288,6 +294,10 @@ class _Reader:
         if self.n_docs == 0:
             raise FileFormatError(self.path, "there are no documents in this file")
         y, ids, has_qid, lines = (np.concatenate(part) for part in zip(*self.columns, strict=True))
+        absent = np.isnan(y)
+        if absent.any() and not absent.all():
+            problem = "this line has no label, and others have one; expected it in every line"
+            raise FileFormatError(self.path, problem, int(lines[absent.argmax()]))
         if self.top_feature < 0 and self.fixed_width is None:
             raise FileFormatError(self.path, "no line has a feature; expected number:value")
         self._resize(self.n_docs)
@@ -356,10 +366,17 @@ def _cut(block: Block) -> tuple[Integers, Integers]:
     return begins, np.concatenate([[0], np.cumsum(counts)])
 
 
+def _n_bytes(n_rows: int, width: int) -> int:
+    """Return the memory of a matrix, and of what is kept of each feature if there are many."""
+    features = BYTES_PER_FEATURE * int(width) if width > MANY_FEATURES else 0
+    return 4 * n_rows * int(width) + features
+
+
 def _too_large(n_rows: int, width: int, free: int) -> str:
     return (
         f"a matrix of about {n_rows:,} documents x {width:,} features takes "
-        f"{readable_size(4 * width * n_rows)}, and {readable_size(free)} are free"
+        f"{readable_size(_n_bytes(n_rows, width))}, and {readable_size(free)} are free; leave out "
+        "or renumber rare features, or give scipy.sparse matrices from Python"
     )
 
 
@@ -368,17 +385,6 @@ def _guess_width(block: Block) -> int:
     line = block.text[: min(block.n_bytes, 1 << 16)].tobytes().partition(b"\n")[0]
     numbers = re.findall(rb"\s(\d{1,6}):", line.partition(b"#")[0])
     return int(numbers[-1]) if numbers and int(numbers[-1]) > 0 else 1
-
-
-def available_memory() -> int:
-    """Return the memory that is available, in bytes; a guess if the system does not report it."""
-    if MEMINFO.exists():
-        for line in MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 1 << 62
 
 
 def find_queries(

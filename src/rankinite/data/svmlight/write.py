@@ -16,6 +16,7 @@ from rankinite.core.progress import Progress, ProgressBar, Silent
 from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.sparse import dense_rows
 from rankinite.data.stream import create_text
 from rankinite.data.svmlight import kernels
 from rankinite.data.svmlight.parse import Header, plain_texts
@@ -30,7 +31,7 @@ def write_svmlight(
 
     Fields that SVMlight has no place for (feature names, further labels, weights, query ids that
     are not numbers) go into comments, from which `read_svmlight` restores them. Every line has a
-    label; a data set with unlabelled documents is refused.
+    label, or none has; a data set in which some documents are unlabelled is refused.
 
     Parameters
     ----------
@@ -42,14 +43,19 @@ def write_svmlight(
         Progress reporter.
     """
     target = Path(path)
-    checks.require_all_labels(
-        target.name, data.y, "a line of text needs one: save as Parquet, which does not"
-    )
+    is_labelled = not np.isnan(data.y).all()
+    if is_labelled:
+        checks.require_all_labels(
+            target.name, data.y, "a line of text needs one: save as Parquet, which does not"
+        )
     comments, as_json = _document_comments(data.comment_column, data.doc_id_column, data.labels)
     numbers, numbered = _feature_numbers(data.feature_names)
     header = Header(
         feature_names=None if numbered else list(data.feature_names),
-        top_grade=None if data.top_grade == data.y.max() else data.top_grade,
+        # The one that a reader derives from the lines.
+        top_grade=None
+        if data.top_grade == (data.y.max() if is_labelled else 0.0)
+        else data.top_grade,
         qids=None if data.qids.dtype.kind == "i" else data.qids.tolist(),
         query_weight=None if data.query_weight is None else data.query_weight.tolist(),
         documents=list(data.labels) if as_json else None,
@@ -130,15 +136,15 @@ def _write_documents(
     n_rows = max(1, VALUES_A_BLOCK // data.n_features)
     for start in range(0, data.n_docs, n_rows):
         docs = slice(start, min(start + n_rows, data.n_docs))
-        values = data.matrix[docs] if data.rows is None else data.matrix[data.rows[docs]]
+        values = dense_rows(data.matrix, docs if data.rows is None else data.rows[docs])
         written = values.view(np.uint32) != 0  # by bits: -0.0 is written, and read back
         if start == 0:
             # The first line has the first and the last feature even if they are 0: a reader
             # derives the number of features from the lines.
             written[0, [0, -1]] = True
         heads = [
-            f"{label} qid:{qid}"
-            for label, qid in zip(_shortest(data.y[docs]), queries[docs], strict=True)
+            f"{label}qid:{qid}"
+            for label, qid in zip(_labels(data.y[docs]), queries[docs], strict=True)
         ]
         tails = [f" #{text}\n" if text else "\n" for text in comments[docs]]
         stream.write(
@@ -170,9 +176,10 @@ def _assemble(
     return out.data
 
 
-def _shortest(labels: NDArray[np.float64]) -> list[str]:
-    texts: list[str] = pa.array(labels).cast(pa.large_string()).to_pylist()
-    return texts
+def _labels(labels: NDArray[np.float64]) -> list[str]:
+    """Return the shortest text of each label and a blank; nothing for a document without one."""
+    texts = pa.array(labels).cast(pa.large_string()).to_pylist()
+    return ["" if text == "nan" else f"{text} " for text in texts]
 
 
 def _strings(texts: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:

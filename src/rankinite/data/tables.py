@@ -1,0 +1,212 @@
+"""Frames of other libraries as batches of Arrow columns, and columns as numbers.
+
+`open_table` takes whatever exports itself to Arrow (frames of pandas and polars, Arrow tables and
+readers), and what is read only when it is needed: lazy frames of polars, and Arrow datasets, which
+may be larger than memory and of which only the columns in use are read, batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rankinite.core.errors import DataError, UsageError
+from rankinite.core.memory import require_memory
+from rankinite.core.types import Floats32
+from rankinite.data.precision import Rounding
+
+ROWS_A_BATCH = 1 << 14  # rows that are converted at a time
+
+
+@dataclass(frozen=True)
+class Table:
+    """A frame whose columns can be read in batches.
+
+    Attributes
+    ----------
+    names
+        Names of the columns.
+    pandas_metadata
+        What pandas wrote about its index; empty for frames of others.
+    read
+        Takes names of columns; returns the number of rows, and batches of these columns.
+    """
+
+    names: Sequence[str]
+    pandas_metadata: dict[str, Any]
+    read: Callable[[Sequence[str]], tuple[int, Iterator[Any]]]
+
+
+def is_table(frame: Any) -> bool:
+    """Return whether `open_table` takes a frame."""
+    # A single column is exported, too, but is no table.
+    exports = hasattr(frame, "__arrow_c_stream__") and hasattr(frame, "columns")
+    return exports or is_lazy(frame) or _is_dataset(frame)
+
+
+def is_lazy(frame: Any) -> bool:
+    """Return whether a frame is a query of polars that was not computed yet."""
+    return hasattr(frame, "collect_schema") and hasattr(frame, "collect")
+
+
+def _is_dataset(frame: Any) -> bool:
+    return hasattr(frame, "to_batches") and hasattr(frame, "count_rows")
+
+
+def open_table(owner: str, frame: Any) -> Table:
+    """Return a frame as a table.
+
+    Parameters
+    ----------
+    owner
+        Start of an error message.
+    frame
+        The frame.
+    """
+    if is_lazy(frame):
+        names = frame.collect_schema().names()
+        return Table(names, {}, lambda chosen: _batches(frame.select(list(chosen)).collect()))
+    if _is_dataset(frame):
+
+        def read(chosen: Sequence[str]) -> tuple[int, Iterator[Any]]:
+            batches = frame.to_batches(columns=list(chosen), batch_size=ROWS_A_BATCH)
+            return int(frame.count_rows()), iter(batches)
+
+        return Table(frame.schema.names, frame.schema.pandas_metadata or {}, read)
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise UsageError(
+            f"{owner}: cannot read a {type(frame).__name__}; "
+            "expected a pandas, polars or Arrow frame"
+        )
+    try:
+        table = pa.table(frame)
+    except (pa.ArrowException, ValueError, TypeError) as problem:
+        raise DataError(f"the frame cannot be made an Arrow table: {problem}") from None
+    return Table(
+        table.schema.names,
+        table.schema.pandas_metadata or {},
+        lambda chosen: _batches(table.select(list(chosen))),
+    )
+
+
+def _batches(frame: Any) -> tuple[int, Iterator[Any]]:
+    table = pa.table(frame)
+    return table.num_rows, iter(table.to_batches(max_chunksize=ROWS_A_BATCH))
+
+
+class MatrixOfBatches:
+    """A feature matrix that batches fill one after the other, so that no table is copied whole.
+
+    Parameters
+    ----------
+    owner
+        Start of an error message.
+    n_rows
+        Number of rows of all batches together.
+    names
+        Columns of the features.
+    """
+
+    def __init__(self, owner: str, n_rows: int, names: Sequence[str]) -> None:
+        what = f"a matrix of {n_rows:,} documents x {len(names):,} features"
+        require_memory(owner, what, 4 * n_rows * len(names), "take fewer documents or features")
+        self.names = names
+        self.matrix: Floats32 = np.empty((n_rows, len(names)), np.float32)
+        self.n_filled = 0
+        self.rounding = Rounding(len(names))
+
+    def take(self, batch: Any) -> None:
+        """Copy the features of a batch into the matrix."""
+        block = self.matrix[self.n_filled : self.n_filled + batch.num_rows]
+        for j, name in enumerate(self.names):
+            wide = numbers(batch.column(name), name)
+            # Too large a number becomes infinite, which RankingData refuses by its place.
+            with np.errstate(over="ignore"):
+                block[:, j] = wide
+            self.rounding.see(wide[:, None], block[:, j : j + 1], slice(j, j + 1))
+        self.n_filled += batch.num_rows
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """Return what a frame calls its columns; None for an array."""
+    if is_lazy(X):
+        return list(X.collect_schema().names())
+    if is_table(X) and not hasattr(X, "columns"):  # a dataset has a schema only
+        return list(X.schema.names)
+    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
+        if hasattr(X, attribute):
+            return list(getattr(X, attribute))
+    return None
+
+
+def feature_names_of(X: Any) -> list[str] | None:
+    """Return the names of a frame's columns; None for an array, or if they are only numbered."""
+    names = column_names(X)
+    # A frame of pandas numbers the columns that nobody named.
+    if names is None or all(isinstance(name, (int, np.integer)) for name in names):
+        return None
+    return [str(name) for name in names]
+
+
+def as_matrix(owner: str, X: Any) -> NDArray[Any]:
+    """Return the values of an array or of a frame, of whatever type; nulls become NaN."""
+    # Frames of pandas have columns that Arrow does not know, such as sparse ones.
+    if is_table(X) and not hasattr(X, "iloc"):
+        return _matrix_of_table(owner, X)
+    return plain_array(X)
+
+
+def _matrix_of_table(owner: str, frame: Any) -> Floats32:
+    table = open_table(owner, frame)
+    n_rows, batches = table.read(table.names)
+    features = MatrixOfBatches(owner, n_rows, table.names)
+    for batch in batches:
+        features.take(batch)
+    features.rounding.warn(table.names)
+    return features.matrix
+
+
+def plain_array(values: Any) -> NDArray[Any]:
+    """Return an array of numbers, or of whatever else it holds; pandas' NA becomes NaN."""
+    array = np.asarray(values)
+    if array.dtype.kind != "O" or not hasattr(values, "to_numpy"):
+        return array
+    # Columns of pandas that may hold NA; those of texts stay what they are.
+    kind = getattr(getattr(values, "dtype", None), "kind", "f")
+    if kind in "iu" and not values.isna().any():
+        return np.asarray(values.to_numpy(dtype=np.int64))
+    if kind not in "iufb":
+        return array
+    return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def numbers(column: Any, name: str) -> NDArray[Any]:
+    """Return a column as numbers; nulls become NaN."""
+    column = decoded(column)
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
+            raise DataError(
+                f"column {name!r} holds {kind}; expected numbers "
+                "(document ids are named with doc_id, --doc-id-column; features with features, "
+                "and those that are categories with categorical_features, --categorical-features)"
+            )
+        column = column.cast(pa.float64())
+    if pa.types.is_boolean(kind):  # with nulls, numpy would get Python objects
+        column = column.cast(pa.uint8())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def decoded(column: Any) -> Any:
+    """Return the values of a dictionary column; other columns unchanged."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.dictionary
+    if pa.types.is_string_view(values.type):  # of polars; Arrow has no take for them
+        values = values.cast(pa.large_string())
+    return values.take(column.indices)
