@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.types import Floats32
-from rankinite.data.sparse import is_sparse
+from rankinite.data.sparse import dense_column, is_sparse
 from rankinite.data.tables import is_lazy
 
 if TYPE_CHECKING:
@@ -54,19 +54,14 @@ def checked_tables(
         if len(set(texts)) < len(texts):
             twice = next(text for text in texts if texts.count(text) > 1)
             raise DataError(f"categories: feature {name!r} has the category {twice!r} twice")
-        column = _dense_column("categories", name, matrix, list(names).index(name))
+        if texts and is_sparse(matrix):
+            raise DataError(
+                f"categories: feature {name!r} of a sparse matrix has texts; give (), for codes "
+                "alone, or a dense matrix"
+            )
+        column = dense_column(matrix, list(names).index(name))
         require_codes("categories", name, column, len(texts))
     return checked
-
-
-def _dense_column(owner: str, name: str, matrix: Floats32, column: int) -> NDArray[np.float32]:
-    """Return a column of a matrix, which may not be sparse: most documents would have code 0."""
-    if is_sparse(matrix):
-        raise DataError(
-            f"{owner}: feature {name!r} is categorical, and the matrix is sparse; give a dense one "
-            "(X.toarray()), or a frame"
-        )
-    return matrix[:, column]
 
 
 def require_codes(owner: str, name: str, column: NDArray[np.float32], n_texts: int = 0) -> None:
@@ -91,7 +86,7 @@ def codes_by_text(tables: Tables) -> Codes:
 
 
 def match_codes(
-    owner: str, matrix: Floats32, names: Sequence[str], own: Tables, wanted: Codes
+    owner: str, matrix: Floats32, names: Sequence[str], tables: Tables, wanted: Codes
 ) -> Floats32:
     """Return a feature matrix with other codes; categories that have none are missing.
 
@@ -101,13 +96,13 @@ def match_codes(
     ----------
     owner
         Who wants it, for messages.
-    matrix, names, own
+    matrix, names, tables
         The matrix, its features, and its own tables.
     wanted
         The codes to use, for some of the features.
     """
     changed: dict[int, NDArray[np.float32]] = {}
-    for name, texts in own.items():
+    for name, texts in tables.items():
         if texts and name not in wanted:
             raise DataError(
                 f"{owner}: feature {name!r} holds categories, such as {texts[0]!r}, and it was "
@@ -115,9 +110,9 @@ def match_codes(
             )
     for j, name in enumerate(names):
         # Without texts, codes are taken for those that are wanted: arrays have nothing else.
-        if name not in wanted or not own.get(name):
+        if name not in wanted or not tables.get(name):
             continue
-        codes = _new_codes(owner, name, own[name], wanted[name])
+        codes = _new_codes(owner, name, tables[name], wanted[name])
         places = np.arange(len(codes))
         # What has no code must not be left with one that means something else.
         mistaken = np.isin(places, list(wanted[name].values())) & np.isnan(codes)
@@ -210,9 +205,9 @@ class CategoryEncoder:
             column = column.cast(pa.large_string()).dictionary_encode()
         places = self.codes.setdefault(name, {})
         texts = [None if value is None else str(value) for value in column.dictionary.to_pylist()]
-        own = [np.nan if t is None else places.setdefault(t, len(places)) for t in texts]
+        codes = [np.nan if t is None else places.setdefault(t, len(places)) for t in texts]
         indices = column.indices.to_numpy(zero_copy_only=False).astype(np.float32)
-        return _looked_up(np.array(own, np.float32), indices)
+        return _looked_up(np.array(codes, np.float32), indices)
 
     def tables(self, matrix: Floats32, names: Sequence[str]) -> Tables:
         """Return the tables, and bring the codes in the matrix into their order."""
@@ -370,7 +365,7 @@ def with_categories(owner: str, data: RankingData, chosen: Sequence[str | int]) 
         if name not in data.categories
     }
     for name in added:
-        column = _dense_column(owner, name, data.matrix, data.feature_names.index(name))
+        column = dense_column(data.matrix, data.feature_names.index(name))
         require_codes(owner, name, column if data.rows is None else column[data.rows])
     return data.replace(categories={**data.categories, **added}) if added else data
 

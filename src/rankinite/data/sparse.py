@@ -68,6 +68,12 @@ def dense_rows(matrix: Any, rows: slice | Integers) -> Floats32:
     return chosen.toarray() if is_sparse(chosen) else chosen  # type: ignore[no-any-return]
 
 
+def dense_column(matrix: Any, j: int) -> Floats32:
+    """Return a column of a matrix, dense or sparse, as an array of one dimension."""
+    column: Floats32 = matrix[:, [j]].toarray()[:, 0] if is_sparse(matrix) else matrix[:, j]
+    return column
+
+
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Iterate over blocks of rows that are small when they are dense."""
     step = max(64, BLOCK_BYTES // (4 * max(1, n_columns)))

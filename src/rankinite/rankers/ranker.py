@@ -259,7 +259,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
                 self._name, X.matrix, X.feature_names, X.categories, self.categories_
             )
             return codes, X.rows
-        X, tables = encode_frame(self._name, X, self.categories_)
+        X, tables = encode_frame(self._name, X, self._columns_of_categories())
         matrix, names = feature_matrix(self._name, X)
         if matrix.shape[1] != self.n_features_in_:
             raise DataError(
@@ -267,10 +267,16 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
                 f"{self.n_features_in_} features as input"
             )
         features = _as_features(self._name, matrix)
+        # By position from here on: fit may have seen an array, whose columns have no names.
+        expected = self.feature_names_
+        tables = {expected[names.index(name)]: t for name, t in tables.items() if names is not None}
         if names is not None and self.categories_:
             others = {name: codes for name, codes in self.categories_.items() if name not in tables}
-            refuse_numbers(self._name, features, names, others)
-        return match_codes(self._name, features, names or (), tables, self.categories_), None
+            refuse_numbers(self._name, features, expected, others)
+        return match_codes(self._name, features, expected, tables, self.categories_), None
+
+    def _columns_of_categories(self) -> list[int]:
+        return [self.feature_names_.index(name) for name in self.categories_]
 
     def _matched(self, X: Any) -> Any:
         """Return a data set or a frame with the features of fit alone, in their order, by name."""

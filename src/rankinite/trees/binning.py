@@ -27,7 +27,7 @@ from rankinite.core.memory import require_memory
 from rankinite.core.params import Whole, check, or_none
 from rankinite.core.random import generator
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.sparse import is_sparse
+from rankinite.data.sparse import dense_column, is_sparse
 from rankinite.trees.kernels.binning import encode, find_cuts
 from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
@@ -97,7 +97,8 @@ class BinnedColumns:
         is_categorical = np.zeros(width, np.bool_)
         for j in categorical:
             is_categorical[j] = True
-            categories = _frequent(X[docs, j] if len(docs) else X[:, j], most_categories)
+            column = dense_column(X, j)
+            categories = _frequent(column[docs] if len(docs) else column, most_categories)
             cuts[j] = np.inf
             cuts[j, : len(categories)] = categories
             n_bins[j] = max(1, len(categories))
@@ -239,23 +240,23 @@ def _encode(
     bins: Bytes,
     columns: Bytes,
 ) -> None:
-    """Write the bins of some rows, row by row (unless ``bins`` is empty) and column by column.
-
-    Columns of sparse matrices are never categorical.
-    """
+    """Write the bins of some rows, row by row (unless ``bins`` is empty) and column by column."""
     if not is_sparse(X):
         encode(frozen(X), frozen(rows), cuts, n_bins, categorical, bins, columns)
         return
     by_column = (X[rows] if len(rows) else X).tocsc()
     # Most entries are 0: all get its bin, and the others are written over it.
     zero = (cuts < 0.0).sum(axis=1).astype(np.uint8)
+    # Categories are whole numbers from 0 in increasing order.
+    zero[categorical & (cuts[:, 0] != 0.0)] = n_bins[categorical & (cuts[:, 0] != 0.0)]
     columns[:] = zero[:, None]
     bins[:] = zero[: bins.shape[1]]
     for j in range(X.shape[1]):
         entries = slice(by_column.indptr[j], by_column.indptr[j + 1])
         values, places = by_column.data[entries], by_column.indices[entries]
         codes = np.searchsorted(cuts[j, : n_bins[j] - 1], values).astype(np.uint8)
-        codes[np.isnan(values)] = n_bins[j]
+        unknown = cuts[j, codes] != values if categorical[j] else np.isnan(values)
+        codes[unknown] = n_bins[j]
         columns[j, places] = codes
         if len(bins):
             bins[places, j] = codes

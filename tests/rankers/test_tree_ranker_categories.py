@@ -315,7 +315,13 @@ def test_lazy_frames_and_datasets_have_categories_too(scores, model):
     assert model.predict(pa.dataset.dataset(table.to_arrow())).tolist() == scores
 
 
-def test_categories_in_a_sparse_matrix_are_refused():
-    X = scipy.sparse.csr_array(np.eye(8))
-    with pytest.raises(rk.DataError, match="feature '1' is categorical, and the matrix is sparse"):
-        rk.LambdaMART(categorical_features=[0]).fit(X, np.arange(8) % 2, qid=0)
+def test_codes_in_a_sparse_matrix_are_categories():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(5, size=160), rng.normal(size=160)])
+    y, qid = (X[:, 0] % 3).astype(int), np.arange(160) // 8
+    dense, sparse = (
+        rk.LambdaMART(categorical_features=[0], **SMALL).fit(matrix, y, qid=qid)
+        for matrix in (X, scipy.sparse.csr_array(X))
+    )
+    assert dense.forest_.trees[0].categorical.any()
+    assert sparse.predict(scipy.sparse.csr_array(X)).tolist() == dense.predict(X).tolist()
