@@ -26,9 +26,10 @@ from rankinite.ensembles.members import (
     weighted_sum,
 )
 from rankinite.rankers.columns import InputData
+from rankinite.rankers.features import match_features
 from rankinite.rankers.inputs import training_data
 from rankinite.rankers.model_file import Manifest, plain
-from rankinite.rankers.ranker import Ranker, match_features
+from rankinite.rankers.ranker import Ranker
 
 MEMBERS = "members"
 INNER = "ranker"

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.ranker import Ranker, check_features
+from rankinite.rankers.features import check_features
+from rankinite.rankers.ranker import Ranker
 
 Arrange = Callable[[Floats], Floats]
 

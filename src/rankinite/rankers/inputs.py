@@ -40,12 +40,8 @@ from rankinite.rankers.base import Base
 from rankinite.rankers.callbacks import Learner, ValidationSet
 from rankinite.rankers.checkpoint import digest_of
 from rankinite.rankers.columns import Columns, InputData, doc_weights_of, positions_of
-from rankinite.rankers.ranker import (
-    DEFAULT_MEASURE,
-    feature_matrix,
-    match_features,
-    refuse_besides,
-)
+from rankinite.rankers.features import feature_matrix, match_features
+from rankinite.rankers.ranker import DEFAULT_MEASURE, refuse_besides
 
 log = logging.getLogger("rankinite")
 

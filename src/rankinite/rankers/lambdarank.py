@@ -27,6 +27,7 @@ from rankinite.objectives.parse import parse_objective
 from rankinite.rankers.callbacks import Callback, ValidationSet
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import EarlyStopping
+from rankinite.rankers.features import check_features
 from rankinite.rankers.gradient_descent import LearningSchedule, NetLearner
 from rankinite.rankers.inputs import (
     FitArguments,
@@ -37,7 +38,7 @@ from rankinite.rankers.inputs import (
 )
 from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import ALL, LambdaRankParameters
-from rankinite.rankers.ranker import COPIES_HAVE_RANKS, check_features
+from rankinite.rankers.ranker import COPIES_HAVE_RANKS
 from rankinite.rankers.trainer import TrainedRanker
 
 TRAIN = "train"

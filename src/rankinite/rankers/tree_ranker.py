@@ -29,6 +29,7 @@ from rankinite.rankers.columns import Columns
 from rankinite.rankers.constraints import MONOTONE, directions_of, groups_of
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
+from rankinite.rankers.features import check_features
 from rankinite.rankers.inputs import (
     FitArguments,
     TrainingInputs,
@@ -38,7 +39,6 @@ from rankinite.rankers.inputs import (
 from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.model_file import CATEGORIES, Manifest
 from rankinite.rankers.parameters import TreeParameters
-from rankinite.rankers.ranker import check_features
 from rankinite.rankers.trainer import TrainedRanker, Trainer
 from rankinite.rankers.tree_contents import TreeContents
 from rankinite.trees.binning import EVERY_ROW, BinnedData

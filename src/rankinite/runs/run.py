@@ -32,7 +32,8 @@ from rankinite.ensembles.average import Average
 from rankinite.ensembles.score_features import FEATURE_NAMES
 from rankinite.ensembles.selection import Selection, evaluate_by_name, select_members
 from rankinite.evaluation.tables import Summary
-from rankinite.rankers.ranker import Ranker, check_features
+from rankinite.rankers.features import check_features
+from rankinite.rankers.ranker import Ranker
 from rankinite.runs.graph import Graph, StageModel, with_dependencies
 from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
 from rankinite.runs.recipe_reader import read_recipe, recipe_of
