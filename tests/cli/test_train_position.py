@@ -53,8 +53,8 @@ def test_weights_of_a_label_source(call, log):
 
 def test_a_source_that_is_not_there(call):
     rk.save(rk.polynomials(12, n_features=3), "d.parquet")
-    told = call("train", "d.parquet", "--position-bias", "additive", "--out", "m.rk", code=2)
+    message = call("train", "d.parquet", "--position-bias", "additive", "--out", "m.rk", code=2)
     assert (
         "position_source is 'position', and the label sources of the training data are: none"
-        in (" ".join(told.split()))
+        in (" ".join(message.split()))
     )
