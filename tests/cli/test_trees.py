@@ -55,7 +55,7 @@ def test_nodes_of_trees_are_listed_drawn_and_given_as_json(call, model):
     [("all", [0, 1, 2, 3]), ("2", [2]), ("3,0-1", [3, 0, 1]), (" 1 , 1-2", [1, 2])],
 )
 def test_numbers_of_trees(text, numbers):
-    choice = TreeChoice.checked(text, None, None, Path("m.rk"))
+    choice = TreeChoice.checked(text, None, None)
     assert choice.numbers(4) == numbers
 
 
@@ -75,11 +75,11 @@ def test_numbers_of_trees(text, numbers):
 )
 def test_options_that_are_refused(options, words):
     with pytest.raises(UsageError) as refusal:
-        TreeChoice.checked(*options, Path("m.rk"))
+        TreeChoice.checked(*options)
     assert words in str(refusal.value)
 
 
 def test_a_long_range_is_refused_before_it_is_written_out():
-    choice = TreeChoice.checked("0-999999999", None, None, Path("m.rk"))
+    choice = TreeChoice.checked("0-999999999", None, None)
     with pytest.raises(UsageError, match="there is no tree 999999999; the model has trees 0 to 3"):
         choice.numbers(4)

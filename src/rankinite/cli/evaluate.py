@@ -12,6 +12,7 @@ from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
 from rankinite.cli.outputs import Outputs, refuse_missing_folders
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
+from rankinite.rankers.parameters import ALL
 
 if TYPE_CHECKING:
     from rankinite.evaluation.evaluate import Evaluation
@@ -61,7 +62,8 @@ def evaluate(
     chosen = parse_measures(measures)
     # Before the data: a file that does not exist, or is no model, is told at once.
     members = load_members("evaluate", [] if scores is None else [scores])
-    data = loading.load(source, terminal)
+    # Rankers take what they know by name, and measures look at no features.
+    data = loading.load(source, terminal, categorical=ALL)
     ranking = (
         members[0].scores(data, source, missing) if members else feature_scores(data, str(feature))
     )

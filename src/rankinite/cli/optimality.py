@@ -12,6 +12,7 @@ from rankinite.cli.options import Loading, Out, Seed, numbers_of
 from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
+from rankinite.rankers.parameters import ALL
 
 
 def optimality(
@@ -68,7 +69,7 @@ def optimality(
         )
     # One measure by default: each takes thousands of passes over the data.
     chosen = ranker.validation_measures()[:1] if measures is None else parse_measures(measures)
-    data = loading.load(source, terminal)
+    data = loading.load(source, terminal, categorical=ALL)
     refuse_narrow_text(source, data, ranker.feature_names_)
     progress = terminal.progress()
     tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]

@@ -143,11 +143,12 @@ class Loading:
         path: Path,
         terminal: Terminal,
         features: Sequence[str] | None = None,
-        categorical: str | Sequence[str] = ALL,
+        categorical: str | Sequence[str] = (),
     ) -> RankingData:
         """Load a data set with these options.
 
-        Of a table only these features, and its columns of texts may be categorical ones.
+        Of a table only these features; its columns of texts are refused, except those that are
+        named as categorical, or with ALL.
         """
         from rankinite.data.formats import format_of, load
 
@@ -256,7 +257,8 @@ class LabelledData:
         from rankinite.data.checks import require_labels
         from rankinite.data.splits import refuse_dependent_queries
 
-        data = loading.load(self.source, terminal)
+        # Rankers take what they know by name, and measures look at no features.
+        data = loading.load(self.source, terminal, categorical=ALL)
         require_labels(command, data)
         refuse_dependent_queries(command, data.qids)
         return data

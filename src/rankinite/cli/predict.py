@@ -14,6 +14,7 @@ from rankinite.cli.outputs import Outputs, refuse_missing_folders
 from rankinite.cli.pipes import STANDARD
 from rankinite.cli.terminal import Terminal, no_notes_on
 from rankinite.core.errors import UsageError
+from rankinite.rankers.parameters import ALL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +61,7 @@ def predict(
     ranker = load_ranker(model)
     first = _first_trees(ranker, model, n_trees)
     with no_notes_on(ABOUT_TOP_GRADE):
-        data = loading.load(source, terminal, ranker.feature_names_)
+        data = loading.load(source, terminal, ranker.feature_names_, ALL)
     refuse_narrow_text(source, data, ranker.feature_names_)
     scores = ranker.predict(data, **first)
     if out is None:

@@ -193,8 +193,9 @@ def numbers(column: Any, name: str) -> NDArray[Any]:
         if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
             raise DataError(
                 f"column {name!r} holds {kind}; expected numbers "
-                "(document ids are named with doc_id, --doc-id-column; features with features, "
-                "and those that are categories with categorical_features, --categorical-features)"
+                "(document ids are named with doc_id, --doc-id-column; features with features; "
+                "categories have a dictionary type, or are named with categorical_features, "
+                "--categorical-features of train)"
             )
         column = column.cast(pa.float64())
     if pa.types.is_boolean(kind):  # with nulls, numpy would get Python objects
