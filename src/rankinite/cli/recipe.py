@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,7 +56,8 @@ def run(
     refuse_file_as_folder(target)
     loading = loading.with_grade_of("recipe run", chosen)
     terminal.expect_compiling()
-    sets = _load_sets(loading, terminal, train, {"valid": valid, "test": test})
+    others = {"valid": valid, "test": test}
+    sets = _load_sets(loading, terminal, train, others, chosen.categorical_features)
     with resume_note(target):
         done = run_recipe(
             chosen,
@@ -105,7 +106,11 @@ def report(
 
 
 def _load_sets(
-    loading: Loading, terminal: Terminal, train: Path, others: Mapping[str, Path | None]
+    loading: Loading,
+    terminal: Terminal,
+    train: Path,
+    others: Mapping[str, Path | None],
+    categorical: Sequence[str],
 ) -> dict[str, RankingData]:
     """Load the training data, and the other data sets that were named."""
     named = {name: path for name, path in others.items() if path is not None}
@@ -114,7 +119,7 @@ def _load_sets(
     for path in (train, *named.values()):
         if not path.exists():
             raise FileFormatError(path, "there is no such file")
-    data = loading.load(train, terminal)
+    data = loading.load(train, terminal, categorical=categorical)
     loaded = {name: loading.load_alike(data, train, path, terminal) for name, path in named.items()}
     return {"train": data, **loaded}
 

@@ -112,7 +112,7 @@ def sweep(
             chosen,
             model,
             # No reference stays here: the sweep releases the data once they are in its folder.
-            loading.load(train, terminal),
+            loading.load(train, terminal, categorical=chosen.categorical_features),
             out=out,
             space=space,
             search=search,

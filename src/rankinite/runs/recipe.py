@@ -135,6 +135,13 @@ class Recipe:
     tables: tuple[str, ...]
     text: str
 
+    @property
+    def categorical_features(self) -> list[str]:
+        """The features that some model names as categorical."""
+        named = [m.parameters.get("categorical_features", "") for m in self.models.values()]
+        lists = [features for features in named if not isinstance(features, str)]
+        return sorted({name for names in lists for name in names if isinstance(name, str)})
+
 
 # The recipes of the package; each is a file in recipes/.
 SHIPPED = ("winner", "winner-small", "winner-tiny")
