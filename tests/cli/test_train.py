@@ -137,6 +137,28 @@ def test_hidden_layers_are_one_number_or_several(train, files, said, hidden):
     assert Path("m.rk").read_bytes() == model
 
 
+def test_constraints_are_flags_and_keys(train, files):
+    """As a text, or in a file as a table; features are those of the data, by name."""
+    train(
+        f"train.parquet {SMALL} --monotone-constraints 1=1,3=-1 --interaction-constraints "
+        "'[1,3],[2]' --max-delta-step 1 --path-smooth 2 --out flags.rk"
+    )
+    Path("my.toml").write_text(
+        "interaction_constraints = [['1', '3'], ['2']]\nmax_delta_step = 1\npath_smooth = 2\n"
+        "monotone_constraints = {1 = 1, 3 = -1}\n"
+    )
+    train(f"train.parquet {SMALL} --config my.toml --out table.rk")
+    by_flags, by_table = rk.load_model("flags.rk"), rk.load_model("table.rk")
+    assert by_flags.forest_.to_arrays()["value"].tobytes() == (
+        by_table.forest_.to_arrays()["value"].tobytes()
+    )
+    model = Path("table.rk").read_bytes()
+    values = tomllib.loads(Path("table.rk.toml").read_text())
+    assert values["monotone_constraints"] == {"1": 1, "3": -1}
+    train("--config table.rk.toml")
+    assert Path("table.rk").read_bytes() == model
+
+
 def test_a_net_repeats_its_run_too(train, files):
     train(
         f"train.parquet {SMALL_NET} --optimiser sgd --queries-per-step all --most-restarts 3 "
@@ -236,6 +258,10 @@ def test_validation_sets_take_the_top_grade_of_the_training_set(train):
         ("--ranker LambdaRank --hidden 5,x", "--hidden must be a whole number from 0 (a linear"),
         ("--ranker LambdaRank --hidden 5,", "one for each hidden layer; got '5,'"),
         ("--ranker LambdaRank --hidden -1", "one for each hidden layer; got -1"),
+        ("--monotone-constraints 1=2", "--monotone-constraints must be 1, 0 or -1 for every feat"),
+        ("--monotone-constraints 9=1", "there is no feature '9'; the features are '1', '2', '3'"),
+        ("--ranker McRank --monotone-constraints 1=1", "McRank: monotone_constraints are not poss"),
+        ("--interaction-constraints 1,2", "must be groups of features, such as"),
         ("--ranker LambdaRank --queries-per-step some", "at least 1, or one of 'all'; got 'some'"),
         ("--max-iter 5", "it is called --n-trees or --n-epochs here"),
         ("--batch-size 5", "it is called --queries-per-step here"),

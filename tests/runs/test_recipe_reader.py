@@ -92,6 +92,15 @@ def test_the_winner_has_the_papers_numbers():
     assert n_trainings(recipe) == (16, 88)
 
 
+def test_constraints_of_features_are_tables_and_lists():
+    text = MODEL + "monotone_constraints = {price = -1}\ninteraction_constraints = [['a', 'b']]\n"
+    (model,) = recipe_of("x.toml", text).models.values()
+    assert model.parameters["monotone_constraints"] == {"price": -1}
+    assert model.parameters["interaction_constraints"] == [["a", "b"]]
+    with pytest.raises(RecipeError, match=r"x\.toml:.*monotone_constraints must be 1, 0 or -1"):
+        recipe_of("x.toml", MODEL + "monotone_constraints = {price = 2}\n")
+
+
 def test_descriptions_are_made_if_there_are_none():
     models = read_recipe("winner-tiny").models
     assert models["M2"].description == "LambdaMART for ERR, trained on aug50"

@@ -148,7 +148,7 @@ def _groups(value: Any) -> list[list[Feature]]:
 def _direction(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or value not in (-1, 0, 1):
         raise ValueError(value)
-    return int(value)
+    return int(float(value))
 
 
 def _feature(value: Any) -> Feature:

@@ -264,7 +264,7 @@ class TreeParameters(CommonParameters):
         default=None,
         constraint=or_none(FeatureDirections()),
         type_name="list, mapping or str, or None",
-        help="Features as which scores must rise (1) or fall (-1), such as price=-1,bm25=1.",
+        help="Features with which scores may only rise (1) or fall (-1), as price=-1,bm25=1.",
         details="One of 1, 0 and -1 for every feature in order, or by feature: a mapping from "
         "names or positions (from 0), or a text such as 'price=-1,bm25=1'. If a feature rises and "
         "all others stay as they are, the score never moves the other way, for any input; a "
@@ -275,7 +275,7 @@ class TreeParameters(CommonParameters):
         default=None,
         constraint=or_none(FeatureGroups()),
         type_name="list of lists or str, or None",
-        help="Groups of features that may be split on one path, such as [price,bm25],[age].",
+        help="Groups of features that may be split on one path, as [price,bm25],[age].",
         details="Features by name or position (from 0), as lists or as a text. Two features occur "
         "on one path of a tree only if some group has all features of the path; a feature in no "
         "group occurs on paths of its own.",
