@@ -192,6 +192,7 @@ def test_bins_are_those_of_the_dense_matrix(most_bins, seed):
 
 def test_bins_that_do_not_fit_into_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-    sentence = "BinnedData: the bins of 120 documents x 7 features, of two bytes each, takes 1.9 kB"
+    # (2 bytes x 120 documents + 4 bytes x 256 cut points) x 8 columns
+    sentence = "BinnedData: training on the bins of 120 documents x 7 features takes 10.1 kB, and"
     with pytest.raises(rk.DataError, match=sentence):
         rk.LambdaMART(**SMALL).fit(sparse())

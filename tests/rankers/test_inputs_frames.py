@@ -154,3 +154,9 @@ def test_a_data_set_of_a_frame_has_its_names(kind):
     assert renamed.feature_names == tuple("abcd")
     numbered = rk.RankingData(pd.DataFrame(X), Y, QID)
     assert numbered.feature_names == ("1", "2", "3", "4")
+
+
+def test_a_base_has_the_features_of_the_ranker_above_it():
+    base = rk.LambdaMART(**SMALL).fit(named(TRAIN).select_features(NAMES[:3]))
+    with pytest.raises(rk.DataError, match="it has 'age' besides"):
+        rk.LambdaMART(**SMALL, base=base).fit(named(TRAIN))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Real, SourceName, check
 from rankinite.core.types import Floats, Floats32, Integers
+from rankinite.data.names import numbered_names
 from rankinite.data.precision import Rounding, to_float32
 from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
 from rankinite.data.tables import as_matrix, plain_array
@@ -60,10 +61,10 @@ def _refuse_empty(matrix: Any) -> None:
         raise DataError("X: there are no features; expected at least one")
 
 
-def feature_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
+def feature_names(names: Sequence[str] | None, n_features: int) -> Sequence[str]:
     """Return one distinct name per feature; "1", "2", ... by default."""
     if names is None:
-        return tuple(str(j + 1) for j in range(n_features))
+        return numbered_names(n_features)
     texts = tuple(str(name) for name in names)
     if len(texts) != n_features:
         raise DataError(f"feature_names: {len(texts)} names for {n_features} features")

@@ -233,7 +233,7 @@ class RankNormaliser(BaseEstimator):  # type: ignore[misc]
         data_sets = [data.dense(OWNER) for data in _checked_sets(sets)]
         parts = [(data.matrix, data.rows) for data in data_sets]
         self.cut_points_ = find_cut_points(parts, self.most_cut_points, progress)
-        self.feature_names_ = data_sets[0].feature_names
+        self.feature_names_ = tuple(data_sets[0].feature_names)
         return self
 
     def transform(self, data: RankingData, *, progress: Progress | None = None) -> RankingData:

@@ -90,7 +90,7 @@ class RankingData:
     qids: NDArray[Any]
     labels: Mapping[str, Floats]
     query_weight: Floats | None
-    feature_names: tuple[str, ...]
+    feature_names: Sequence[str]
     top_grade: float
     doc_id_column: Any
     comment_column: Any

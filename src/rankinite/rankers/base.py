@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
-from rankinite.rankers.ranker import Ranker
+from rankinite.rankers.ranker import Ranker, check_features
 
 Arrange = Callable[[Floats], Floats]
 
@@ -131,6 +131,9 @@ class Base:
         if value is None:
             return begin
         if is_model(value):
+            # One set of features for both: predict hands on the X that it gets.
+            if isinstance(value, Ranker) and value.is_fitted:
+                check_features(type(value).__name__, data.feature_names, value.feature_names_)
             return begin + model_scores(self.owner, value, data, None, data.n_docs)
         # Scores come in the order of the caller's arrays, a model's in that of the set.
         return begin + arrange(given_scores(self.owner, called, value, data.n_docs))

@@ -45,6 +45,9 @@ class MART(MARTParameters, PointwiseTreeRanker):
             "which weights change, then chooses the feature, and decides whether a leaf whose "
             "labels are equal is split. And by default documents are drawn for every tree"
         ),
+        "check_sample_weight_equivalence_on_sparse_data": (
+            "as on dense data: a sparse matrix gives the same model"
+        ),
     }
 
     def _check_parameters(self) -> None:

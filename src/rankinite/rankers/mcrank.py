@@ -37,6 +37,9 @@ class McRank(McRankParameters, PointwiseTreeRanker):
             "weights are divided by the largest before, repeated documents are not, and with few "
             "documents the starts differ"
         ),
+        "check_sample_weight_equivalence_on_sparse_data": (
+            "as on dense data: a sparse matrix gives the same model"
+        ),
     }
     # Scores of a base would be the same for all grades, and change nothing.
     base: ClassVar[Any] = None  # type: ignore[misc]

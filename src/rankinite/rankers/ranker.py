@@ -26,6 +26,7 @@ from rankinite.core.params import Constraint, check, parameters_of, with_paramet
 from rankinite.core.types import Floats
 from rankinite.data.categories import Codes, encode_frame, match_codes, refuse_numbers
 from rankinite.data.checks import ROWS_A_BLOCK
+from rankinite.data.names import NumberedNames
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
 from rankinite.data.tables import as_matrix, column_names, feature_names_of, is_lazy
@@ -157,7 +158,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             check(self._name, name, getattr(self, name), constraint)
 
     def _remember(self, data: RankingData) -> None:
-        self.feature_names_ = data.feature_names
+        self.feature_names_ = tuple(data.feature_names)
         self.n_features_in_ = data.n_features
         self.top_grade_ = data.top_grade
 
@@ -332,7 +333,7 @@ def match_features(owner: str, X: Any, expected: Sequence[str]) -> Any:
 
 
 def _are_numbers(names: Sequence[str]) -> bool:
-    return tuple(names) == tuple(str(k) for k in range(1, len(names) + 1))
+    return NumberedNames(len(names)) == tuple(names)
 
 
 def _select(frame: Any, names: Sequence[str], expected: Sequence[str]) -> Any:

@@ -89,8 +89,10 @@ class BinnedColumns:
         """Bin some rows of a matrix by cut points found on the rows of the documents."""
         n_rows = len(rows) if len(rows) else X.shape[0]
         width = padded(X.shape[1])
-        what = f"the bins of {n_rows:,} documents x {X.shape[1]:,} features, of two bytes each,"
-        require_memory("BinnedData", what, 2 * n_rows * width, "take fewer documents or features")
+        # Of every bin a byte in each layout, and the cut points of every column.
+        what = f"training on the bins of {n_rows:,} documents x {X.shape[1]:,} features"
+        n_bytes = (2 * n_rows + 4 * PADDED_CUTS) * width
+        require_memory("BinnedData", what, n_bytes, "take fewer documents or features")
         cuts, n_bins = _find_all_cuts(X, docs, width, most_bins, seed)
         is_categorical = np.zeros(width, np.bool_)
         for j in categorical:

@@ -221,6 +221,14 @@ def test_a_matrix_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "documents x 1,000,000,000 features takes 1,108.0 GB" in str(error)
 
 
+def test_a_short_file_cannot_take_all_memory() -> None:
+    # However much memory there is: so many features take more besides their values.
+    error = refusal("1 qid:1 2147483646:1\n")
+    check_place(error, PATH, 1, 9)
+    assert "feature number 2147483646 is too large" in str(error)
+    assert "leave out or renumber rare features, or give scipy.sparse" in str(error)
+
+
 def test_feature_0_after_the_last_column_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "BLOCK", 16)
     error = refusal("1 qid:1 2:1\n1 qid:1 0:1\n", n_features=2)

@@ -23,6 +23,7 @@ from rankinite.core.progress import Progress, Silent
 from rankinite.core.types import Floats32, Integers, Mask
 from rankinite.data import checks
 from rankinite.data.categories import checked_tables
+from rankinite.data.names import numbered_names
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.stream import Block, read_blocks_of_lines
 from rankinite.data.svmlight import kernels
@@ -43,8 +44,7 @@ log = logging.getLogger("rankinite")
 BLOCKS_A_CALL = 16  # for the threads of one call; more than threads, to balance the load
 SMALLEST_BLOCK = 4096
 SPARE_ROWS = 1.02  # of the estimate, so that the matrix seldom grows twice
-# A name, and the cut points of its bins in a ranker of trees: what so many features take besides
-# their values.
+# What so many features take in a ranker of trees besides their values: names and cut points.
 MANY_FEATURES = 1_000_000
 BYTES_PER_FEATURE = 1100
 
@@ -306,11 +306,11 @@ class _Reader:
         order, offsets, qids = find_queries(
             self.path, ids, has_qid, lines, query_file=query_file, group=group
         )
-        names = self.header.feature_names
-        if names is None:
-            names = [str(self.first_feature + column) for column in range(self.width)]
         try:
-            names = checks.feature_names(names, self.width)
+            if self.header.feature_names is None:
+                names = numbered_names(self.width, self.first_feature)
+            else:
+                names = checks.feature_names(self.header.feature_names, self.width)
             top = checks.top_grade(self.header.top_grade if top is None else top, y)
             categories = checked_tables(self.header.categories, names, matrix)
         except DataError as problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankinite.core.progress import Progress, ProgressBar, Silent
 from rankinite.core.types import Floats
 from rankinite.data import checks
+from rankinite.data.names import NumberedNames
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_rows
 from rankinite.data.stream import create_text
@@ -71,10 +72,10 @@ def write_svmlight(
         _write_documents(stream, data, numbers, comments, bar)
 
 
-def _feature_numbers(names: tuple[str, ...]) -> tuple[NDArray[np.int64], bool]:
+def _feature_numbers(names: Sequence[str]) -> tuple[NDArray[np.int64], bool]:
     """Return the numbers to write, and whether they are the names of the features."""
     for first in (1, 0):
-        if names == tuple(str(first + j) for j in range(len(names))):
+        if names == NumberedNames(len(names), first):
             return np.arange(first, first + len(names)), True
     return np.arange(1, len(names) + 1), False
 
