@@ -157,9 +157,9 @@ def main() -> int:
             values[name].append(rk.evaluate(scores, judged, "NDCG@10").per_query["NDCG@10"])
     print(f"\n{'system':28} NDCG@10    gain        p   seconds")
     for name, parts in values.items():
-        own, ours_too = np.concatenate(parts), np.concatenate(values[OURS])
-        gain, p = gain_and_p(own, ours_too) if name != OURS else (0.0, 1.0)
-        print(f"{name:28} {np.nanmean(own):7.4f} {gain:+7.4f} {p:8.1e} {seconds[name]:9.1f}")
+        reached, reference = np.concatenate(parts), np.concatenate(values[OURS])
+        gain, p = gain_and_p(reached, reference) if name != OURS else (0.0, 1.0)
+        print(f"{name:28} {np.nanmean(reached):7.4f} {gain:+7.4f} {p:8.1e} {seconds[name]:9.1f}")
     return 0
 
 

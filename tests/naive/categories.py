@@ -65,8 +65,8 @@ class Problem:
                 continue
             total, weight = self.sums(docs)
             for i in docs:
-                own = self.gradients[i] - total / weight * self.hessians[i]
-                surplus[keys[i]] = surplus.get(keys[i], 0.0) + own
+                beyond = self.gradients[i] - total / weight * self.hessians[i]
+                surplus[keys[i]] = surplus.get(keys[i], 0.0) + beyond
                 hessian[keys[i]] = hessian.get(keys[i], 0.0) + self.hessians[i]
         order = sorted(surplus, key=lambda key: -surplus[key] / (hessian[key] + self.smoothing))
         shares = {key: h / (h + self.smoothing) for key, h in hessian.items()}
@@ -125,9 +125,9 @@ class Problem:
                 break
             after: list[Docs] = []
             for docs in leaves:
-                own = self.gain(split, docs)
-                after += self.sides(split, docs) if own > 0 else [docs]
-                gains += [own] if own > 0 else []
+                leaf_gain = self.gain(split, docs)
+                after += self.sides(split, docs) if leaf_gain > 0 else [docs]
+                gains += [leaf_gain] if leaf_gain > 0 else []
             leaves = after
         return set(leaves), gains
 

@@ -85,7 +85,7 @@ def codes_by_text(tables: Tables) -> Codes:
 
 
 def match_codes(
-    owner: str, matrix: Floats32, names: Sequence[str], own: Tables, wanted: Codes
+    owner: str, matrix: Floats32, names: Sequence[str], tables: Tables, wanted: Codes
 ) -> Floats32:
     """Return a feature matrix with other codes; categories that have none are missing.
 
@@ -95,13 +95,13 @@ def match_codes(
     ----------
     owner
         Who wants it, for messages.
-    matrix, names, own
+    matrix, names, tables
         The matrix, its features, and its own tables.
     wanted
         The codes to use, for some of the features.
     """
     changed: dict[int, NDArray[np.float32]] = {}
-    for name, texts in own.items():
+    for name, texts in tables.items():
         if texts and name not in wanted:
             raise DataError(
                 f"{owner}: feature {name!r} holds categories, such as {texts[0]!r}, and it was "
@@ -109,9 +109,9 @@ def match_codes(
             )
     for j, name in enumerate(names):
         # Without texts, codes are taken for those that are wanted: arrays have nothing else.
-        if name not in wanted or not own.get(name):
+        if name not in wanted or not tables.get(name):
             continue
-        codes = _new_codes(owner, name, own[name], wanted[name])
+        codes = _new_codes(owner, name, tables[name], wanted[name])
         places = np.arange(len(codes))
         # What has no code must not be left with one that means something else.
         mistaken = np.isin(places, list(wanted[name].values())) & np.isnan(codes)
@@ -204,9 +204,9 @@ class CategoryEncoder:
             column = column.cast(pa.large_string()).dictionary_encode()
         places = self.codes.setdefault(name, {})
         texts = [None if value is None else str(value) for value in column.dictionary.to_pylist()]
-        own = [np.nan if t is None else places.setdefault(t, len(places)) for t in texts]
+        codes = [np.nan if t is None else places.setdefault(t, len(places)) for t in texts]
         indices = column.indices.to_numpy(zero_copy_only=False).astype(np.float32)
-        return _looked_up(np.array(own, np.float32), indices)
+        return _looked_up(np.array(codes, np.float32), indices)
 
     def tables(self, matrix: Floats32, names: Sequence[str]) -> Tables:
         """Return the tables, and bring the codes in the matrix into their order."""
