@@ -330,9 +330,10 @@ class TreeParameters(CommonParameters):
         default=FROM_DTYPE,
         constraint=Either(OneOf([FROM_DTYPE]), FeatureList()),
         type_name='"from_dtype" or list of str or int',
-        help="Features that are categories, by name or column from 0, separated by commas; "
-        "from_dtype: only those whose column has a category or dictionary type.",
-        details="Those whose type says so are categorical in any case. Categories are whole "
+        help="Features that are categories, by name, separated by commas; from_dtype: only those "
+        "whose column has a category or dictionary type.",
+        details="In Python a list of names, or of columns from 0. Those whose type says so are "
+        "categorical in any case. Categories are whole "
         "numbers from 0, or in frames texts. Each has a bin of its own, the rarest none if there "
         "are more than ``most_bins`` (255 if that is None). Categories without a bin, and those "
         "that training has not seen, count as missing.",
