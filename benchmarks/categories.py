@@ -155,6 +155,8 @@ def main() -> int:
             scores = fit(train, valid, judged, chosen.trees)
             seconds[name] += time.perf_counter() - start
             values[name].append(rk.evaluate(scores, judged, "NDCG@10").per_query["NDCG@10"])
+            reached = np.nanmean(values[name][-1])
+            print(f"seed {seed}, {chosen.part}, {name}: {reached:.4f}", flush=True)
     print(f"\n{'system':28} NDCG@10    gain        p   seconds")
     for name, parts in values.items():
         reached, reference = np.concatenate(parts), np.concatenate(values[OURS])
