@@ -197,7 +197,9 @@ class CategoryEncoder:
         """Tell whether a column of this type is a categorical feature."""
         if pa.types.is_dictionary(kind):
             return not pa.types.is_floating(kind.value_type)
-        return (self.all_texts or name in self.named) and _is_text(kind)
+        # A column without any value may have no type.
+        is_empty = name in self.named and pa.types.is_null(kind)
+        return is_empty or ((self.all_texts or name in self.named) and _is_text(kind))
 
     def encode(self, name: str, column: Any) -> NDArray[np.float32]:
         """Return the codes of a column, in the order in which its categories first came."""
