@@ -104,7 +104,7 @@ def test_operations_keep_them(tmp_path):
     assert open_shared(tmp_path / "shared").equals(DATA)
     assert fingerprint(DATA) != fingerprint(DATA.replace(categories={"shop": ("ark", "zebra")}))
     assert not DATA.equals(DATA.replace(categories={}))
-    (ranks,) = rk.RankNormaliser().fit_transform(DATA)
+    ranks = rk.RankNormaliser().fit_transform(DATA)
     assert same(ranks.X[:, 1], DATA.X[:, 1])
 
 
