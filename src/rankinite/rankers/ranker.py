@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 
-from rankinite.core import __version__
 from rankinite.core.container import Content, write_container
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
@@ -97,10 +96,6 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         Names of the features, if ``fit`` saw names; of an array it saw none.
     top_grade_ : float
         The largest grade of the training data.
-    n_queries_, n_docs_ : int or None
-        Numbers of queries and documents of the training data; None if a model file has none.
-    version_ : str or None
-        The version of rankinite that fitted it.
     categories_ : dict
         By categorical feature, the code of each category that it knows; no categories if the
         feature was codes already.
@@ -232,9 +227,6 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.feature_names_ = tuple(data.feature_names)
         self.n_features_in_ = data.n_features
         self.top_grade_ = data.top_grade
-        self.n_queries_: int | None = data.n_queries
-        self.n_docs_: int | None = data.n_docs
-        self.version_: str | None = __version__
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:

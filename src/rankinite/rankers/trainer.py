@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankinite.core import __version__
 from rankinite.core.container import Content
 from rankinite.core.errors import RankiniteError, UsageError
 from rankinite.core.params import Whole, check
@@ -79,6 +80,10 @@ class TrainedRanker(CommonParameters, Ranker):
         Number of rounds that the fit did.
     seed_ : int
         The seed of the fit: ``random_state``, or what was drawn from it.
+    n_queries_, n_docs_ : int or None
+        Numbers of queries and documents of the training data; None if a model file has none.
+    version_ : str or None
+        The version of rankinite that fitted it.
     """
 
     learns_in_rounds: ClassVar[bool] = True
@@ -94,6 +99,9 @@ class TrainedRanker(CommonParameters, Ranker):
     best_round_: int
     n_rounds_: int
     seed_: int
+    n_queries_: int | None
+    n_docs_: int | None
+    version_: str | None
 
     @abstractmethod
     def objective(self) -> Objective:
@@ -271,6 +279,8 @@ class TrainedRanker(CommonParameters, Ranker):
         """Keep the best round of a fit that has ended, or was interrupted."""
         # Only now: a fit that fails leaves an earlier one as it was.
         self._remember(inputs.data)
+        self.n_queries_, self.n_docs_ = inputs.data.n_queries, inputs.data.n_docs
+        self.version_ = __version__
         self.seed_ = inputs.seed
         self.n_rounds_ = trainer.learner.n_rounds
         self.history_ = trainer.completed_history().values

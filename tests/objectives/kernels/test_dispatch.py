@@ -81,7 +81,7 @@ def test_arrays_give_the_bits_of_gradients(objective):
 def test_arrays_cannot_be_written(objective):
     fields = objective.prepare(some_targets([5, 6])[0]).arrays
     arrays = [field for field in fields if isinstance(field, np.ndarray)]
-    assert len(arrays) == 8
+    assert len(arrays) == 10
     assert not any(array.flags.writeable for array in arrays)
     assert all(array.flags.c_contiguous for array in arrays)
     assert all(type(field) in (int, float, np.ndarray) for field in fields)
