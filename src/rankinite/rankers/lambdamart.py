@@ -72,6 +72,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
         **TreeRanker.expected_failed_checks,
         "check_sample_weight_equivalence_on_dense_data": COPIES_HAVE_RANKS,
+        "check_sample_weight_equivalence_on_sparse_data": COPIES_HAVE_RANKS,
     }
 
     def objective(self) -> Objective:

@@ -82,6 +82,7 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
     expected_failed_checks: ClassVar[Mapping[str, str]] = {
         **TrainedRanker.expected_failed_checks,
         "check_sample_weight_equivalence_on_dense_data": COPIES_HAVE_RANKS,
+        "check_sample_weight_equivalence_on_sparse_data": COPIES_HAVE_RANKS,
     }
     rounds: ClassVar[str] = "epochs"
 

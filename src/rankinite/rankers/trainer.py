@@ -47,6 +47,7 @@ from rankinite.rankers.inputs import (
     TrainingInputs,
     check_validation_sets,
     prepare,
+    queries_with_weight,
     seed_of,
     validation_measure,
 )
@@ -81,7 +82,8 @@ class TrainedRanker(CommonParameters, Ranker):
     seed_ : int
         The seed of the fit: ``random_state``, or what was drawn from it.
     n_queries_, n_docs_ : int or None
-        Numbers of queries and documents of the training data; None if a model file has none.
+        Numbers of queries, and of their documents, that it learned from; None if a model file has
+        none.
     version_ : str or None
         The version of rankinite that fitted it.
     """
@@ -279,7 +281,8 @@ class TrainedRanker(CommonParameters, Ranker):
         """Keep the best round of a fit that has ended, or was interrupted."""
         # Only now: a fit that fails leaves an earlier one as it was.
         self._remember(inputs.data)
-        self.n_queries_, self.n_docs_ = inputs.data.n_queries, inputs.data.n_docs
+        # Queries of weight 0 leave no trace in the model.
+        self.n_queries_, self.n_docs_ = map(len, queries_with_weight(inputs.data))
         self.version_ = __version__
         self.seed_ = inputs.seed
         self.n_rounds_ = trainer.learner.n_rounds
