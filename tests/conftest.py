@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -104,6 +105,16 @@ def in_empty_folder(tmp_path, monkeypatch) -> None:
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
+
+
+@pytest.fixture(autouse=True)
+def own_log_level() -> Iterator[None]:
+    """Restore the level of notes and who prints them, which commands of this process set."""
+    log = logging.getLogger("rankinite")
+    level, handlers = log.level, list(log.handlers)
+    yield
+    log.setLevel(level)
+    log.handlers[:] = handlers
 
 
 @pytest.fixture(autouse=True)
