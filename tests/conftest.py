@@ -18,6 +18,7 @@ import hypothesis
 import numba
 import numba.core.event as numba_events
 import pytest
+import sklearn
 
 from rankinite.cli import main
 from rankinite.core.compilation import compilations
@@ -108,13 +109,13 @@ def in_empty_folder(tmp_path, monkeypatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_log_level() -> Iterator[None]:
-    """Restore the level of notes and who prints them, which commands of this process set."""
+def as_in_a_new_process() -> Iterator[None]:
+    """Undo what commands and pages of this process have set, which would last for all tests."""
     log = logging.getLogger("rankinite")
-    level, handlers = log.level, list(log.handlers)
-    yield
-    log.setLevel(level)
-    log.handlers[:] = handlers
+    log.setLevel(logging.NOTSET)
+    log.handlers.clear()
+    with sklearn.config_context(enable_metadata_routing=False):
+        yield
 
 
 @pytest.fixture(autouse=True)
