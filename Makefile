@@ -10,17 +10,23 @@ export PYTHONDONTWRITEBYTECODE :=
 # Kernels compile into the checkout, so a fresh clone is always a cold start.
 export RANKINITE_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test test-long lint kernels coverage docs lock clean
+.PHONY: demo test suite test-long lint kernels coverage docs lock clean
 
 demo: $(VENV)/installed
 	$(BIN)/rankinite demo --out demo
 
-# On all cores; a file of tests is one process's, so that what its tests share is made once.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# On all cores, and one process more, because many tests wait for others; a file of tests is one
+# process's, so that what its tests share is made once.
+PROCESSES := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/installed lint
-	$(PYTEST)
+# mypy beside the first tests, which wait for compilers.
+test: $(VENV)/installed
+	$(MAKE) --no-print-directory -j2 lint suite
 	$(MAKE) --no-print-directory kernels
+
+suite: $(VENV)/installed
+	$(PYTEST)
 
 # What takes long by nature: hundreds of kills at random moments, long fuzzing, and new examples
 # where `make test` has the same ones every time.
