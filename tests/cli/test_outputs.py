@@ -67,7 +67,9 @@ def test_scores_replace_scores_only(call, files, name):
 def test_scores_replace_scores(call, files, name):
     Path("empty").touch()
     call("predict", "a.rk", "test.txt", "--out", name)
+    written = Path(name).read_bytes()
     call("predict", "a.rk", "test.txt", "--out", name)
+    assert Path(name).read_bytes() == written != b""
 
 
 def test_scores_do_not_replace_a_model_nor_a_model_scores(call, files):

@@ -217,6 +217,7 @@ def test_arrays_of_a_file_are_read_back():
         {"clicked": np.array([1.0, 0.0])},
         {"clicked": np.array([1.0])},
         {"unclicked": np.array([1, 2])},
+        {"unclicked": np.array([1.0, 100.5])},
         {"effect": np.array([0.0, 1.0])},
         {"more": np.array([0.0, 1.0])},
     ],

@@ -331,6 +331,9 @@ def _checked_positions(positions: NDArray[Any]) -> Integers:
 def _check_estimates(method: str, estimates: NDArray[Any], shape: tuple[int, ...]) -> None:
     if estimates.shape != shape or estimates.dtype != np.float64:
         raise ModelFileError("the position bias of the file is not one number per position")
-    least = LEAST_PROPENSITY if method == PROPENSITY else -np.inf
-    if not np.isfinite(estimates).all() or (estimates < least).any():
+    least, largest = -np.inf, np.inf
+    if method == PROPENSITY:
+        least, largest = LEAST_PROPENSITY, 1.0 / LEAST_PROPENSITY
+    inside = (estimates >= least) & (estimates <= largest)
+    if not (np.isfinite(estimates) & inside).all():
         raise ModelFileError("the position bias of the file has numbers that no fit comes to")
