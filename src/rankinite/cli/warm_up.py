@@ -43,7 +43,7 @@ def warm_up(
     rankinite on the same kind of processor. What is there already is not compiled again.
     """
     from rankinite.core.compilation import compilations
-    from rankinite.core.jit import cache_directory
+    from rankinite.core.kernel_cache import cache_directory
 
     folder = cache_directory()
     if folder is None:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
-from rankinite.core.jit import n_threads
 from rankinite.core.progress import Progress, Silent
+from rankinite.core.threads import n_threads
 from rankinite.core.types import Floats32, Integers
 
 Result = TypeVar("Result")

@@ -11,8 +11,9 @@ import numpy as np
 
 from rankinite.core.figures import save_figure, subplots
 from rankinite.core.format import plain_number
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers
-from rankinite.data.kernels import count_values
+from rankinite.data.kernels import COLUMNS_A_BLOCK, count_values
 from rankinite.data.ranking_data import RankingData, rows_of
 
 FIGURES = ("documents-per-query.png", "values-per-feature.png")
@@ -99,7 +100,8 @@ def describe(data: RankingData) -> Description:
     distinct = np.zeros(data.n_features, np.int64)
     missing = np.zeros(data.n_features, np.int64)
     # Seen as bits, values are equal if they are the same number, and a hash set can hold them.
-    count_values(data.matrix.view(np.uint32), rows_of(data), distinct, missing)
+    arguments = data.matrix.view(np.uint32), rows_of(data), distinct, missing
+    parallel_for(count_values, -(-data.n_features // COLUMNS_A_BLOCK), *arguments)
     return Description(
         n_queries=data.n_queries,
         n_docs=data.n_docs,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel
 
 COLUMNS_A_BLOCK = 16  # 16 float32 values fill a cache line
 MIXER = 0x2C1B3C6D  # odd, and small enough that no product overflows
 
 
-@parallel_kernel
+@kernel
 def count_values(
+    first_block: int,
+    last_block: int,
     bits: NDArray[np.uint32],
     rows: NDArray[np.int64],
     distinct: NDArray[np.int64],
@@ -28,7 +30,7 @@ def count_values(
     while n_slots < 2 * n_rows:
         n_slots *= 2
     n_columns = bits.shape[1]
-    for block in prange((n_columns + COLUMNS_A_BLOCK - 1) // COLUMNS_A_BLOCK):
+    for block in range(first_block, last_block):
         first = block * COLUMNS_A_BLOCK
         width = min(COLUMNS_A_BLOCK, n_columns - first)
         values = np.empty((width, n_rows), np.uint32)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankinite.core.errors import DataError
 from rankinite.core.jit import frozen
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.kernels.line_sweep import Buckets, sweep_all
 from rankinite.measures.kernels.line_values import (
@@ -198,7 +199,8 @@ def sweep(
     changes = Changes(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
     starts, needed = np.zeros(N_BLOCKS, np.int64), np.zeros(N_BLOCKS, np.int64)
     buckets = Buckets(frozen(edges), opened, places, with_peaks)
-    sweep_all(lines, measure, buckets, stats, changes, starts, needed)
+    arguments = lines, measure, buckets, stats, changes, starts, needed
+    parallel_for(sweep_all, N_BLOCKS, *arguments)
     used = np.minimum(needed, capacity)
     parts = [slice(place, place + n) for place, n in zip(places, used, strict=False)]
     return SweepResult(

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from rankinite.core.errors import UsageError
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers
 from rankinite.measures.custom import function_values
 from rankinite.measures.kernels import values_with_ties as kernels
@@ -36,6 +37,8 @@ def source_of(owner: str, source: str | None, labels: Mapping[str | None, Floats
     return labels[source]
 
 
+# Fewer are evaluated by one thread before another has woken up.
+QUERIES_PER_THREAD = 200
 # Values of this many documents stay in the cache; and a call of a kernel cannot be interrupted.
 DOCS_PER_CALL = 1 << 17
 
@@ -119,7 +122,9 @@ class Scorer:
                 self._kept[number] if known else self._document_values(docs, last - first)
             )
             part = np.empty((n_measures, last - first))
-            kernels.measure_all(
+            parallel_for(
+                kernels.measure_all,
+                last - first,
                 scores[docs] + 0.0,  # -0.0 becomes 0.0, with which it ties
                 self._offsets[first : last + 1] - docs.start,
                 values,
@@ -127,6 +132,7 @@ class Scorer:
                 known,
                 best,
                 part,
+                grain=QUERIES_PER_THREAD,
             )
             out[:, first:last] = part
             if self._reuse and not known:
@@ -195,7 +201,9 @@ def best_sums(measure: Measure, values: Floats, offsets: Integers) -> Floats:
     # The kernel of evaluation rather than one more to compile. It computes the best sums of
     # normalised measures, and only there.
     table = table._replace(forms=np.array([kernels.NORMALISED]), normalised=np.ones(1, np.bool_))
-    kernels.measure_all(
+    parallel_for(
+        kernels.measure_all,
+        len(offsets) - 1,
         values + 0.0,
         offsets.copy(),  # a writeable array, as in evaluation, saves a second compilation
         values[np.newaxis],
@@ -203,6 +211,7 @@ def best_sums(measure: Measure, values: Floats, offsets: Integers) -> Floats:
         False,
         best,
         np.empty_like(best),
+        grain=QUERIES_PER_THREAD,
     )
     return np.asarray(best[0])
 

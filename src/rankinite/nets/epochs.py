@@ -6,12 +6,11 @@ batch is divided into blocks whose gradients are added up on several threads.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import frozen, n_threads
+from rankinite.core.jit import frozen
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.nets.kernels.adam import BETA_1, BETA_2, EPSILON, AdamState, Optimiser, adam_step
 from rankinite.nets.kernels.backprop import PRECOMPUTED, Documents, train_queries
@@ -122,17 +121,16 @@ class EpochRunner:
         self._mixture = self._precomputed if mixture is None else mixture
         optimiser = self._optimiser(adam, learning_rate, weight_decay)
         gradients = np.zeros((len(self._workspaces.activations), len(weights)), np.float32)
-        with ThreadPoolExecutor(n_threads()) as workers:
-            for queries in self._calls(order):
-                if self._mixture is self._precomputed:
-                    self._precompute_lambdas(queries, epoch, weights)
-                if optimiser.steps_per_query:
-                    self._train(queries, 0, weights, optimiser, gradients[0])
-                else:
-                    self._train_batch(queries, weights, optimiser, gradients, workers)
-                n_new = len(queries) if optimiser.steps_per_query else 1
-                adam = adam._replace(n_steps=adam.n_steps + n_new)
-                optimiser = optimiser._replace(adam=adam)
+        for queries in self._calls(order):
+            if self._mixture is self._precomputed:
+                self._precompute_lambdas(queries, epoch, weights)
+            if optimiser.steps_per_query:
+                self._train(queries, 0, weights, optimiser, gradients[0])
+            else:
+                self._train_batch(queries, weights, optimiser, gradients)
+            n_new = len(queries) if optimiser.steps_per_query else 1
+            adam = adam._replace(n_steps=adam.n_steps + n_new)
+            optimiser = optimiser._replace(adam=adam)
         return adam
 
     def _optimiser(self, adam: AdamState, learning_rate: float, weight_decay: float) -> Optimiser:
@@ -161,7 +159,6 @@ class EpochRunner:
         weights: Floats32,
         optimiser: Optimiser,
         gradients: Floats32,
-        workers: ThreadPoolExecutor,
     ) -> None:
         """Take one step for all these queries, which are divided into blocks.
 
@@ -170,12 +167,12 @@ class EpochRunner:
         n_blocks = len(gradients)
         bounds = [len(queries) * k // n_blocks for k in range(n_blocks + 1)]
 
-        def train_block(block: int) -> None:
-            part = queries[bounds[block] : bounds[block + 1]]
-            self._train(part, block, weights, optimiser, gradients[block])
+        def train_blocks(first: int, last: int) -> None:
+            for block in range(first, last):
+                part = queries[bounds[block] : bounds[block + 1]]
+                self._train(part, block, weights, optimiser, gradients[block])
 
-        # A list, because errors of the threads are raised only where their results are read.
-        list(workers.map(train_block, range(n_blocks)))
+        parallel_for(train_blocks, n_blocks)
         # Weights may diverge in the middle of an epoch; the learner looks at them after it.
         with np.errstate(over="ignore", invalid="ignore"):
             total = gradients.sum(axis=0)

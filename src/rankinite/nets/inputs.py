@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
-from rankinite.core.jit import frozen, n_threads
-from rankinite.core.threads import in_threads
+from rankinite.core.jit import frozen
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats32, Integers
 from rankinite.data.cut_points import SIZES, find_cut_points, from_arrays, to_arrays, used_rows
 from rankinite.data.kernels import write_ranks
@@ -66,7 +66,7 @@ class RankTable:
                 both[begin:end, n_features:],
             )  # fmt: skip
 
-        in_threads(rank, n_rows, min(n_threads(), max(1, n_rows // DOCS_PER_THREAD)))
+        parallel_for(rank, n_rows, grain=DOCS_PER_THREAD)
         return both, new_rows
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -125,7 +125,8 @@ class Standardiser:
         for _ in range(2):
             shape = (min(SUM_BLOCKS, n_docs), n_columns)
             counts, sums, squares = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape)
-            sums_by_block(frozen(X), index, n_docs, centre, counts, sums, squares)
+            arguments = frozen(X), index, n_docs, centre, counts, sums, squares
+            parallel_for(sums_by_block, len(counts), *arguments)
             n = np.maximum(counts.sum(axis=0), 1)
             centre = centre + sums.sum(axis=0) / n
             deviation = np.sqrt(squares.sum(axis=0) / n)

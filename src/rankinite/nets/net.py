@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
-from rankinite.core.jit import frozen, n_threads
-from rankinite.core.threads import in_threads
+from rankinite.core.jit import frozen
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data.sparse import dense_rows, is_sparse
 from rankinite.nets.inputs import Standardiser, checked_array
@@ -157,17 +157,13 @@ class Net:
         return scores
 
     def add_scores(self, scores: Floats, inputs: Inputs) -> Floats:
-        """Add the net's score of each document, on several threads if there are many.
-
-        The threads are Python's, and the kernel is serial, because a server may call this
-        concurrently, which numba's threads do not survive.
-        """
+        """Add the net's score of each document, on several threads if there are many."""
         n_docs, weights = len(scores), self.packed()
 
         def score_range(begin: int, end: int) -> None:
             score_documents(inputs, self.layers, weights, self.workspace(), begin, end, scores)
 
-        in_threads(score_range, n_docs, min(n_threads(), max(1, n_docs // DOCS_PER_THREAD)))
+        parallel_for(score_range, n_docs, grain=DOCS_PER_THREAD)
         return scores
 
     def slopes(self, n_features: int) -> Floats:
@@ -274,7 +270,7 @@ class PerturbedScores:
                     end, self._start, self._scores,
                 )  # fmt: skip
 
-            in_threads(score_range, len(self._start), n_threads())
+            parallel_for(score_range, len(self._start))
             return self._scores
 
         return scores_at
@@ -285,7 +281,7 @@ class PerturbedScores:
         def sum_range(begin: int, end: int) -> None:
             first_layer_sums(self._inputs, net.layers, weights, net.workspace(), begin, end, out)
 
-        in_threads(sum_range, len(self._start), n_threads())
+        parallel_for(sum_range, len(self._start))
 
 
 def workspace_at(workspaces: Workspace, k: int) -> Workspace:

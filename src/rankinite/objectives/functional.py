@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Real, check
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers
 from rankinite.measures.text import MeasureLike
 from rankinite.objectives.kernels.arrays import PAIRS
@@ -153,7 +154,7 @@ def effective_pairs(gradients: Gradients, scores: ArrayLike) -> int:
             f"effective_pairs: document {doc} has the score {column[doc]}; expected a finite number"
         )
     counts = np.empty(len(pairs.blocks) - 1, np.int64)
-    count_pairs(column, pairs.blocks, pairs.arrays, counts)
+    parallel_for(count_pairs, len(counts), column, pairs.blocks, pairs.arrays, counts)
     return int(counts.sum())
 
 

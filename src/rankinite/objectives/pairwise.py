@@ -20,6 +20,7 @@ import numpy as np
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Constraint, OneOf, SourceName, Whole, check, or_none
 from rankinite.core.random import generator
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.measure import DEEPEST, Form, Measure
 from rankinite.measures.scorer import best_sums
@@ -59,6 +60,8 @@ TRUNCATION: Constraint = or_none(Whole(1, DEEPEST))
 MOST_BLOCKS = 128
 # The time to rank a document, in units of the time of a pair; measured.
 PAIRS_PER_DOCUMENT = 24
+# Fewer are done by one thread before another has woken up.
+PAIRS_PER_THREAD = 100_000
 
 
 @named
@@ -250,7 +253,8 @@ class PairGradients(GradientsByQuery):
         shuffle = shuffled(offsets, targets.seed)
         weight = targets.query_weight
         doc_weight = _unless_all_1(targets.doc_weight, shuffle)
-        self.blocks = read_only(_blocks(offsets, n_top), np.int64)
+        blocks, self._blocks_per_thread = _blocks(offsets, n_top)
+        self.blocks = read_only(blocks, np.int64)
         # Values and groups in the order in which ties are ranked: kernels read them in sequence.
         self.arrays = ObjectiveArrays(
             kind=kind,
@@ -351,13 +355,16 @@ class PairGradients(GradientsByQuery):
         # Two kernels, so that users of the first need not wait for the second to compile.
         usual = self.arrays.kind == PAIRS and len(self.arrays.better_weight) == 0
         write = kernels.all_pairwise_gradients if usual else all_construction_gradients
-        write(
+        parallel_for(
+            write,
+            len(self.blocks) - 1,
             read_only(scores[0]),
             self.blocks,
             self.arrays,
             queries,
             out_gradient[0],
             out_hessian[0],
+            grain=self._blocks_per_thread,
         )
 
 
@@ -436,12 +443,16 @@ def shuffled(offsets: Integers, seed: int) -> Integers:
     return np.lexsort((draws, np.repeat(np.arange(len(sizes)), sizes)))
 
 
-def _blocks(offsets: Integers, n_top: int) -> Integers:
-    """Cut the queries into blocks of about equal work; the cuts depend on the data only."""
+def _blocks(offsets: Integers, n_top: int) -> tuple[Integers, int]:
+    """Cut the queries into blocks of about equal work, and tell how many a thread is worth.
+
+    The cuts depend on the data only.
+    """
     sizes = np.diff(offsets).astype(np.float64)
     rows = np.minimum(sizes, n_top)
     # The pairs of r rows and n columns above the diagonal are r n - r^2 / 2, or about that.
     work = np.cumsum(rows * (sizes - rows / 2) + PAIRS_PER_DOCUMENT * sizes)
     n_blocks = min(len(sizes), MOST_BLOCKS)
     cuts = np.arange(1, n_blocks) / n_blocks * work[-1]
-    return np.concatenate([[0], np.searchsorted(work, cuts), [len(sizes)]])
+    blocks = np.concatenate([[0], np.searchsorted(work, cuts), [len(sizes)]])
+    return blocks, int(PAIRS_PER_THREAD * n_blocks / work[-1]) + 1

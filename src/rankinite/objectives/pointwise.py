@@ -16,6 +16,7 @@ import numpy as np
 
 from rankinite.core.errors import DataError
 from rankinite.core.params import SourceName, check, or_none
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.definitions import ERR
 from rankinite.objectives.kernels import pointwise as kernels
@@ -36,6 +37,8 @@ from rankinite.objectives.objective import (
     read_only,
 )
 
+# Fewer are done by one thread before another has woken up.
+QUERIES_PER_THREAD, DOCS_PER_THREAD = 500, 20_000
 # Added to the number of documents of every class, so that none starts at minus infinity.
 SMOOTHING = 1.0
 MOST_CLASSES = 100
@@ -173,8 +176,10 @@ class PointwiseGradients(Gradients):
         self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
         """Write gradient and hessian of every document at these scores."""
-        kernels.all_pointwise_gradients(
-            read_only(scores[0]), self.arrays, out_gradient[0], out_hessian[0]
+        arguments = read_only(scores[0]), self.arrays, out_gradient[0], out_hessian[0]
+        n_queries = len(self.arrays.offsets) - 1
+        parallel_for(
+            kernels.all_pointwise_gradients, n_queries, *arguments, grain=QUERIES_PER_THREAD
         )
 
 
@@ -218,9 +223,9 @@ class RegressionTerm:
 
     def add(self, queries: Mask, scores: Floats, out_gradient: Floats, out_hessian: Floats) -> None:
         """Add gradients and hessians of some queries, or of all if the mask is empty."""
-        kernels.add_regression(
-            read_only(scores[0]), self._arrays, queries, out_gradient[0], out_hessian[0]
-        )
+        arguments = read_only(scores[0]), self._arrays, queries, out_gradient[0], out_hessian[0]
+        n_queries = len(self._arrays.offsets) - 1
+        parallel_for(kernels.add_regression, n_queries, *arguments, grain=QUERIES_PER_THREAD)
 
 
 @dataclass(frozen=True)
@@ -269,9 +274,8 @@ class MultiClassGradients(Gradients):
         self, scores: Floats, round: int, out_gradient: Floats, out_hessian: Floats
     ) -> None:
         """Write the weighted differences of chances, and p (1 - p), of every class."""
-        kernels.multi_class(
-            read_only(scores), self._classes, self._weights, out_gradient, out_hessian
-        )
+        arguments = read_only(scores), self._classes, self._weights, out_gradient, out_hessian
+        parallel_for(kernels.multi_class, len(self._classes), *arguments, grain=DOCS_PER_THREAD)
 
 
 def _mean(numbers: Floats, weights: Floats) -> float:

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.objectives.kernels.arrays import PAIRS
 from rankinite.objectives.kernels.position_bias import sum_losses_by_position
@@ -248,7 +249,9 @@ class PropensityGradients(DebiasedGradients):
             regression = self._regression.divided_by(estimates[0, self._codes])
             regression.add(queries, scores, out_gradient, out_hessian)
         by_block = np.empty((len(pairs.blocks) - 1, *estimates.shape))
-        sum_losses_by_position(
+        parallel_for(
+            sum_losses_by_position,
+            len(by_block),
             read_only(scores[0]),
             pairs.blocks,
             pairs.arrays,

@@ -16,6 +16,7 @@ import numpy as np
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
 from rankinite.core.params import OneOf, Real, Whole, check, or_none
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.measure import DEEPEST, Measure
 from rankinite.measures.text import parse_measure
@@ -130,7 +131,8 @@ class MixtureGradients(GradientsByQuery):
             self._normalise,
             first.arrays.query_weight,
         )
-        add_mixture(queries, options, gradients, hessians, out_gradient[0], out_hessian[0])
+        arguments = queries, options, gradients, hessians, out_gradient[0], out_hessian[0]
+        parallel_for(add_mixture, len(options.blocks) - 1, *arguments)
 
 
 DEFAULT_WEIGHT = 0.3

@@ -10,6 +10,7 @@ import numpy as np
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import plain_number
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers
 from rankinite.objectives.kernels.arrays import PAIRS, SIGMOID_COST
 from rankinite.objectives.kernels.diagnostics import add_grade_shares, rank_all
@@ -74,7 +75,8 @@ class Ranks:
     def order(self, scores: Floats) -> Integers:
         """Return the documents of each query from the first rank to the last."""
         out = np.empty(len(scores), np.int64)
-        rank_all(read_only(scores), self._blocks, self._arrays, out)
+        arguments = read_only(scores), self._blocks, self._arrays, out
+        parallel_for(rank_all, len(self._blocks) - 1, *arguments)
         return out
 
 
@@ -150,9 +152,8 @@ class GradeShares:
         # One row per block of queries, so that threads do not write into the same row.
         sums = np.empty((len(gradients.blocks) - 1, len(self.names) + 1))
         scores = read_only(snapshot.scores[0])
-        add_grade_shares(
-            scores, gradients.blocks, self._grades, self._highly, gradients.arrays, sums
-        )
+        arguments = scores, gradients.blocks, self._grades, self._highly, gradients.arrays, sums
+        parallel_for(add_grade_shares, len(sums), *arguments)
         *shares, n_docs = sums.sum(axis=0).tolist()
         return [share / n_docs if n_docs else np.nan for share in shares]
 

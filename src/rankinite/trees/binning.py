@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,15 +21,18 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.files import atomic_folder, save_array
-from rankinite.core.jit import frozen, n_threads
+from rankinite.core.jit import frozen
 from rankinite.core.memory import require_memory
 from rankinite.core.params import Whole, check, or_none
 from rankinite.core.random import generator
+from rankinite.core.threads import parallel_for
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_column, is_sparse
 from rankinite.trees.kernels.binning import encode, find_cuts
 from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
+# Fewer are encoded by one thread before another has woken up.
+ROWS_PER_THREAD = 1024
 MOST_BINS = 255
 # Unless a number of bins is given: at least so many, and one for so many documents.
 FEWEST_BINS = 64
@@ -186,15 +188,17 @@ def _find_all_cuts(
     sorted_columns = _sorted_sparse_columns if is_sparse(X) else _sorted_columns
     values_of = sorted_columns(X, sample)
 
-    def find(start: int) -> None:
-        end = min(start + COLUMNS_PER_WORD, X.shape[1])
-        for j, values in enumerate(values_of(start, end), start):
-            known = values[: np.searchsorted(values, np.nan)]
-            n_bins[j] = find_cuts(known, most_bins, cuts[j]) + 1
+    def find(first_word: int, last_word: int) -> None:
+        for start in range(
+            first_word * COLUMNS_PER_WORD, last_word * COLUMNS_PER_WORD, COLUMNS_PER_WORD
+        ):
+            end = min(start + COLUMNS_PER_WORD, X.shape[1])
+            for j, values in enumerate(values_of(start, end), start):
+                known = values[: np.searchsorted(values, np.nan)]
+                n_bins[j] = find_cuts(known, most_bins, cuts[j]) + 1
 
-    # NumPy sorts without holding the interpreter's lock, so that Python's threads help.
-    with ThreadPoolExecutor(n_threads()) as workers:
-        list(workers.map(find, range(0, X.shape[1], COLUMNS_PER_WORD)))
+    # NumPy sorts without holding the interpreter's lock.
+    parallel_for(find, -(-X.shape[1] // COLUMNS_PER_WORD))
     return cuts, n_bins
 
 
@@ -242,7 +246,8 @@ def _encode(
 ) -> None:
     """Write the bins of some rows, row by row (unless ``bins`` is empty) and column by column."""
     if not is_sparse(X):
-        encode(frozen(X), frozen(rows), cuts, n_bins, categorical, bins, columns)
+        arguments = frozen(X), frozen(rows), cuts, n_bins, categorical, bins, columns
+        parallel_for(encode, columns.shape[1], *arguments, grain=ROWS_PER_THREAD)
         return
     by_column = (X[rows] if len(rows) else X).tocsc()
     # Most entries are 0: all get its bin, and the others are written over it.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
-from rankinite.core.jit import frozen, n_threads
+from rankinite.core.jit import frozen
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats
 from rankinite.data.sparse import dense_rows, is_sparse, row_blocks
 from rankinite.trees.binning import EVERY_ROW, MOST_BINS, PADDED_CUTS
@@ -339,23 +338,16 @@ def _add_trees(
 ) -> Floats:
     """Add the values of trees to the scores of rows of a dense matrix, and return these."""
     n_docs = scores.shape[1]
-    n_workers = min(n_threads(), max(1, n_docs // DOCS_PER_THREAD))
-    bounds = list(pairwise(n_docs * k // n_workers for k in range(n_workers + 1)))
     X, rows = frozen(X), frozen(EVERY_ROW if rows is None else rows)
 
-    def score_range(bound: tuple[int, int]) -> None:
-        begin, end = bound
+    def score_range(begin: int, end: int) -> None:
         # Numba compiles a kernel again for arrays that are not contiguous.
         part = np.ascontiguousarray(scores[:, begin:end])
         leaves = np.empty(BLOCK_DOCS, arrays.first.dtype)
         score_rows(X, rows, arrays, begin, leaves, part)
         scores[:, begin:end] = part
 
-    if n_workers == 1:
-        score_range(bounds[0])
-        return scores
-    with ThreadPoolExecutor(n_workers) as workers:
-        list(workers.map(score_range, bounds))
+    parallel_for(score_range, n_docs, grain=DOCS_PER_THREAD)
     return scores
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,31 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
-from rankinite.core.jit import frozen, n_threads
+from rankinite.core.jit import frozen
+from rankinite.core.threads import n_threads, parallel_for
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.trees.binning import BinnedData
 from rankinite.trees.forest import NO_SETS, Tree, set_numbers
 from rankinite.trees.kernels.categories import SET_BYTES
 from rankinite.trees.kernels.gain import Limits
 from rankinite.trees.kernels.grow import (
+    N_SPLITS,
     SPLIT_COLUMN,
     SPLIT_CUT,
     SPLIT_FIELDS,
+    STATE_FIELDS,
+    Frontier,
     GrownTree,
     grow,
 )
 from rankinite.trees.kernels.histogram import (
     COLUMNS_PER_WORD,
+    LEAF_FIELDS,
+    SUM_BLOCKS,
     TILE_ROWS,
     TILE_STRIDE,
     Packing,
     TreeData,
     Workspace,
-    absolute_sum,
+    absolute_sums,
     pack_docs,
-    pack_rows,
     rows_with_docs,
     square_sum,
+    sum_shares,
 )
 from rankinite.trees.kernels.predict import (
     BinnedSplits,
@@ -47,6 +53,7 @@ from rankinite.trees.kernels.predict import (
     leaf_type,
     sum_leaves,
 )
+from rankinite.trees.kernels.split import CANDIDATE_FIELDS
 from rankinite.trees.leaf_values import in_monotone_order, limited, quotients
 
 EVERY_DOC = np.zeros(0, np.bool_)
@@ -62,6 +69,8 @@ MOST_DOCS_WITH_PACKED_HESSIANS = 1 << 18
 UNLIMITED_DEPTH = 1 << 30
 # Rounding gradients to integers makes gains of about 1 where there is nothing to gain.
 ROUNDING_GAIN = 4.0
+# Fewer documents than this are counted or added up by one thread before another has woken up.
+DOCS_PER_THREAD = 20_000
 # The squares of smaller sums, by which gains are measured, would underflow.
 SMALLEST_SUM = 1e-100
 
@@ -162,7 +171,7 @@ class Grower:
         self._hessians = np.empty(0, np.int64)
         # Documents that share a row are added up by several threads at once.
         n_shared = 0 if rows is None else binned.n_rows
-        self._thread_sums = np.empty((self._n_threads, n_shared), np.int64)
+        self._share_sums = np.empty((self._n_threads, n_shared), np.int64)
         self._workspace = self._new_workspace()
 
     def _by_column(self, by_feature: NDArray[Any]) -> NDArray[Any]:
@@ -262,7 +271,7 @@ class Grower:
             # A split of pure noise gains the mean square of gradients over the mean hessian.
             square = square_sum(gradients, scale, chosen) / max(n_chosen, 1)
             data = data._replace(noise=self._noise(noise, math.sqrt(square / hessian_per_doc)))
-        n_splits = grow(data, limits, self._rows_with_docs(), tree)
+        n_splits = self._grow(data, limits, tree)
         grown = GrownTree(
             splits=tree.splits[:n_splits],
             gains=tree.gains[:n_splits] * gain_unit,
@@ -271,6 +280,24 @@ class Grower:
             left_sets=tree.left_sets[:n_splits],
         )
         return self._finish(grown, gradients, hessians, chosen, n_chosen)
+
+    def _grow(self, data: TreeData, limits: Limits, tree: GrownTree) -> int:
+        """Grow the tree; return its number of splits."""
+        n_leaves, n_shares = self._n_leaves, self._n_threads
+        frontier = Frontier(
+            state=np.zeros(STATE_FIELDS, np.int64),
+            leaves=np.zeros((n_leaves, LEAF_FIELDS), np.int64),
+            best=np.zeros((n_leaves, CANDIDATE_FIELDS)),
+            siblings=np.zeros((n_leaves, 2), np.int64),
+            candidates=np.zeros((n_shares, 2, CANDIDATE_FIELDS)),
+            values=np.zeros(n_leaves),
+            open_groups=np.ones((n_leaves, len(data.groups)), np.bool_),
+            allowed=np.ones((n_leaves, data.groups.shape[1]), np.bool_),
+        )
+        arguments = data, limits, self._rows_with_docs(), frontier, tree
+        while grow(0, 0, *arguments):
+            parallel_for(grow, n_shares, *arguments)
+        return int(frontier.state[N_SPLITS])
 
     def _packing(self, *, uses_hessians: bool) -> Packing:
         separate = uses_hessians and self.n_docs > MOST_DOCS_WITH_PACKED_HESSIANS
@@ -281,12 +308,23 @@ class Grower:
 
     def _pack(self, values: Floats, bits: int, shift: int, chosen: Mask, out: Integers) -> float:
         """Write the packed value of each row; return what the values were multiplied by."""
-        scale = _scale(absolute_sum(values, chosen), bits)
+        sums = np.empty(SUM_BLOCKS)
+        self._over_blocks(absolute_sums, values, chosen, sums)
+        # One after the other, which is not how numpy adds.
+        scale = _scale(sum(sums.tolist()), bits)
         if len(self.rows):
-            pack_rows(values, scale, shift, chosen, self.rows, self._thread_sums, out)
+            sums_by_row = self.rows, self._share_sums
+            parallel_for(sum_shares, self._n_threads, values, scale, shift, chosen, *sums_by_row)
+            np.sum(self._share_sums, axis=0, out=out)
         else:
-            pack_docs(values, scale, shift, chosen, out)
+            packed = values, scale, shift, chosen, out
+            parallel_for(pack_docs, self.n_docs, *packed, grain=DOCS_PER_THREAD)
         return scale
+
+    def _over_blocks(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Call a kernel for the blocks of documents that sums are made of."""
+        blocks_per_thread = SUM_BLOCKS * DOCS_PER_THREAD // max(self.n_docs, 1) + 1
+        parallel_for(kernel, SUM_BLOCKS, *arguments, grain=blocks_per_thread)
 
     def _noise(self, noise: Floats, gain_root: float) -> Floats:
         """Return what is added to the score of each column, from a number per feature."""
@@ -381,7 +419,10 @@ class Grower:
         # The rows that were not chosen need their leaves, too: the tree adds to the scores of all
         # documents. And the integers of the histograms were rounded, so the sums are taken anew.
         self._find_leaves(tree, column, cut, self._columns, self.leaves)
-        sums = sum_leaves(self.leaves, self.rows, gradients, hessians, chosen, n + 1)
+        by_block = np.empty((SUM_BLOCKS, 2, n + 1))
+        arguments = self.leaves, self.rows, gradients, hessians, chosen, by_block
+        self._over_blocks(sum_leaves, *arguments)
+        sums = by_block.sum(axis=0)
         divisors = sums[1] if self.options.step == "newton" else leaf_docs.astype(np.float64)
         return replace(tree, value=self._values(tree, sums[0], divisors, n_chosen))
 
@@ -401,7 +442,7 @@ class Grower:
 
     def add(self, tree: Tree, scores: Floats) -> None:
         """Add the values of the tree just grown to the scores of the documents."""
-        add_values(self.leaves, self.rows, tree.value, scores)
+        _add_values(self.leaves, self.rows, tree, scores)
 
     def add_again(self, tree: Tree, scores: Floats) -> None:
         """Add the values of any tree of this training set to the scores of the documents."""
@@ -421,7 +462,7 @@ class Grower:
         """
         scratch = np.empty(len(scores), self.leaves.dtype) if leaves is None else leaves
         self._find_leaves(tree, *self._columns_and_cuts(tree), columns, scratch)
-        add_values(scratch, NO_INDEX, tree.value, scores)
+        _add_values(scratch, NO_INDEX, tree, scores)
         return scratch
 
     @property
@@ -457,7 +498,14 @@ class Grower:
             set_of=set_numbers(categorical),
             left_sets=frozen(tree.left_sets),
         )
-        find_leaves(*columns, splits, out)
+        # So many splits of a row take the time of a document elsewhere.
+        grain = 4 * DOCS_PER_THREAD // (len(column) + 1)
+        parallel_for(find_leaves, len(out), *columns, splits, out, grain=grain)
+
+
+def _add_values(leaves: NDArray[Any], rows: NDArray[np.int32], tree: Tree, scores: Floats) -> None:
+    arguments = leaves, rows, tree.value, scores
+    parallel_for(add_values, len(scores), *arguments, grain=DOCS_PER_THREAD)
 
 
 def _bin_offsets(split_bins: Integers) -> Integers:

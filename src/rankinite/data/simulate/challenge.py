@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from rankinite.core.jit import n_threads
 from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
+from rankinite.core.threads import n_threads
 from rankinite.core.types import Floats32
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.simulate.markets import (

@@ -20,8 +20,6 @@ from rankinite.core.jit import (
     kernel,
     load_byte,
     load_word,
-    parallel_kernel,
-    prange,
     trailing_zeros,
 )
 
@@ -342,14 +340,20 @@ def read_line(
     return state, p
 
 
-@parallel_kernel
-def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+@kernel
+def count_lines(
+    first_block: int,
+    last_block: int,
+    text: NDArray[np.uint8],
+    begins: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
     """Count the newlines in each block of text; block b ends where b + 1 begins.
 
     Eight bytes at a time: each byte of ``sums`` counts the newlines at its position, and is
     flushed before it can overflow.
     """
-    for b in prange(out.shape[0]):
+    for b in range(first_block, last_block):
         n_newlines = np.int64(0)
         p = begins[b]
         while p + 8 <= begins[b + 1]:
@@ -370,8 +374,10 @@ def count_lines(text: NDArray[np.uint8], begins: NDArray[np.int64], out: NDArray
         out[b] = n_newlines
 
 
-@parallel_kernel
+@kernel
 def read_blocks(
+    first_block: int,
+    last_block: int,
     text: NDArray[np.uint8],
     begins: NDArray[np.int64],
     first_lines: NDArray[np.int64],
@@ -389,7 +395,7 @@ def read_blocks(
 
     The first line of block b is ``first_lines[b]``.
     """
-    for b in prange(begins.shape[0] - 1):
+    for b in range(first_block, last_block):
         p = begins[b]
         # Blocks are cut at any byte: go back to where the line that ends in this block begins.
         while p > 0 and text[p - 1] != NEWLINE:

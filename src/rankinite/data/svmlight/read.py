@@ -20,6 +20,7 @@ from rankinite.core.format import readable_size, refuse_text
 from rankinite.core.memory import available_memory
 from rankinite.core.params import SourceName, Whole, check, or_none
 from rankinite.core.progress import Progress, Silent
+from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats32, Integers, Mask
 from rankinite.data import checks
 from rankinite.data.categories import checked_tables
@@ -122,7 +123,9 @@ class _Reader:
         while True:
             self._make_room(n_lines, block)
             rows = self._matrix()[self.n_docs : self.n_docs + n_lines]
-            kernels.read_blocks(
+            parallel_for(
+                kernels.read_blocks,
+                len(begins) - 1,
                 block.text,
                 begins,
                 first_lines,
@@ -362,7 +365,7 @@ def _cut(block: Block) -> tuple[Integers, Integers]:
     n_pieces = max(1, min(BLOCKS_A_CALL, block.n_bytes // SMALLEST_BLOCK))
     begins = np.linspace(0, block.n_bytes, n_pieces + 1).astype(np.int64)
     counts = np.empty(n_pieces, np.int64)
-    kernels.count_lines(block.text, begins, counts)
+    parallel_for(kernels.count_lines, n_pieces, block.text, begins, counts)
     return begins, np.concatenate([[0], np.cumsum(counts)])
 
 

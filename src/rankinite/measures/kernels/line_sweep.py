@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import inlined_kernel, kernel
 from rankinite.core.types import Floats, Integers
 from rankinite.measures.kernels.line_values import (
     NEAR,
@@ -352,8 +352,10 @@ def sweep_block(
     return total, place
 
 
-@parallel_kernel
+@kernel
 def sweep_all(
+    first_block: int,
+    last_block: int,
     lines: Lines,
     measure: MeasureArrays,
     buckets: Buckets,
@@ -362,10 +364,10 @@ def sweep_all(
     starts: Integers,
     needed: Integers,
 ) -> None:
-    """Sweep all queries, and add up the changes in each bucket.
+    """Sweep the queries of some blocks, and add up the changes in each bucket.
 
     ``starts`` gets the measure just after 0, ``needed`` how many places each block would need.
     """
-    for block in prange(N_BLOCKS):
+    for block in range(first_block, last_block):
         starts[block], reached = sweep_block(block, lines, measure, buckets, stats, changes)
         needed[block] = reached - buckets.places[block]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel
 from rankinite.measures.measure import Form
 
 # The forms of measures as plain integers, which kernels compile to constants. All kernels of the
@@ -345,8 +345,10 @@ def precision(relevant: NDArray[np.float64], ends: NDArray[np.int64], depth: int
     return total
 
 
-@parallel_kernel
+@kernel
 def measure_all(
+    first_query: int,
+    last_query: int,
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],
     values: NDArray[np.float64],
@@ -355,7 +357,7 @@ def measure_all(
     best: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
-    """Evaluate several measures on every query with a single sort of its scores.
+    """Evaluate several measures on some queries with a single sort of the scores of each.
 
     ``values`` has rows of document values, which measures may share. ``best`` has the divisors of
     normalised measures, and is filled unless it is known. Scores have no negative zero.
@@ -366,56 +368,53 @@ def measure_all(
     # bits: see `order_documents`. Values are at least 0, so that their bits sort as they are.
     score_bits = scores.view(np.int64)
     value_bits = values.view(np.int64)
-    n_queries = len(offsets) - 1
     longest = weights.shape[1]
-    n_blocks = min(n_queries, N_BLOCKS)
-    for block in prange(n_blocks):
-        keys = np.empty(padded_length(longest), np.int64)
-        spare = np.empty(padded_length(longest), np.int64)
-        order = np.empty(longest, np.int64)
-        ends = np.empty(longest, np.int64)
-        survival = np.empty(longest + 1, np.float64)
-        ranked = np.empty((values.shape[0], longest), np.float64)
-        ideal = np.empty((values.shape[0], longest), np.float64)
-        ideal_bits = ideal.view(np.int64)
-        has_value = np.empty(values.shape[0], np.bool_)
-        for q in range(block * n_queries // n_blocks, (block + 1) * n_queries // n_blocks):
-            start, end = offsets[q], offsets[q + 1]
-            n = end - start
-            order_documents(scores[start:end], score_bits[start:end], order, keys, spare)
-            n_groups = find_ties(scores[start:end], order, ends)
-            for v in range(values.shape[0]):
-                has_value[v] = False
-                for i in range(n):
-                    ranked[v, i] = values[v, start + order[i]]
-                    has_value[v] |= ranked[v, i] > 0.0
-                if normalised[v] and has_value[v] and not best_known:
-                    sort_values(value_bits[v, start:end], ideal_bits[v], keys, spare)
-            for m in range(len(forms)):
-                v = rows[m]
-                if not has_value[v]:
-                    out[m, q] = empty[m]
-                    continue
-                depth = n if depths[m] == 0 else depths[m]
-                documents = ranked[v, :n]
-                groups = ends[:n_groups]
-                if forms[m] == CUMULATED:
-                    out[m, q] = cumulated(documents, groups, weights[m], depth)
-                elif forms[m] == NORMALISED:
-                    if not best_known:
-                        best[m, q] = best_cumulated(ideal[v, :n], weights[m], depth)
-                    ratio = cumulated(documents, groups, weights[m], depth) / best[m, q]
-                    out[m, q] = min(ratio, 1.0)  # means over ties may round to above 1
-                elif forms[m] == CASCADE:
-                    chance = cascade(documents, groups, weights[m], depth, survival)
-                    out[m, q] = min(chance, 1.0)  # sums of chances may round likewise
-                elif forms[m] == AVERAGE_PRECISION:
-                    out[m, q] = average_precision(documents, groups, depth)
-                elif forms[m] == RECIPROCAL_RANK:
-                    chance = reciprocal_rank(documents, groups, weights[m], depth)
-                    out[m, q] = min(chance, 1.0)
-                else:
-                    divisor = float(depth if forms[m] == PRECISION else min(depth, n))
-                    if forms[m] == RECALL:  # of all ranks: all relevant documents
-                        divisor = precision(documents, groups, n)
-                    out[m, q] = precision(documents, groups, depth) / divisor
+    keys = np.empty(padded_length(longest), np.int64)
+    spare = np.empty(padded_length(longest), np.int64)
+    order = np.empty(longest, np.int64)
+    ends = np.empty(longest, np.int64)
+    survival = np.empty(longest + 1, np.float64)
+    ranked = np.empty((values.shape[0], longest), np.float64)
+    ideal = np.empty((values.shape[0], longest), np.float64)
+    ideal_bits = ideal.view(np.int64)
+    has_value = np.empty(values.shape[0], np.bool_)
+    for q in range(first_query, last_query):
+        start, end = offsets[q], offsets[q + 1]
+        n = end - start
+        order_documents(scores[start:end], score_bits[start:end], order, keys, spare)
+        n_groups = find_ties(scores[start:end], order, ends)
+        for v in range(values.shape[0]):
+            has_value[v] = False
+            for i in range(n):
+                ranked[v, i] = values[v, start + order[i]]
+                has_value[v] |= ranked[v, i] > 0.0
+            if normalised[v] and has_value[v] and not best_known:
+                sort_values(value_bits[v, start:end], ideal_bits[v], keys, spare)
+        for m in range(len(forms)):
+            v = rows[m]
+            if not has_value[v]:
+                out[m, q] = empty[m]
+                continue
+            depth = n if depths[m] == 0 else depths[m]
+            documents = ranked[v, :n]
+            groups = ends[:n_groups]
+            if forms[m] == CUMULATED:
+                out[m, q] = cumulated(documents, groups, weights[m], depth)
+            elif forms[m] == NORMALISED:
+                if not best_known:
+                    best[m, q] = best_cumulated(ideal[v, :n], weights[m], depth)
+                ratio = cumulated(documents, groups, weights[m], depth) / best[m, q]
+                out[m, q] = min(ratio, 1.0)  # means over ties may round to above 1
+            elif forms[m] == CASCADE:
+                chance = cascade(documents, groups, weights[m], depth, survival)
+                out[m, q] = min(chance, 1.0)  # sums of chances may round likewise
+            elif forms[m] == AVERAGE_PRECISION:
+                out[m, q] = average_precision(documents, groups, depth)
+            elif forms[m] == RECIPROCAL_RANK:
+                chance = reciprocal_rank(documents, groups, weights[m], depth)
+                out[m, q] = min(chance, 1.0)
+            else:
+                divisor = float(depth if forms[m] == PRECISION else min(depth, n))
+                if forms[m] == RECALL:  # of all ranks: all relevant documents
+                    divisor = precision(documents, groups, n)
+                out[m, q] = precision(documents, groups, depth) / divisor

@@ -20,8 +20,6 @@ from rankinite.core.jit import (
     exponentials,
     inlined_kernel,
     kernel,
-    parallel_kernel,
-    prange,
     summing_kernel,
 )
 from rankinite.core.types import Floats
@@ -134,8 +132,10 @@ def padded(n: int) -> int:
     return (n + GROUP - 1) // GROUP * GROUP
 
 
-@parallel_kernel
+@kernel
 def sums_by_block(
+    first_block: int,
+    last_block: int,
     X: NDArray[np.float32],
     rows: NDArray[np.int64],
     n_docs: int,
@@ -149,7 +149,7 @@ def sums_by_block(
     Missing values do not count.
     """
     n_blocks = len(counts)
-    for block in prange(n_blocks):
+    for block in range(first_block, last_block):
         for i in range(block * n_docs // n_blocks, (block + 1) * n_docs // n_blocks):
             row = X[rows[i] if len(rows) > 0 else i]
             for j in range(len(row)):

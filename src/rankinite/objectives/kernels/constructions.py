@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange, summing_kernel
+from rankinite.core.jit import kernel, summing_kernel
 from rankinite.measures.kernels.values_with_ties import (
     AVERAGE_PRECISION,
     CASCADE,
@@ -63,8 +63,10 @@ from rankinite.objectives.kernels.weighted import set_weighted_gradients, weight
 RANK_VALUE, ABOVE = UPPER, LOWER
 
 
-@parallel_kernel
+@kernel
 def all_construction_gradients(
+    first_block: int,
+    last_block: int,
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
     arrays: ObjectiveArrays,
@@ -73,11 +75,10 @@ def all_construction_gradients(
     out_hessian: NDArray[np.float64],
 ) -> None:
     """Write gradients and hessians of the ``selected`` queries, or of all if that is empty."""
-    for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(arrays.rank_weights))
-        for q in range(blocks[block], blocks[block + 1]):
-            if len(selected) == 0 or selected[q]:
-                construction_gradients(q, scores, arrays, scratch, out_gradient, out_hessian)
+    scratch = new_scratch(len(arrays.rank_weights))
+    for q in range(blocks[first_block], blocks[last_block]):
+        if len(selected) == 0 or selected[q]:
+            construction_gradients(q, scores, arrays, scratch, out_gradient, out_hessian)
 
 
 @kernel

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel
 from rankinite.objectives.kernels.arrays import SIGMOID_COST, ObjectiveArrays, Scratch
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
@@ -69,16 +69,18 @@ def query_pairs(
     return count
 
 
-@parallel_kernel
+@kernel
 def count_pairs(
+    first_block: int,
+    last_block: int,
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
     arrays: ObjectiveArrays,
     out: NDArray[np.int64],
 ) -> None:
     """Write how many pairs have a gradient in each block of queries."""
-    for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(arrays.rank_weights))
+    scratch = new_scratch(len(arrays.rank_weights))
+    for block in range(first_block, last_block):
         out[block] = 0
         for q in range(blocks[block], blocks[block + 1]):
             out[block] += query_pairs(q, scores, arrays, scratch)
@@ -146,8 +148,10 @@ def add_query_shares(
             out[n_grades] += 1.0
 
 
-@parallel_kernel
+@kernel
 def add_grade_shares(
+    first_block: int,
+    last_block: int,
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
     grades: NDArray[np.int64],
@@ -161,16 +165,18 @@ def add_grade_shares(
     no label; from ``highly`` on they are highly relevant. ``out`` has a row for each block, with a
     column for each grade and one for the number of documents.
     """
-    for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(arrays.rank_weights))
-        sums = np.empty((len(arrays.rank_weights), out.shape[1]))
+    scratch = new_scratch(len(arrays.rank_weights))
+    sums = np.empty((len(arrays.rank_weights), out.shape[1]))
+    for block in range(first_block, last_block):
         out[block] = 0.0
         for q in range(blocks[block], blocks[block + 1]):
             add_query_shares(q, scores, grades, highly, arrays, scratch, sums, out[block])
 
 
-@parallel_kernel
+@kernel
 def rank_all(
+    first_block: int,
+    last_block: int,
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
     arrays: ObjectiveArrays,
@@ -178,9 +184,9 @@ def rank_all(
 ) -> None:
     """Write the documents of every query from the first rank to the last."""
     offsets, shuffle = arrays.offsets, arrays.shuffle
-    for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(arrays.rank_weights))
-        usual, usual_bits, wide, wide_bits, sorting, _ = scratch
+    scratch = new_scratch(len(arrays.rank_weights))
+    usual, usual_bits, wide, wide_bits, sorting, _ = scratch
+    for block in range(first_block, last_block):
         for q in range(blocks[block], blocks[block + 1]):
             start, n = offsets[q], offsets[q + 1] - offsets[q]
             r, bits = (usual, usual_bits) if fits_usual(n) else (wide, wide_bits)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel
 from rankinite.objectives.kernels.arrays import (
     PAIRS,
     POINTWISE,
@@ -98,8 +98,10 @@ def scale_query(
         hessians[i] *= factor
 
 
-@parallel_kernel
+@kernel
 def add_mixture(
+    first_block: int,
+    last_block: int,
     selected: NDArray[np.bool_],
     options: SumOptions,
     gradients: NDArray[np.float64],
@@ -112,24 +114,23 @@ def add_mixture(
     ``gradients`` and ``hessians`` have one row per part.
     """
     offsets, blocks, mixture_weights = options.offsets, options.blocks, options.mixture_weights
-    for block in prange(len(blocks) - 1):
-        for q in range(blocks[block], blocks[block + 1]):
-            if len(selected) > 0 and not selected[q]:
-                continue
-            first, last = offsets[q], offsets[q + 1]
-            for p in range(len(mixture_weights)):
-                add_weighted(
-                    first,
-                    last,
-                    p == 0,
-                    mixture_weights[p],
-                    gradients[p],
-                    hessians[p],
-                    out_gradient,
-                    out_hessian,
-                )
-            weight = options.query_weight[q]
-            scale_query(first, last, options.normalise, weight, out_gradient, out_hessian)
+    for q in range(blocks[first_block], blocks[last_block]):
+        if len(selected) > 0 and not selected[q]:
+            continue
+        first, last = offsets[q], offsets[q + 1]
+        for p in range(len(mixture_weights)):
+            add_weighted(
+                first,
+                last,
+                p == 0,
+                mixture_weights[p],
+                gradients[p],
+                hessians[p],
+                out_gradient,
+                out_hessian,
+            )
+        weight = options.query_weight[q]
+        scale_query(first, last, options.normalise, weight, out_gradient, out_hessian)
 
 
 @kernel

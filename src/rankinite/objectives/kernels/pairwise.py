@@ -20,8 +20,6 @@ from rankinite.core.jit import (
     exponentials,
     inlined_kernel,
     kernel,
-    parallel_kernel,
-    prange,
     summing_kernel,
 )
 from rankinite.objectives.kernels.arrays import ObjectiveArrays, Scratch, SortScratch
@@ -60,8 +58,10 @@ LEAST_DISTANCE = 0.01
 LEAST_SQUARES = 1e-290
 
 
-@parallel_kernel
+@kernel
 def all_pairwise_gradients(
+    first_block: int,
+    last_block: int,
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
     arrays: ObjectiveArrays,
@@ -69,17 +69,17 @@ def all_pairwise_gradients(
     out_gradient: NDArray[np.float64],
     out_hessian: NDArray[np.float64],
 ) -> None:
-    """Write gradients and hessians of the ``selected`` queries, or of all if that mask is empty.
+    """Write gradients and hessians of some blocks of queries.
 
-    Block b has the queries ``blocks[b]`` to ``blocks[b + 1] - 1``.
+    Of the ``selected`` queries there, or of all if that mask is empty. Block b has the queries
+    ``blocks[b]`` to ``blocks[b + 1] - 1``.
     """
-    # Blocks rather than queries, so that scratch memory is allocated once for many of them.
-    for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(arrays.rank_weights))
-        first, last = blocks[block], blocks[block + 1]
-        pairwise_gradients(
-            first, last, scores, arrays, scratch, selected, out_gradient, out_hessian
-        )
+    # Once for many queries.
+    scratch = new_scratch(len(arrays.rank_weights))
+    pairwise_gradients(
+        blocks[first_block], blocks[last_block], scores, arrays, scratch, selected, out_gradient,
+        out_hessian,
+    )  # fmt: skip
 
 
 @kernel

@@ -7,15 +7,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import inlined_kernel, kernel
 from rankinite.objectives.kernels.arrays import CENTRED_SQUARED_ERROR, LOGISTIC, ObjectiveArrays
 
 # Exponents are clipped to this size: exp(-700) is nearly 0, and exp(710) would overflow.
 FARTHEST = 700.0
 
 
-@parallel_kernel
+@kernel
 def all_pointwise_gradients(
+    first_query: int,
+    last_query: int,
     scores: NDArray[np.float64],
     arrays: ObjectiveArrays,
     out_gradient: NDArray[np.float64],
@@ -23,13 +25,15 @@ def all_pointwise_gradients(
 ) -> None:
     """Write gradients and hessians of all documents, by a loss of one output."""
     kind, offsets, targets, weights = arrays.kind, arrays.offsets, arrays.values, arrays.doc_weight
-    for q in prange(len(offsets) - 1):
+    for q in range(first_query, last_query):
         first, last = offsets[q], offsets[q + 1]
         pointwise_gradients(kind, first, last, scores, targets, weights, out_gradient, out_hessian)
 
 
-@parallel_kernel
+@kernel
 def add_regression(
+    first_query: int,
+    last_query: int,
     scores: NDArray[np.float64],
     arrays: ObjectiveArrays,
     selected: NDArray[np.bool_],
@@ -38,7 +42,7 @@ def add_regression(
 ) -> None:
     """Add the centred residuals of the ``selected`` queries, or of all if that mask is empty."""
     offsets, targets, weights = arrays.offsets, arrays.values, arrays.doc_weight
-    for q in prange(len(offsets) - 1):
+    for q in range(first_query, last_query):
         if len(selected) > 0 and not selected[q]:
             continue
         first, last = offsets[q], offsets[q + 1]
@@ -103,8 +107,10 @@ def logistic_gradient(score: float, chance: float, weight: float) -> tuple[float
     return weight * (chance - p), weight * small * large * large
 
 
-@parallel_kernel
+@kernel
 def multi_class(
+    first_doc: int,
+    last_doc: int,
     scores: NDArray[np.float64],
     classes: NDArray[np.int64],
     weights: NDArray[np.float64],
@@ -115,7 +121,7 @@ def multi_class(
     n_classes = len(scores)
     # The factor that Friedman's multi-class boosting has in its step.
     step = (n_classes - 1.0) / n_classes
-    for i in prange(scores.shape[1]):
+    for i in range(first_doc, last_doc):
         # Less the largest score, so that no exponential overflows and their sum is at least 1.
         largest = scores[0, i]
         for c in range(1, n_classes):

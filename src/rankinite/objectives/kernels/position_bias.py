@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel
 from rankinite.objectives.kernels.arrays import ObjectiveArrays, Scratch
 from rankinite.objectives.kernels.diagnostics import rank_labelled
 from rankinite.objectives.kernels.pairwise import swap_change
@@ -22,8 +22,10 @@ from rankinite.objectives.kernels.swaps import (
 )
 
 
-@parallel_kernel
+@kernel
 def sum_losses_by_position(
+    first_block: int,
+    last_block: int,
     scores: NDArray[np.float64],
     blocks: NDArray[np.int64],
     arrays: ObjectiveArrays,
@@ -38,8 +40,8 @@ def sum_losses_by_position(
     order of ``arrays.shuffle``.
     """
     # By block, and added up in their order later: the same bits for any number of threads.
-    for block in prange(len(blocks) - 1):
-        scratch = new_scratch(len(arrays.rank_weights))
+    scratch = new_scratch(len(arrays.rank_weights))
+    for block in range(first_block, last_block):
         out[block] = 0.0
         for q in range(blocks[block], blocks[block + 1]):
             if len(selected) == 0 or selected[q]:

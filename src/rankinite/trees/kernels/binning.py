@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel
 from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
 # Rows that are binned together: their bins of eight columns are transposed within the cache.
@@ -137,8 +137,10 @@ def encode_rows(
             forget_unknown(values, cuts[j], n_bins[j], columns[j])
 
 
-@parallel_kernel
+@kernel
 def encode(
+    first_row: int,
+    last_row: int,
     X: NDArray[np.float32],
     rows: NDArray[np.int64],
     cuts: NDArray[np.float32],
@@ -147,19 +149,17 @@ def encode(
     bins: NDArray[np.uint8],
     columns: NDArray[np.uint8],
 ) -> None:
-    """Write the bins of all features, row by row and column by column.
+    """Write the bins of all features of some rows, row by row and column by column.
 
     ``bins`` may have no rows if only columns are needed; columns beyond the features of X are
     left alone.
     """
-    n_rows = columns.shape[1]
     n_features = X.shape[1]
     features = np.arange(n_features)
-    for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
-        start = block * BLOCK_ROWS
-        end = min(start + BLOCK_ROWS, n_rows)
-        values = np.empty(BLOCK_ROWS, np.float32)
-        positions = np.empty(BLOCK_ROWS, np.uint64)
+    values = np.empty(BLOCK_ROWS, np.float32)
+    positions = np.empty(BLOCK_ROWS, np.uint64)
+    for start in range(first_row, last_row, BLOCK_ROWS):
+        end = min(start + BLOCK_ROWS, last_row)
         for word in range(0, n_features, COLUMNS_PER_WORD):
             last = min(word + COLUMNS_PER_WORD, n_features)
             block_columns = columns[word:last, start:end]

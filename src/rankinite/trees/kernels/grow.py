@@ -1,4 +1,4 @@
-"""Grow one tree in a single call, so that small data do not pay for many kernel launches.
+"""Grow one tree in a single call, unless a leaf is so large that several threads search its splits.
 
 Leaf-wise and symmetric trees grow alike: histograms of the leaves made last, search for splits,
 partitioning of rows. They differ only in what is split next: leaf-wise growth splits the leaf with
@@ -6,9 +6,10 @@ the largest gain, symmetric growth splits all leaves of a level by the split tha
 together. A split that all documents vote for is seldom an accident of the few documents of a leaf,
 which is what large trees on many noisy features suffer from.
 
-Each thread takes a share of the columns, so threads need not add up their histograms. Only
-integers are added, and gains are compared in the order of the columns: the tree is the same for
-any number of threads. The values of leaves come from unrounded gradients afterwards (grower.py).
+Where `grow` meets such a leaf it returns, and is called again: by several threads for a share of
+the columns each, so that threads need not add up their histograms, and then to go on. Only integers
+are added, and gains are compared in the order of the columns: the tree is the same for any number
+of threads. The values of leaves come from unrounded gradients afterwards (grower.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, parallel_kernel, prange
+from rankinite.core.jit import kernel
 from rankinite.trees.kernels.categories import (
     SET_BYTES,
     category_split_gain,
@@ -34,7 +35,6 @@ from rankinite.trees.kernels.histogram import (
     GRADIENT,
     HESSIAN,
     HISTOGRAM,
-    LEAF_FIELDS,
     PARENT,
     SIDE,
     SPLITTABLE,
@@ -69,7 +69,12 @@ from rankinite.trees.kernels.split import (
 SPLIT_COLUMN, SPLIT_CUT, SPLIT_MISSING, LEFT_CHILD, RIGHT_CHILD = range(5)
 SPLIT_FIELDS = 5
 # Less work than this, in additions, is done by one thread before the others would have woken up.
-PARALLEL_WORK = 60_000
+PARALLEL_WORK = 400_000
+# How far a tree has grown: whether it has a root, the numbers of its splits, of the leaves made
+# last (siblings count as one) and of its levels, and by how many shares of the columns these leaves
+# were searched, 0 if they were not.
+HAS_ROOT, N_SPLITS, N_NEW, N_LEVELS, N_SHARES = range(5)
+STATE_FIELDS = 5
 
 
 class Frontier(NamedTuple):
@@ -77,6 +82,8 @@ class Frontier(NamedTuple):
 
     Attributes
     ----------
+    state
+        How far the tree has grown, see ``STATE_FIELDS``.
     leaves
         Table of the leaves, see ``LEAF_FIELDS``.
     best
@@ -84,7 +91,7 @@ class Frontier(NamedTuple):
     siblings
         The leaves that were made last: the smaller, and the larger or -1.
     candidates
-        Best splits that each thread found in its columns, for two leaves at most.
+        Best splits in each share of the columns, for two leaves at most.
     values
         Value of each leaf in units of packed gradients; 0 unless values are limited.
     open_groups
@@ -93,6 +100,7 @@ class Frontier(NamedTuple):
         Whether each leaf may be split by each column; no columns if all may.
     """
 
+    state: NDArray[np.int64]
     leaves: NDArray[np.int64]
     best: NDArray[np.float64]
     siblings: NDArray[np.int64]
@@ -170,34 +178,9 @@ def search_columns(
             )  # fmt: skip
 
 
-@parallel_kernel
-def search_in_parallel(
-    n_shares: int,
-    data: TreeData,
-    limits: Limits,
-    workspace: Workspace,
-    frontier: Frontier,
-    n_leaves: int,
-    n_siblings: int,
-) -> None:
-    """Do what `search_columns` does for all shares of the columns, each on a thread."""
-    for share in prange(n_shares):
-        search_columns(
-            share, n_shares, data, limits, workspace, frontier, n_leaves, n_siblings,
-            workspace.tiles[share],
-        )  # fmt: skip
-
-
 @kernel
-def search(
-    data: TreeData,
-    limits: Limits,
-    workspace: Workspace,
-    frontier: Frontier,
-    n_leaves: int,
-    n_siblings: int,
-) -> int:
-    """Find the best splits after leaves were made; return by how many shares of the columns."""
+def search_work(data: TreeData, frontier: Frontier, n_siblings: int) -> int:
+    """Return about how many additions it takes to search the leaves made last."""
     leaves, siblings = frontier.leaves, frontier.siblings
     n_columns = data.columns.shape[0] + data.more_columns.shape[0]
     work = np.int64(0)
@@ -207,14 +190,7 @@ def search(
             work += (leaves[smaller, END] - leaves[smaller, START]) * n_columns
             # A bin is cleared, subtracted, added up and compared.
             work += 4 * data.bin_offsets[-1]
-    if work >= PARALLEL_WORK:
-        n_threads = len(workspace.tiles)
-        search_in_parallel(n_threads, data, limits, workspace, frontier, n_leaves, n_siblings)
-        return n_threads
-    # One thread needs tiles for all columns, which are those of all threads together.
-    whole_tile = workspace.tiles.reshape(workspace.tiles.size)
-    search_columns(0, 1, data, limits, workspace, frontier, n_leaves, n_siblings, whole_tile)
-    return 1
+    return work
 
 
 @kernel
@@ -363,7 +339,7 @@ def split_leaf(
         tree.left_sets[n_splits] = left_set
     n_left = partition_rows(
         workspace.rows[start:end], bins, shift, bound, workspace.left_rows[start:end],
-        workspace.right_rows[start:end], len(workspace.tiles),
+        workspace.right_rows[start:end],
     )  # fmt: skip
     new = n_splits + 1
     written = tree.splits[n_splits]
@@ -479,17 +455,8 @@ def is_full(limits: Limits, n_splits: int, n_levels: int) -> bool:
 
 
 @kernel
-def grow(data: TreeData, limits: Limits, workspace: Workspace, tree: GrownTree) -> int:
-    """Grow a tree on the rows of the workspace; return its number of splits."""
-    frontier = Frontier(
-        np.zeros((limits.n_leaves, LEAF_FIELDS), np.int64),
-        np.zeros((limits.n_leaves, CANDIDATE_FIELDS)),
-        np.zeros((limits.n_leaves, 2), np.int64),
-        np.zeros((len(workspace.tiles), 2, CANDIDATE_FIELDS)),
-        np.zeros(limits.n_leaves),
-        np.ones((limits.n_leaves, len(data.groups)), np.bool_),
-        np.ones((limits.n_leaves, data.groups.shape[1]), np.bool_),
-    )
+def make_root(data: TreeData, limits: Limits, workspace: Workspace, frontier: Frontier) -> None:
+    """Make a leaf of all rows."""
     root = frontier.leaves[0]
     root[END] = len(workspace.rows)
     root[PARENT] = -1
@@ -499,15 +466,55 @@ def grow(data: TreeData, limits: Limits, workspace: Workspace, tree: GrownTree) 
         frontier.values[0] = leaf_value(root, packing_of(data), limits, 0.0, 0.0)
     # The root is counted like the smaller of two siblings, of which there is no larger.
     frontier.siblings[0, 1] = -1
-    n_splits, n_new, n_levels = 0, 1, 0
-    while n_new > 0 and not is_full(limits, n_splits, n_levels):
-        n_shares = search(data, limits, workspace, frontier, n_splits + 1, n_new)
+    frontier.state[HAS_ROOT] = frontier.state[N_NEW] = 1
+
+
+@kernel
+def grow(
+    first_share: int,
+    last_share: int,
+    data: TreeData,
+    limits: Limits,
+    workspace: Workspace,
+    frontier: Frontier,
+    tree: GrownTree,
+) -> bool:
+    """Grow a tree on the rows of the workspace; or search shares of the columns, if there are any.
+
+    Without shares, the tree grows until it is done or until a search is worth several threads, in
+    which case the result is True. Then this is to be called for all shares, of which there are as
+    many as tiles, and once more without any. One kernel does both, because most of its code is that
+    of the search, which would be compiled twice.
+    """
+    state = frontier.state
+    for share in range(first_share, last_share):
+        search_columns(
+            share, len(workspace.tiles), data, limits, workspace, frontier, state[N_SPLITS] + 1,
+            state[N_NEW], workspace.tiles[share],
+        )  # fmt: skip
+    if first_share < last_share:
+        return False
+    if state[HAS_ROOT] == 0:
+        make_root(data, limits, workspace, frontier)
+    # One thread needs tiles for all columns, which are those of all shares together.
+    whole_tile = workspace.tiles.reshape(workspace.tiles.size)
+    while state[N_NEW] > 0 and not is_full(limits, state[N_SPLITS], state[N_LEVELS]):
+        n_splits, n_new = state[N_SPLITS], state[N_NEW]
+        if state[N_SHARES] == 0:
+            n_tiles = len(workspace.tiles)
+            if n_tiles > 1 and search_work(data, frontier, n_new) >= PARALLEL_WORK:
+                state[N_SHARES] = n_tiles
+                return True
+            state[N_SHARES] = 1
+            search_columns(0, 1, data, limits, workspace, frontier, n_splits + 1, n_new, whole_tile)
+        n_shares = state[N_SHARES]
         if limits.symmetric:
             n_new = split_level(data, limits, workspace, frontier, tree, n_splits, n_shares)
         else:
             n_new = split_best_leaf(data, limits, workspace, frontier, tree, n_splits, n_shares)
-        n_splits += n_new
-        n_levels += 1
-    for leaf in range(n_splits + 1):
+        state[N_SPLITS] += n_new
+        state[N_NEW], state[N_SHARES] = n_new, 0
+        state[N_LEVELS] += 1
+    for leaf in range(state[N_SPLITS] + 1):
         tree.leaf_docs[leaf] = docs_in(frontier.leaves[leaf, GRADIENT], data.count_bits)
-    return n_splits
+    return False

@@ -29,8 +29,6 @@ from rankinite.core.jit import (
     inlined_kernel,
     kernel,
     load_word,
-    parallel_kernel,
-    prange,
     prefetch,
     summing_kernel,
 )
@@ -183,18 +181,19 @@ def absolute_sum_between(
     return total
 
 
-@parallel_kernel
-def absolute_sum(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> float:
-    """Return the sum of the absolute values of the chosen documents; of all if empty."""
-    n_docs = len(values)
-    sums = np.empty(SUM_BLOCKS)
-    for block in prange(SUM_BLOCKS):
-        first, last = n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS
-        sums[block] = absolute_sum_between(values, chosen, first, last)
-    total = 0.0
-    for block in range(SUM_BLOCKS):
-        total += sums[block]
-    return total
+@kernel
+def absolute_sums(
+    first_block: int,
+    last_block: int,
+    values: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    out: NDArray[np.float64],
+) -> None:
+    """Write the sums of the absolute values of the chosen documents, or of all, in each block."""
+    n_docs, n_blocks = len(values), len(out)
+    for block in range(first_block, last_block):
+        first, last = n_docs * block // n_blocks, n_docs * (block + 1) // n_blocks
+        out[block] = absolute_sum_between(values, chosen, first, last)
 
 
 @kernel
@@ -218,8 +217,10 @@ def quantise(value: float, scale: float, shift: int) -> int:
     return (integer << shift) + 1 if shift > 0 else integer
 
 
-@parallel_kernel
+@kernel
 def pack_docs(
+    first_doc: int,
+    last_doc: int,
     values: NDArray[np.float64],
     scale: float,
     shift: int,
@@ -228,39 +229,34 @@ def pack_docs(
 ) -> None:
     """Write the packed value of each document; 0 for one not chosen."""
     every = len(chosen) == 0
-    for i in prange(len(values)):
+    for i in range(first_doc, last_doc):
         packed = quantise(values[i], scale, shift)
         out[i] = packed if every or chosen[i] else 0
 
 
-@parallel_kernel
-def pack_rows(
+@kernel
+def sum_shares(
+    first_share: int,
+    last_share: int,
     values: NDArray[np.float64],
     scale: float,
     shift: int,
     chosen: NDArray[np.bool_],
     rows: NDArray[np.int32],
-    thread_sums: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None:
-    """Write the sum of the packed values of each row's documents.
+    """Write the sum of the packed values of each row's documents, for each share of the documents.
 
-    ``thread_sums`` is scratch of one value per thread and row: several threads may have documents
-    of the same row.
+    Shares have sums of their own, because several of them may have documents of the same row.
     """
-    n_docs, n_threads = len(values), len(thread_sums)
+    n_docs, n_shares = len(values), len(out)
     every = len(chosen) == 0
-    for thread in prange(n_threads):
-        sums = thread_sums[thread]
+    for share in range(first_share, last_share):
+        sums = out[share]
         sums[:] = 0
-        for i in range(n_docs * thread // n_threads, n_docs * (thread + 1) // n_threads):
+        for i in range(n_docs * share // n_shares, n_docs * (share + 1) // n_shares):
             if every or chosen[i]:
                 sums[rows[i]] += quantise(values[i], scale, shift)
-    for row in prange(len(out)):
-        total = np.int64(0)
-        for thread in range(n_threads):
-            total += thread_sums[thread, row]
-        out[row] = total
 
 
 @kernel

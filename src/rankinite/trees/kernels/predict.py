@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import inlined_kernel, kernel
 from rankinite.trees.kernels.binning import encode_rows
 from rankinite.trees.kernels.categories import find_sides
 from rankinite.trees.kernels.grow import LEFT_CHILD, RIGHT_CHILD, SPLIT_MISSING, GrownTree
-from rankinite.trees.kernels.histogram import SUM_BLOCKS
 from rankinite.trees.kernels.split import LEFT, UNSEEN
 
 # Leaves of this many rows stay in the first-level cache while all splits pass over them.
@@ -182,20 +181,21 @@ def next_leaf(
     return right if goes_right & (leaf == first) else leaf
 
 
-@parallel_kernel
+@kernel
 def find_leaves(
+    first_row: int,
+    last_row: int,
     columns: NDArray[np.uint8],
     more_columns: NDArray[np.uint8],
     splits: BinnedSplits,
     leaves: NDArray[Any],
 ) -> None:
-    """Write the leaf of each row of binned columns."""
+    """Write the leaves of some rows of binned columns."""
     column, shift, bound, first, right, set_of, left_sets = splits
-    n_rows = len(leaves)
     n_columns = columns.shape[0]
-    for block in prange((n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS):
-        start = block * BLOCK_ROWS
-        end = min(start + BLOCK_ROWS, n_rows)
+    # So few that their leaves stay in the cache from split to split.
+    for start in range(first_row, last_row, BLOCK_ROWS):
+        end = min(start + BLOCK_ROWS, last_row)
         for row in range(start, end):
             leaves[row] = 0
         sides = np.empty(end - start if len(left_sets) > 0 else 0, np.uint8)
@@ -212,42 +212,41 @@ def find_leaves(
                 here[row] = next_leaf(here[row], bins[row], shift[k], bound[k], first[k], right[k])
 
 
-@parallel_kernel
+@kernel
 def sum_leaves(
+    first_block: int,
+    last_block: int,
     leaves: NDArray[Any],
     rows: NDArray[np.int32],
     gradients: NDArray[np.float64],
     hessians: NDArray[np.float64],
     chosen: NDArray[np.bool_],
-    n_leaves: int,
-) -> NDArray[np.float64]:
-    """Return the sums of gradients and hessians of the chosen documents of each leaf.
+    out: NDArray[np.float64],
+) -> None:
+    """Write the sums of gradients and hessians of the chosen documents of each leaf.
 
-    Documents are added in their order, not in that of the rows: data given by an index of rows
-    must equal the same data copied out.
+    ``out`` has a matrix for each block of documents, whose number is fixed: their sums, hence the
+    values of leaves, are the same for any number of threads. Documents are added in their order,
+    not in that of the rows: data given by an index of rows must equal the same data copied out.
     """
     n_docs = len(gradients)
     every = len(chosen) == 0
     direct = len(rows) == 0
-    blocks = np.zeros((SUM_BLOCKS, 2, n_leaves))
-    # A fixed number of blocks: their sums, hence the values of leaves, are the same for any number
-    # of threads.
-    for block in prange(SUM_BLOCKS):
-        for i in range(n_docs * block // SUM_BLOCKS, n_docs * (block + 1) // SUM_BLOCKS):
+    n_blocks = len(out)
+    for block in range(first_block, last_block):
+        sums = out[block]
+        sums[:] = 0.0
+        for i in range(n_docs * block // n_blocks, n_docs * (block + 1) // n_blocks):
             if every or chosen[i]:
                 leaf = leaves[i] if direct else leaves[rows[i]]
-                blocks[block, 0, leaf] += gradients[i]
-                blocks[block, 1, leaf] += hessians[i]
-    sums = np.zeros((2, n_leaves))
-    for block in range(SUM_BLOCKS):
-        for k in range(2):
-            for leaf in range(n_leaves):
-                sums[k, leaf] += blocks[block, k, leaf]
-    return sums
+                sums[0, leaf] += gradients[i]
+                sums[1, leaf] += hessians[i]
 
 
-@parallel_kernel
+@kernel
 def add_values(
+    first: int,
+    last: int,
     leaves: NDArray[Any],
     rows: NDArray[np.int32],
     values: NDArray[np.float64],
@@ -255,10 +254,10 @@ def add_values(
 ) -> None:
     """Add the value of its leaf to each document's score; without ``rows`` document i is row i."""
     if len(rows) == 0:
-        for i in prange(len(scores)):
+        for i in range(first, last):
             scores[i] += values[leaves[i]]
     else:
-        for i in prange(len(scores)):
+        for i in range(first, last):
             scores[i] += values[leaves[rows[i]]]
 
 
