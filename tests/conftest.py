@@ -9,19 +9,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-# Before numba is imported: tests of several threads may use up to four, whatever the machine has,
-# and threads that wait leave the cores to others.
-os.environ.setdefault("NUMBA_NUM_THREADS", "4")
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
 import hypothesis
-import numba
 import numba.core.event as numba_events
 import pytest
 import sklearn
 
 from rankinite.cli import main
 from rankinite.core.compilation import compilations
+from rankinite.core.threads import set_threads
 
 
 class CompileClock(numba_events.Listener):
@@ -121,9 +116,9 @@ def as_in_a_new_process() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     """Run kernels on one thread: on tiny data others only wait, and for long on a busy machine."""
-    numba.set_num_threads(1)
+    set_threads(1)
     yield
-    numba.set_num_threads(1)
+    set_threads(1)
 
 
 @pytest.fixture
@@ -133,7 +128,7 @@ def on_threads():
     def results_of(function):
         results = {}
         for n_threads in (1, 2, 3, 4):
-            numba.set_num_threads(n_threads)
+            set_threads(n_threads)
             results[n_threads] = function()
         return results
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
+from rankinite.core.threads import set_threads
 
 # Of any wait, on a machine that does much else.
 LIMIT = 600
@@ -98,7 +98,7 @@ def run_until_change(function: Callable[..., object], last: int, *arguments: obj
 def _count_and_run(
     n_changes: Any, last: int, function: Callable[..., object], arguments: tuple[object, ...]
 ) -> None:
-    numba.set_num_threads(1)
+    set_threads(1)
 
     def counted(change: Callable[..., Any]) -> Callable[..., Any]:
         def count_and_change(*arguments: Any, **options: Any) -> Any:

@@ -12,6 +12,9 @@ from .core.errors import RankiniteError as RankiniteError
 from .core.errors import UsageError as UsageError
 from .core.progress import Progress as Progress
 from .core.progress import ProgressBar as ProgressBar
+from .core.threads import n_threads as n_threads
+from .core.threads import set_threads as set_threads
+from .core.threads import threads as threads
 from .data.augment import augment as augment
 from .data.concat import concat as concat
 from .data.formats import load as load

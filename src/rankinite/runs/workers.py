@@ -43,7 +43,7 @@ def _watch(parent: int) -> None:
 
 
 LOCAL = "local:"
-THREADS = "NUMBA_NUM_THREADS"
+THREADS = "RANKINITE_THREADS"
 SECONDS_TO_ANSWER = 10.0
 
 T = TypeVar("T")
@@ -120,7 +120,6 @@ class Processes:
             self.slots,
             # Idle workers stay: a new one would import and map everything again.
             timeout=None,
-            # numba reads it once, when it is imported; later it is too late.
             env={THREADS: str(self.threads)},
             initializer=set_up_worker,
             initargs=(os.getpid(),),

@@ -190,7 +190,7 @@ def test_blocks_hold_the_lines_that_end_in_them(seed: int) -> None:
     starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
     begins = random_cuts(rng, int(starts[-1]))
     counts = np.empty(len(begins) - 1, np.int64)
-    kernels.count_lines(text, begins, counts)
+    kernels.count_lines(0, len(counts), text, begins, counts)
     assert counts.tolist() == [
         int(((a < starts[1:]) & (starts[1:] <= b)).sum()) for a, b in pairwise(begins)
     ]
@@ -201,7 +201,7 @@ def test_blocks_hold_the_lines_that_end_in_them(seed: int) -> None:
     found_starts, states = np.empty(n + 1, np.int64), np.empty(n, np.uint8)
     first_lines = np.concatenate([[0], np.cumsum(counts)])
     out = (matrix, matrix.view(np.int32), labels, *numbers, found_starts, states)
-    kernels.read_blocks(text, begins, first_lines, 1, *out)
+    kernels.read_blocks(0, len(counts), text, begins, first_lines, 1, *out)
     np.testing.assert_array_equal(found_starts[:n], starts[:n])
     for i, line in enumerate(lines):
         row = Row(line, 1, 9)

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numba
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rankinite.core.errors import FileFormatError, RankiniteError
+from rankinite.core.threads import set_threads
 from rankinite.data import stream
 from rankinite.data.svmlight import read, read_svmlight, write_svmlight
 from tests.naive import svmlight as naive_svmlight
@@ -222,7 +222,6 @@ def little_memory() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read, "available_memory", lambda: FREE)
         yield patch
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +260,7 @@ def test_reader_and_reference_agree_on_damaged_files(
 ) -> None:
     rng = random.Random(seed)
     # Starting threads takes longer than reading such a file: one set in ten is enough.
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if rng.random() < 0.1 else 1)
+    set_threads(4 if rng.random() < 0.1 else 1)
     for _ in range(MUTANTS):
         damaged = mutant(rng, files)
         little_memory.setattr(stream, "BLOCK", damaged.block)

@@ -336,7 +336,9 @@ def split_leaf(
         # As bins 0 and 1, so that rows are partitioned in one way only.
         write_sides(bins, workspace.rows[start:end], left_set, workspace.sides)
         bins, shift, bound = workspace.sides, 0, 0
-        tree.left_sets[n_splits] = left_set
+        # One by one: an assignment of arrays takes seconds to compile, for the text of its errors.
+        for k in range(len(left_set)):
+            tree.left_sets[n_splits, k] = left_set[k]
     n_left = partition_rows(
         workspace.rows[start:end], bins, shift, bound, workspace.left_rows[start:end],
         workspace.right_rows[start:end],

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import rankinite
-from rankinite.core import jit
+from rankinite.core import kernel_cache
 
 PACKAGE = Path(rankinite.__file__).parent
 KERNELS = """
 import numpy as np
-from rankinite.core.jit import inlined_kernel, kernel, parallel_kernel, prange
+from rankinite.core.jit import inlined_kernel, kernel
 from rankinite.inner import FACTOR
 
 @inlined_kernel
@@ -34,16 +34,16 @@ def total(values):
         result += times(values[i])
     return result
 
-@parallel_kernel
+@kernel
 def all_times(values, out):
-    for i in prange(values.shape[0]):
+    for i in range(values.shape[0]):
         out[i] = times(values[i])
 """
 RUN = """
 import json, logging
 logging.basicConfig(level=logging.DEBUG)
 import numpy as np
-from rankinite.core.jit import cache_directory
+from rankinite.core.kernel_cache import cache_directory
 from rankinite.probe import all_times, times, total
 values, out = np.arange(4.0), np.empty(4)
 values.flags.writeable = False
@@ -119,7 +119,7 @@ def test_a_second_process_compiles_nothing_and_an_edit_is_noticed(copy, tmp_path
     others = cache / "kernels" / "mine"
     for version, days in ((old, 31), (young, 29), (others, 31)):
         version.mkdir(parents=True)
-        (version / ("notes" if version == others else jit.MARK)).touch()
+        (version / ("notes" if version == others else kernel_cache.MARK)).touch()
         then = time.time() - days * 24 * 3600
         os.utime(version, (then, then))
 
@@ -158,12 +158,12 @@ def test_of_several_processes_one_compiles_a_kernel(copy, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no locks")
 def test_a_lock_that_is_never_released_is_not_waited_for_forever(monkeypatch, tmp_path):
-    holder = jit._locked(tmp_path / "kernel.lock")
+    holder = kernel_cache._locked(tmp_path / "kernel.lock")
     assert holder is not None
-    monkeypatch.setattr(jit, "SECONDS_TO_WAIT", 0.0)
-    assert jit._locked(tmp_path / "kernel.lock") is None
+    monkeypatch.setattr(kernel_cache, "SECONDS_TO_WAIT", 0.0)
+    assert kernel_cache._locked(tmp_path / "kernel.lock") is None
     holder.close()
-    again = jit._locked(tmp_path / "kernel.lock")
+    again = kernel_cache._locked(tmp_path / "kernel.lock")
     assert again is not None
     again.close()
 
@@ -205,8 +205,8 @@ def test_where_the_cache_is(monkeypatch, platform, variables, expected):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
-    monkeypatch.setattr(jit.sys, "platform", platform)
-    assert jit._user_cache() == Path(expected)
+    monkeypatch.setattr(kernel_cache.sys, "platform", platform)
+    assert kernel_cache._user_cache() == Path(expected)
 
 
 def test_a_user_without_home_and_temporary_folder(monkeypatch):
@@ -219,8 +219,8 @@ def test_a_user_without_home_and_temporary_folder(monkeypatch):
     monkeypatch.delenv("RANKINITE_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
-    monkeypatch.setattr(jit.tempfile, "gettempdir", nothing_usable)
-    assert jit.cache_directory.__wrapped__() is None
+    monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", nothing_usable)
+    assert kernel_cache.cache_directory.__wrapped__() is None
 
 
 def imported_by(path: Path) -> set[str]:
