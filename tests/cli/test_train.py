@@ -248,7 +248,7 @@ def test_validation_sets_take_the_top_grade_of_the_training_set(train):
     [
         ("--num-leaves 31", "--num-leaves; it is called --n-leaves here"),
         ("--lambdarank_truncation_level 9", "it is called --truncation here"),
-        ("--nthread 2", "NUMBA_NUM_THREADS"),
+        ("--nthread 2", "RANKINITE_THREADS"),
         ("--n-leafs 31", "--n-leaves"),
         ("--learning-rate -1", "--learning-rate must be a finite number, above 0; got -1.0"),
         ("--max-depth deep", "--max-depth must be a whole number of at least 1, or 'none'"),

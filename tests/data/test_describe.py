@@ -29,7 +29,8 @@ def test_values_are_counted_as_numpy_does(n_rows, n_columns):
     ).astype(np.float32)
     rows = rng.integers(n_rows, size=n_rows)
     distinct, missing = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
-    count_values(base.view(np.uint32), rows, distinct, missing)
+    n_blocks = -(-n_columns // COLUMNS_A_BLOCK)
+    count_values(0, n_blocks, base.view(np.uint32), rows, distinct, missing)
     assert (distinct.tolist(), missing.tolist()) == naive_counts(base[rows])
 
 

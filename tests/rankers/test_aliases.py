@@ -88,7 +88,7 @@ OTHER_NAMES = {
     ],
 }
 OF_EVERYBODY = [
-    ("n_jobs", "set NUMBA_NUM_THREADS"),
+    ("n_jobs", "set RANKINITE_THREADS"),
     ("learning_rat", "did you mean 'learning_rate'?"),
     ("zzz", "known are '"),
 ]

@@ -115,10 +115,10 @@ def test_fewer_bins_are_another_model():
 
 SCRIPT = """
 import hashlib, sys
-import numba
+from rankinite.core.threads import n_threads
 import rankinite as rk
 
-assert numba.get_num_threads() == int(sys.argv[1])
+assert n_threads() == int(sys.argv[1])
 train = rk.polynomials(150, part="train", n_features=12, n_docs=20)
 valid = rk.polynomials(20, part="valid", n_features=12, n_docs=20)
 params = {"n_trees": 5, "n_leaves": 9, "min_docs_in_leaf": 3, "docs_per_tree": 0.6}
@@ -145,7 +145,7 @@ def test_the_number_of_threads_does_not_matter():
     digests = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT, str(n)],
-            env=os.environ | {"NUMBA_NUM_THREADS": str(n)},
+            env=os.environ | {"RANKINITE_THREADS": str(n)},
             check=True,
             capture_output=True,
             text=True,

@@ -47,7 +47,7 @@ def begin(tmp_path):
             return subprocess.Popen(
                 [sys.executable, *(how or ["-m", "rankinite"]), *command, *options],
                 cwd=tmp_path,
-                env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+                env={**os.environ, "RANKINITE_THREADS": "1"},
                 stdout=said,
                 stderr=said,
             )

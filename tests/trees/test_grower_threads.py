@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
+from rankinite.core.threads import n_threads
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import Grower
 from tests.trees.cases import bin_all, boost, bytes_of, growth, mixed_features, names
@@ -101,4 +101,4 @@ def test_splits_that_gain_nearly_alike_are_chosen_alike(on_threads):
 
 
 def test_a_number_of_threads_takes_effect(on_threads):
-    assert on_threads(numba.get_num_threads) == {1: 1, 2: 2, 3: 3, 4: 4}
+    assert on_threads(n_threads) == {1: 1, 2: 2, 3: 3, 4: 4}

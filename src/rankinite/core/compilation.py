@@ -1,4 +1,4 @@
-"""What numba compiles: a message when the first kernel is compiled, and a count of all.
+"""What numba compiles: a message when the first kernel is compiled, a count, and a second process.
 
 Kernels that are loaded from the cache are not compiled, and those of other packages do not count.
 """
@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
+import subprocess
+import sys
 import time
 from typing import Any
 
 import numba.core.event as events
+from numba.core import config
+
+from rankinite.core.kernel_cache import cache_directory
+from rankinite.core.threads import available_cores
 
 log = logging.getLogger("rankinite")
 
@@ -47,8 +54,8 @@ class Compilations(events.Listener):  # type: ignore[misc]
             # A warning, so that it is seen without any set-up of logging: a first fit that says
             # nothing for a minute looks as if it hung.
             log.warning(
-                "compiling for the first use, which takes up to a minute; 'rankinite warm-up' does "
-                "it ahead of time",
+                "compiling for the first use, which takes about 15 seconds; 'rankinite warm-up' "
+                "does it ahead of time",
                 extra={"about": ABOUT_COMPILING},
             )
         self.is_told = True
@@ -74,3 +81,42 @@ compilations = Compilations()
 def count_compilations() -> None:
     """Count from now on what is compiled, and tell of the first."""
     events.register(COMPILE_EVENT, compilations)
+
+
+# A second process
+
+COMPILE_AHEAD = "RANKINITE_COMPILE_AHEAD"
+_begun: dict[str, subprocess.Popen[bytes]] = {}
+
+
+def compile_ahead(function: str, kernel: str) -> None:
+    """Begin to compile in a second process what this one will need later, if it never was.
+
+    Numba compiles on one core only. The process writes into the cache of kernels, where this one
+    waits for what is under way; it ends by itself, and if it fails, this one compiles all.
+
+    Parameters
+    ----------
+    function
+        ``"module:name"`` of a function without arguments that calls the kernel.
+    kernel
+        Full name of the kernel; if the cache has it, for any types, there is nothing to do.
+    """
+    directory = cache_directory()
+    if config.DISABLE_JIT or directory is None or function in _begun:
+        return
+    is_worker = multiprocessing.current_process().name != "MainProcess"
+    if is_worker or available_cores() < 2 or os.environ.get(COMPILE_AHEAD) == "0":
+        return
+    if next(directory.glob(f"{kernel}-*.kernel"), None) is not None:
+        return
+    module, _, name = function.partition(":")
+    # The same modules as here, wherever they were imported from.
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    _begun[function] = subprocess.Popen(
+        [sys.executable, "-c", f"from {module} import {name}; {name}()"],
+        env=os.environ | {"PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )

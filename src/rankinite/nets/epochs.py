@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankinite.core.jit import frozen
 from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Floats32, Integers
+from rankinite.nets.inputs import Standardiser
 from rankinite.nets.kernels.adam import BETA_1, BETA_2, EPSILON, AdamState, Optimiser, adam_step
 from rankinite.nets.kernels.backprop import PRECOMPUTED, Documents, train_queries
 from rankinite.nets.kernels.forward import score_documents
@@ -22,7 +23,8 @@ from rankinite.objectives.kernels.arrays import (
     ObjectiveArrays,
     single_mixture,
 )
-from rankinite.objectives.objective import Gradients
+from rankinite.objectives.objective import Gradients, Targets
+from rankinite.objectives.pairwise import RankNet
 
 # A call of a kernel cannot be interrupted; this many documents take about half a second.
 DOCS_PER_CALL = 1 << 17
@@ -207,6 +209,18 @@ class EpochRunner:
         chosen = np.zeros(len(self._sizes), np.bool_)
         chosen[queries] = True
         self._gradients.gradients_of(chosen, scores, epoch, lambdas, hessians)
+
+
+def compile_training() -> None:
+    """Compile what training takes, by an epoch on the smallest data; see `compile_ahead`."""
+    X = np.arange(4, dtype=np.float32)[:, None]
+    offsets = np.array([0, 4])
+    # Of RankNet, because measures would take another kernel.
+    gradients = RankNet().prepare(Targets({None: np.arange(4.0)}, offsets, 4.0))
+    net = Net.draw(Standardiser.fit(X, None, 4), (2,), "relu", np.random.default_rng(0))
+    runner = EpochRunner(net, X, None, offsets, gradients, np.zeros(4), 1)
+    weights = net.packed()
+    runner.run(np.zeros(1, np.int64), 0, weights, AdamState.empty(), 0.1)
 
 
 def _precomputed(offsets: Integers) -> ObjectiveArrays:

@@ -19,7 +19,7 @@ _TREES, _NETS = "n_trees", "hidden"
 _ANY = ""
 *_FIRST, _LAST = RANKER_PARAMETERS
 _RANKERS = f"{', '.join(_FIRST)} and {_LAST}"
-_THREADS = {_ANY: "set NUMBA_NUM_THREADS, or call numba.set_num_threads"}
+_THREADS = {_ANY: "set RANKINITE_THREADS, or call rankinite.set_threads"}
 _PROGRESS = {_ANY: "give fit progress=True, or callbacks=[print] for a line per round"}
 _ANEW = {
     _TREES: "every tree draws anew: 'docs_per_tree' and 'queries_per_tree' say how much",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankinite.core.compilation import compile_ahead
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.progress import Progress
@@ -129,6 +130,8 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         """
         refuse_unknown(self._name, unknown)
         arguments = FitArguments(X, y, qid, group, valid, query_weight, valid_base, sample_weight)
+        kernel = "rankinite.nets.kernels.backprop.train_queries"
+        compile_ahead("rankinite.nets.epochs:compile_training", kernel)
         return self._train(
             arguments, callbacks, progress, checkpoint, diagnostics, begin_with=begin_with
         )

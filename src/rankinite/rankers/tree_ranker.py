@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankinite.core.compilation import compile_ahead
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.format import some_of
@@ -141,6 +142,7 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         arguments = FitArguments(
             X, y, qid, group, valid, query_weight, valid_base, sample_weight, position
         )
+        compile_ahead("rankinite.trees.grower:compile_growth", "rankinite.trees.kernels.grow.grow")
         return self._train(arguments, callbacks, progress, checkpoint, diagnostics, binned=binned)
 
     @property

@@ -503,6 +503,13 @@ class Grower:
         parallel_for(find_leaves, len(out), *columns, splits, out, grain=grain)
 
 
+def compile_growth() -> None:
+    """Compile what growing trees takes, by a tree on the smallest data; see `compile_ahead`."""
+    X = np.arange(8, dtype=np.float32)[:, None]
+    options = GrowthOptions(2, None, 1, 0.0, "newton", "newton")
+    Grower(BinnedData.make(X, ["x"]), None, options).grow(np.arange(8) - 3.5, np.ones(8))
+
+
 def _add_values(leaves: NDArray[Any], rows: NDArray[np.int32], tree: Tree, scores: Floats) -> None:
     arguments = leaves, rows, tree.value, scores
     parallel_for(add_values, len(scores), *arguments, grain=DOCS_PER_THREAD)

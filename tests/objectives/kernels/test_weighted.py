@@ -220,7 +220,7 @@ def test_losses_by_position(text, truncation):
     out = np.full((len(pairs.blocks) - 1, 2, 5), np.nan)
     of_place = read_only(places[pairs.arrays.shuffle], np.int64)
     sum_losses_by_position(
-        read_only(scores), pairs.blocks, pairs.arrays, of_place, EVERY_QUERY, out
+        0, len(out), read_only(scores), pairs.blocks, pairs.arrays, of_place, EVERY_QUERY, out
     )
     theirs = sum(
         np.array(

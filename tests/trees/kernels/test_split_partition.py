@@ -1,14 +1,11 @@
-"""Partitioning of rows: left before right, in their order, by one thread or several."""
+"""Partitioning of rows: left before right, in their order."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 
-from rankinite.trees.kernels.split import PARALLEL_ROWS, missing_shift, partition_rows
-
-JIT = not numba.config.DISABLE_JIT
+from rankinite.trees.kernels.split import missing_shift, partition_rows
 
 pytestmark = pytest.mark.kernel
 
@@ -18,7 +15,7 @@ def naive_left(bins: np.ndarray, n_bins: int, cut: int, missing_left: bool) -> n
     return np.where(bins == n_bins, missing_left, bins <= cut)
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 50, *([PARALLEL_ROWS, 20_001] if JIT else [])])
+@pytest.mark.parametrize("n_rows", [0, 1, 50, 1001])
 @pytest.mark.parametrize("missing_left", [False, True])
 @pytest.mark.parametrize("n_bins", [1, 2, 40, 255])
 def test_rows_keep_their_order_on_either_side(n_rows, missing_left, n_bins):
@@ -29,10 +26,7 @@ def test_rows_keep_their_order_on_either_side(n_rows, missing_left, n_bins):
         left = naive_left(column[rows], n_bins, cut, missing_left)
         # As numpy's integers, which without the JIT do not overflow when added to a byte.
         shift = np.int64(missing_shift(n_bins, missing_left))
-        for n_threads in (1, 3):
-            partitioned, scratch = rows.copy(), np.empty((2, n_rows + 1), np.int32)
-            n_left = partition_rows(
-                partitioned, column, shift, cut + shift, scratch[0], scratch[1], n_threads
-            )
-            assert n_left == left.sum()
-            assert partitioned.tolist() == [*rows[left], *rows[~left]]
+        partitioned, scratch = rows.copy(), np.empty((2, n_rows + 1), np.int32)
+        n_left = partition_rows(partitioned, column, shift, cut + shift, scratch[0], scratch[1])
+        assert n_left == left.sum()
+        assert partitioned.tolist() == [*rows[left], *rows[~left]]
