@@ -110,7 +110,7 @@ Results = Mapping[str, Mapping[str, Result]]
 def main() -> int:
     """Train what is missing, and print the tables."""
     # Numba reads this when it is imported, here and in the processes of joblib.
-    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+    for name in ("RANKINITE_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"
     chosen = _arguments()
     if not chosen.tables:

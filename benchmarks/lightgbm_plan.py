@@ -105,7 +105,7 @@ class LightGBMFit:
 
 
 def _threads() -> int:
-    return int(os.environ.get("NUMBA_NUM_THREADS", "2"))
+    return int(os.environ.get("RANKINITE_THREADS", "2"))
 
 
 def _parameters(function: Fit) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import numpy as np
 def main() -> int:
     """Run both in turns and print the ratio."""
     chosen = _arguments()
-    os.environ["NUMBA_NUM_THREADS"] = str(chosen.threads)
+    os.environ["RANKINITE_THREADS"] = str(chosen.threads)
     try:
         import torch
     except ImportError:

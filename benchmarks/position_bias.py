@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 # Numba reads this when it is imported.
-os.environ.setdefault("NUMBA_NUM_THREADS", "2")
+os.environ.setdefault("RANKINITE_THREADS", "2")
 
 import rankinite as rk
 from rankinite.stats.paired_tests import randomisation_test, t_test

@@ -34,8 +34,7 @@ PEERS = ("lightgbm", "xgboost", "catboost")
 def main() -> int:
     """Train the chosen systems on the chosen folds, and print tables."""
     chosen = _arguments()
-    # Numba reads this when it is imported.
-    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+    for name in ("RANKINITE_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = str(chosen.threads)
     from rankers import OURS, SYSTEMS, Plan
 

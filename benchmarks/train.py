@@ -39,8 +39,7 @@ QUICK = 25
 def main() -> int:
     """Run the chosen sections; a section that fails does not stop the others."""
     chosen = _arguments()
-    # Numba reads this when it is imported.
-    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+    for name in ("RANKINITE_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = str(chosen.threads)
     from turns import Results
 

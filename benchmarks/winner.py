@@ -62,7 +62,7 @@ MUST, GOAL = 1.0, 0.5
 def main() -> int:
     """Measure what was asked for, and print tables."""
     chosen = _arguments()
-    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    for name in ("OMP_NUM_THREADS", "RANKINITE_THREADS"):
         os.environ.setdefault(name, str(chosen.threads))
     with tempfile.TemporaryDirectory() as folder:
         measure = {"quality": _measure_quality, "speed": _measure_speed, "jobs": _measure_jobs}

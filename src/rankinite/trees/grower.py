@@ -507,7 +507,7 @@ def compile_growth() -> None:
     """Compile what growing trees takes, by a tree on the smallest data; see `compile_ahead`."""
     X = np.arange(8, dtype=np.float32)[:, None]
     options = GrowthOptions(2, None, 1, 0.0, "newton", "newton")
-    Grower(BinnedData.make(X, ["x"]), None, options).grow(np.arange(8) - 3.5, np.ones(8))
+    Grower(BinnedData.make(X, ["x"]), None, options).grow(np.arange(8.0) - 4.0, np.ones(8))
 
 
 def _add_values(leaves: NDArray[Any], rows: NDArray[np.int32], tree: Tree, scores: Floats) -> None:
