@@ -89,6 +89,7 @@ class Processes:
         return seconds, done.stdout
 
     def python(self, code: str) -> float:
+        """Return the seconds that a Python program takes."""
         return self.run(sys.executable, "-c", code)[0]
 
     def cold(self, code: str) -> float:
@@ -103,6 +104,7 @@ class Processes:
         return seconds
 
     def warm(self, code: str, turns: int) -> float:
+        """Return the median of the seconds that a Python program takes."""
         return statistics.median(self.python(code) for _ in range(turns))
 
 

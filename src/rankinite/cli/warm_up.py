@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import as_completed
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +25,8 @@ QUERIES, DOCUMENTS, FEATURES = 100, 40, 5
 ROUNDS = ("n_trees", "n_epochs")
 # More than 64 leaves are scored by other kernels than fewer.
 LARGE_TREES = {"n_leaves": 100, "min_docs_in_leaf": 1}
+# What takes longest is begun first, so that no core is left alone with it in the end.
+LONGEST = ("rankinite.trees.grower:compile_growth", "rankinite.nets.epochs:compile_training")
 
 
 def warm_up(
@@ -30,7 +35,7 @@ def warm_up(
         typer.Option(
             "--all",
             help="Compile for every ranker, each choice of its parameters, and every measure; this "
-            "takes many minutes. (Default: LambdaMART and the usual measures.)",
+            "takes minutes. (Default: LambdaMART and the usual measures.)",
         ),
     ] = False,
     *,
@@ -38,12 +43,13 @@ def warm_up(
 ) -> None:
     """Compile ahead of time what train, predict and evaluate need, as in a container's build.
 
-    Small models are trained on simulated data. Kernels are kept in the folder of the environment
-    variable RANKINITE_CACHE_DIR, or else in the user's cache; they serve the same version of
-    rankinite on the same kind of processor. What is there already is not compiled again.
+    Small models are trained on simulated data, on all cores. Kernels are kept in the folder of the
+    environment variable RANKINITE_CACHE_DIR, or else in the user's cache; they serve the same
+    version of rankinite on the same kind of processor. What is there already is not compiled again.
     """
-    from rankinite.core.compilation import compilations
     from rankinite.core.kernel_cache import cache_directory
+    from rankinite.core.threads import n_threads
+    from rankinite.runs.workers import InProcess, Processes
 
     folder = cache_directory()
     if folder is None:
@@ -51,23 +57,41 @@ def warm_up(
             "warm-up: no folder can be written that would keep the kernels; name one in the "
             "environment variable RANKINITE_CACHE_DIR"
         )
-    n_before, seconds_before = compilations.n_kernels, compilations.seconds
     fits = list(_fits(everything))
-    with terminal.progress(lines=True).start("warming up", len(fits) + 1, "models") as bar:
-        train, valid = _loaded_data()
-        bar.advance(1)
-        for name, parameters in fits:
-            bar.note(name)
-            _use(name, parameters, train, valid, everything=everything)
-            bar.advance(1)
-    n_kernels = compilations.n_kernels - n_before
-    seconds = compilations.seconds - seconds_before
+    tasks: list[tuple[Callable[..., None], tuple[Any, ...]]]
+    tasks = [(_compile, (place,)) for place in LONGEST[: None if everything else 1]]
+    tasks += [(_use, (*fit, everything)) for fit in fits]
+    workers = Processes(n_threads(), 1) if n_threads() > 1 else InProcess()
+    compiled = []
+    try:
+        with terminal.progress(lines=True).start("warming up", len(tasks), "models") as bar:
+            for done in as_completed([workers.submit(_counted, *task) for task in tasks]):
+                compiled.append(done.result())
+                bar.advance(1)
+    finally:
+        workers.close(kill=len(compiled) < len(tasks))
+    n_kernels, seconds = (sum(column) for column in zip(*compiled, strict=True))
     if terminal.json:
         rankers = list(dict.fromkeys(name for name, _ in fits))
         values = {"rankers": rankers, "compiled": n_kernels, "seconds": seconds}
         terminal.show_json({**values, "cache": str(folder)})
         return
     terminal.say(f"compiled {n_kernels:,} kernels in {seconds:.0f} s; they are kept in {folder}")
+
+
+def _counted(function: Callable[..., None], arguments: tuple[Any, ...]) -> tuple[int, float]:
+    """Call a function; return how many kernels were compiled for it, and the seconds it took."""
+    from rankinite.core.compilation import compilations
+
+    n_before, seconds_before = compilations.n_kernels, compilations.seconds
+    function(*arguments)
+    return compilations.n_kernels - n_before, compilations.seconds - seconds_before
+
+
+def _compile(place: str) -> None:
+    """Call a function that compiles a kernel, by its module and name."""
+    module, name = place.split(":")
+    getattr(import_module(module), name)()
 
 
 def _fits(everything: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -89,6 +113,7 @@ def _fits(everything: bool) -> Iterator[tuple[str, dict[str, Any]]]:
                     yield name, {**rounds, key: value}
 
 
+@cache
 def _loaded_data() -> tuple[RankingData, RankingData]:
     """Return simulated data that were read from files, which takes kernels, too."""
     from rankinite.data.formats import load, save
@@ -104,14 +129,7 @@ def _loaded_data() -> tuple[RankingData, RankingData]:
     return sets[0], sets[1]
 
 
-def _use(
-    name: str,
-    parameters: dict[str, Any],
-    train: RankingData,
-    valid: RankingData,
-    *,
-    everything: bool,
-) -> None:
+def _use(name: str, parameters: dict[str, Any], everything: bool) -> None:
     """Train, score and evaluate with a ranker."""
     from rankinite.core.errors import UsageError
     from rankinite.evaluation.evaluate import evaluate
@@ -119,6 +137,7 @@ def _use(
     from rankinite.measures.text import parse_measures
     from rankinite.models import RANKERS
 
+    train, valid = _loaded_data()
     try:
         ranker: Any = RANKERS[name](**parameters).fit(train, valid=valid)
     except UsageError:
