@@ -76,7 +76,7 @@ class Copy:
     def write(self, module: str, text: str) -> None:
         (self.package / f"{module}.py").write_text(text)
 
-    def begin(self, **environment: str) -> subprocess.Popen[str]:
+    def begin(self, before: str = "", **environment: str) -> subprocess.Popen[str]:
         clean = {n: v for n, v in os.environ.items() if not n.startswith(("NUMBA", "RANKINITE"))}
         variables = (
             clean | {"PYTHONPATH": str(self.folder), "PYTHONWARNINGS": "error"} | environment
@@ -84,15 +84,15 @@ class Copy:
         # A file, not a pipe: numba logs more than fits in one that nobody reads for a while.
         with (self.folder / "errors.txt").open("a") as errors:
             return subprocess.Popen(
-                [sys.executable, "-c", RUN],
+                [sys.executable, "-c", before + RUN],
                 env=variables,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
             )
 
-    def run(self, **environment: str) -> dict:
-        return self.results_of(self.begin(**environment))
+    def run(self, before: str = "", **environment: str) -> dict:
+        return self.results_of(self.begin(before, **environment))
 
     def results_of(self, process: subprocess.Popen[str]) -> dict:
         with process:
@@ -181,6 +181,51 @@ def test_a_cache_that_cannot_be_written(copy, tmp_path, mode):
     kept = str(fallback / "kernels") if mode == 0o700 else "."
     assert str(Path(results["directory"]).parent) == kept
     assert bool(files_in(fallback)) == (mode == 0o700)
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "garbage": lambda content: b"garbage",
+    "flipped": lambda content: content[:-100] + bytes([content[-100] ^ 16]) + content[-99:],
+    "checksum": lambda content: bytes([content[0] ^ 1]) + content[1:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_kernel_is_compiled_again_with_a_warning(copy, tmp_path, damage):
+    copy.run(RANKINITE_CACHE_DIR=str(tmp_path))
+    files = list(tmp_path.rglob("*.kernel"))
+    assert len(files) == 3  # those that Python calls; `times` is called by Python and by the others
+    whole = {path: path.read_bytes() for path in files}
+    for path in files:
+        path.write_bytes(damage(whole[path]))
+    (copy.folder / "errors.txt").write_text("")
+    again = copy.run(RANKINITE_CACHE_DIR=str(tmp_path))
+    assert (again["hits"], again["misses"]) == ([0, 0], [1, 1])
+    said = (copy.folder / "errors.txt").read_text()
+    assert said.count("is damaged; it is deleted, and compiled again") == 3
+    assert copy.run(RANKINITE_CACHE_DIR=str(tmp_path))["hits"] == [1, 1]
+
+
+# Of numba's debugging messages there are more than fit.
+FULL = """
+import logging, resource
+logging.basicConfig(level=logging.WARNING)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the size of files cannot be limited")
+def test_a_full_disk_costs_one_warning(copy, tmp_path):
+    """Files cannot grow beyond four kilobytes, as on a disk that is full."""
+    (copy.folder / "errors.txt").write_text("")
+    results = copy.run(FULL, RANKINITE_CACHE_DIR=str(tmp_path))
+    assert results["misses"] == [1, 1]
+    said = (copy.folder / "errors.txt").read_text()
+    assert said.count("compiled kernels cannot be kept in") == 1
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()].count(".kernel") == 0
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_without_the_jit(copy, tmp_path):

@@ -61,7 +61,7 @@ MOST_BLOCKS = 128
 # The time to rank a document, in units of the time of a pair; measured.
 PAIRS_PER_DOCUMENT = 24
 # Fewer are done by one thread before another has woken up.
-PAIRS_PER_THREAD = 100_000
+PAIRS_PER_THREAD = 300_000
 
 
 @named

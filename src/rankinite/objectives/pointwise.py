@@ -38,7 +38,7 @@ from rankinite.objectives.objective import (
 )
 
 # Fewer are done by one thread before another has woken up.
-QUERIES_PER_THREAD, DOCS_PER_THREAD = 500, 20_000
+QUERIES_PER_THREAD, DOCS_PER_THREAD = 4000, 20_000
 # Added to the number of documents of every class, so that none starts at minus infinity.
 SMOOTHING = 1.0
 MOST_CLASSES = 100

@@ -70,7 +70,7 @@ UNLIMITED_DEPTH = 1 << 30
 # Rounding gradients to integers makes gains of about 1 where there is nothing to gain.
 ROUNDING_GAIN = 4.0
 # Fewer documents than this are counted or added up by one thread before another has woken up.
-DOCS_PER_THREAD = 20_000
+DOCS_PER_THREAD = 100_000
 # The squares of smaller sums, by which gains are measured, would underflow.
 SMALLEST_SUM = 1e-100
 

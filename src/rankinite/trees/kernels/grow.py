@@ -69,7 +69,7 @@ from rankinite.trees.kernels.split import (
 SPLIT_COLUMN, SPLIT_CUT, SPLIT_MISSING, LEFT_CHILD, RIGHT_CHILD = range(5)
 SPLIT_FIELDS = 5
 # Less work than this, in additions, is done by one thread before the others would have woken up.
-PARALLEL_WORK = 400_000
+PARALLEL_WORK = 1_000_000
 # How far a tree has grown: whether it has a root, the numbers of its splits, of the leaves made
 # last (siblings count as one) and of its levels, and by how many shares of the columns these leaves
 # were searched, 0 if they were not.
