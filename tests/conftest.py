@@ -9,6 +9,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+# Tests that train would each start a second process.
+os.environ["RANKINITE_COMPILE_AHEAD"] = "0"
+
 import hypothesis
 import numba.core.event as numba_events
 import pytest

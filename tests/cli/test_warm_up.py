@@ -55,7 +55,7 @@ def test_the_first_kernel_of_ours_is_told_once(caplog):
         listener.on_end(event_of(module))
     assert listener.n_kernels == 2
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "takes up to a minute" in caplog.text
+    assert "takes about 15 seconds" in caplog.text
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
