@@ -12,7 +12,6 @@ from typing import Any
 
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
-from rankinite.data.normalise import OWNER as NORMALISER
 from rankinite.ensembles.average import Average, Interpolation
 from rankinite.ensembles.best_mix import BestMix
 from rankinite.ensembles.ensemble import INNER, MEMBERS, Ensemble
@@ -70,12 +69,14 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         raise ModelFileError(
             "is a checkpoint, no model; the same training with the same checkpoint resumes from it"
         )
-    # A file of the same format, but no ranker: say what it is for.
-    if kind == NORMALISER:
-        raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
     if depth > DEEPEST:
         raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
     if kind not in {**RANKERS, **COMPOSED}:
+        from rankinite.data.normalise import OWNER as NORMALISER
+
+        # A file of the same format, but no ranker: say what it is for.
+        if kind == NORMALISER:
+            raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
             + ", ".join([*RANKERS, *COMPOSED])

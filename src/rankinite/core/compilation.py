@@ -1,32 +1,31 @@
-"""What numba compiles: a message when the first kernel is compiled, a count, and a second process.
+"""Compilations: a message when the first kernel is compiled, a count, and a second process.
 
 Kernels that are loaded from the cache are not compiled, and those of other packages do not count.
+This module does not import numba, so that the second process begins before the first one does.
 """
 
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import numba.core.event as events
-from numba.core import config
-
+from rankinite.core.jit import JIT_IS_OFF
 from rankinite.core.kernel_cache import cache_directory
 from rankinite.core.threads import available_cores
 
 log = logging.getLogger("rankinite")
 
 ABOUT_COMPILING = "compiling"  # the subject of the message; commands print it on a terminal only
-COMPILE_EVENT = "numba:compile"
 PACKAGE = __name__.partition(".")[0]
 
 
-class Compilations(events.Listener):  # type: ignore[misc]
+class Compilations:
     """Counts our kernels that numba compiles, and tells of the first.
 
     Attributes
@@ -36,33 +35,37 @@ class Compilations(events.Listener):  # type: ignore[misc]
         time does not twice.
     is_told
         Whether the message was logged, or is not wanted.
+    expected
+        How long what has begun will compile, for the message.
     """
 
     def __init__(self) -> None:
         self.n_kernels = 0
         self.seconds = 0.0
         self.is_told = False
+        self.expected = "a few seconds"
         self.started: list[float] = []
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, function: Callable[..., Any]) -> None:
         """Tell of the first, and note the time."""
-        if not _is_ours(event):
+        if not _is_ours(function):
             return
         self.started.append(time.perf_counter())
         # Workers compile at the same time: their parent process tells, if it compiles as well.
-        if not self.is_told and multiprocessing.current_process().name == "MainProcess":
+        if not self.is_told and not _is_worker():
             # A warning, so that it is seen without any set-up of logging: a first fit that says
-            # nothing for a minute looks as if it hung.
+            # nothing for a while looks as if it hung.
             log.warning(
-                "compiling for the first use, which takes about 15 seconds; 'rankinite warm-up' "
-                "does it ahead of time",
+                "compiling for the first use, which takes %s; 'rankinite warm-up' does it ahead "
+                "of time",
+                self.expected,
                 extra={"about": ABOUT_COMPILING},
             )
         self.is_told = True
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, function: Callable[..., Any]) -> None:
         """Count it."""
-        if not _is_ours(event) or not self.started:
+        if not _is_ours(function) or not self.started:
             return
         self.n_kernels += 1
         start = self.started.pop()
@@ -70,22 +73,24 @@ class Compilations(events.Listener):  # type: ignore[misc]
             self.seconds += time.perf_counter() - start
 
 
-def _is_ours(event: Any) -> bool:
-    function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
+def _is_ours(function: Callable[..., Any]) -> bool:
     return getattr(function, "__module__", "").partition(".")[0] == PACKAGE
+
+
+def _is_worker() -> bool:
+    """Tell whether another process of Python's multiprocessing started this one."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    return multiprocessing is not None and multiprocessing.current_process().name != "MainProcess"
 
 
 compilations = Compilations()
 
 
-def count_compilations() -> None:
-    """Count from now on what is compiled, and tell of the first."""
-    events.register(COMPILE_EVENT, compilations)
-
-
 # A second process
 
 COMPILE_AHEAD = "RANKINITE_COMPILE_AHEAD"
+# How long a fit compiles if the cache is empty.
+EXPECTED = "about 15 seconds"
 _begun: dict[str, subprocess.Popen[bytes]] = {}
 
 
@@ -103,12 +108,12 @@ def compile_ahead(function: str, kernel: str) -> None:
         Full name of the kernel; if the cache has it, for any types, there is nothing to do.
     """
     directory = cache_directory()
-    if config.DISABLE_JIT or directory is None or function in _begun:
-        return
-    is_worker = multiprocessing.current_process().name != "MainProcess"
-    if is_worker or available_cores() < 2 or os.environ.get(COMPILE_AHEAD) == "0":
+    if JIT_IS_OFF or directory is None or function in _begun or _is_worker():
         return
     if next(directory.glob(f"{kernel}-*.kernel"), None) is not None:
+        return
+    compilations.expected = EXPECTED
+    if available_cores() < 2 or os.environ.get(COMPILE_AHEAD) == "0" or not _runs_python():
         return
     module, _, name = function.partition(":")
     # The same modules as here, wherever they were imported from.
@@ -120,3 +125,9 @@ def compile_ahead(function: str, kernel: str) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+def _runs_python() -> bool:
+    """Tell whether what runs this program is Python, and not a program that contains it."""
+    is_bundled = getattr(sys, "frozen", False)
+    return not is_bundled and Path(sys.executable or "").name.lower().startswith(("python", "pypy"))

@@ -24,6 +24,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher
 
+from rankinite.core.compilation import compilations
+from rankinite.core.kernel_cache import cache_of
+
 
 class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
     """LLVM's code of a kernel, which others are linked with; it never becomes machine code."""
@@ -178,6 +181,31 @@ class EntryDispatcher(CPUDispatcher):  # type: ignore[misc]
     def _numba_type_(self) -> Any:
         # Numba asks for it when one kernel calls another.
         return types.Dispatcher(self.linked)
+
+
+def dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> EntryDispatcher:
+    """Return the dispatcher of a kernel, whose machine code is kept on disk if that is possible."""
+    dispatcher = EntryDispatcher(function, options)
+    # Instead of numba's ``cache=True``, which knows only the file that the kernel is in.
+    dispatcher._cache = cache_of(function) or dispatcher._cache
+    return dispatcher
+
+
+class _CompilationListener(events.Listener):  # type: ignore[misc]
+    """Passes on to `compilations` what numba begins and ends to compile."""
+
+    def on_start(self, event: Any) -> None:
+        compilations.on_start(_function_of(event))
+
+    def on_end(self, event: Any) -> None:
+        compilations.on_end(_function_of(event))
+
+
+def _function_of(event: Any) -> Any:
+    return getattr((event.data or {}).get("dispatcher"), "py_func", None)
+
+
+events.register("numba:compile", _CompilationListener())
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """Decorators of kernels, and what kernels need that numba lacks.
 
 All kernels are compiled by the decorators of this module, lazily, for the types that they are
-called with. ``core/compiler.py`` says how, ``core/kernel_cache.py`` where machine code is kept, and
-``core/compilation.py`` tells when a kernel has to be compiled.
+called with. Numba is imported when the first kernel is called, and no earlier: a process that loads
+a model to score a few documents never needs it. ``core/compiler.py`` says how kernels are compiled,
+``core/kernel_cache.py`` where machine code is kept, and ``core/compilation.py`` tells when a kernel
+has to be compiled.
 
 Kernels call some instructions that Python has no words for (`load_byte`, `load_word`,
 `float_of_bits`, `trailing_zeros`, `prefetch`), and `exponentials`, which is faster than a loop over
@@ -12,23 +14,19 @@ Kernels call some instructions that Python has no words for (`load_byte`, `load_
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
+from functools import cached_property, update_wrapper
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from llvmlite import ir
-from numba.core import config, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
-
-from rankinite.core.compilation import count_compilations
-from rankinite.core.compiler import EntryDispatcher
-from rankinite.core.kernel_cache import cache_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Array = TypeVar("Array", bound=NDArray[Any])
 
-count_compilations()
+# Numba's own switch, by which kernels run as Python.
+JIT_IS_OFF = os.environ.get("NUMBA_DISABLE_JIT", "") not in ("", "0")
 
 
 def frozen(array: Array) -> Array:
@@ -43,6 +41,39 @@ def frozen(array: Array) -> Array:
 
 
 # Decorators
+
+
+class Kernel:
+    """A function that numba compiles when it is called.
+
+    Parameters
+    ----------
+    function
+        The function to compile.
+    options
+        Options of numba's decorators.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._options = options
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What compiles for the types of the arguments, and calls what it compiled."""
+        from rankinite.core.compiler import dispatcher_of
+
+        return dispatcher_of(self.py_func, self._options)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function."""
+        return self.dispatcher(*arguments)
+
+    @property
+    def _numba_type_(self) -> Any:
+        # Numba asks for it when one kernel calls another.
+        return self.dispatcher._numba_type_
 
 
 def kernel(function: F) -> F:
@@ -71,7 +102,7 @@ def _compiled(
     forceinline: bool = False,
     fastmath: bool | set[str] = False,
 ) -> F:
-    if config.DISABLE_JIT:
+    if JIT_IS_OFF:
         return function
     options = {
         "nopython": True,
@@ -81,109 +112,67 @@ def _compiled(
         "forceinline": forceinline,
         "fastmath": fastmath,
     }
-    dispatcher = EntryDispatcher(function, options)
-    # Instead of numba's ``cache=True``, which knows only the file that the kernel is in.
-    dispatcher._cache = cache_of(function)
-    return cast(F, dispatcher)
+    return cast(F, Kernel(function, options))
 
 
 # Instructions of the processor
 #
-# Each is a function for numba, which writes LLVM's code for it, and one in Python, which serves
-# where the JIT is disabled. ``text[i]`` would first ask whether i counts from the end, and
-# numba has no names for the others.
-
-WORD = ir.IntType(64)
+# Each is a function in Python, which serves where the JIT is off, and one for numba, which writes
+# LLVM's code for it (``core/intrinsics.py``). ``text[i]`` would first ask whether i counts from the
+# end, and numba has no names for the others.
 
 
-def _load_word(array: NDArray[np.uint8], index: int) -> np.uint64:
+class Intrinsic:
+    """An instruction that only kernels call.
+
+    Parameters
+    ----------
+    function
+        The same in Python.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+
+    @property
+    def _numba_type_(self) -> Any:
+        from rankinite.core.intrinsics import type_of_intrinsic
+
+        return type_of_intrinsic(self.__name__)  # type: ignore[attr-defined]
+
+
+def _intrinsic(function: F) -> F:
+    return function if JIT_IS_OFF else cast(F, Intrinsic(function))
+
+
+@_intrinsic
+def load_word(array: NDArray[np.uint8], index: int) -> np.uint64:
+    """Return the eight bytes that begin at an index."""
     return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
 
 
-def _load_byte(array: NDArray[np.uint8], index: int) -> int:
+@_intrinsic
+def load_byte(array: NDArray[np.uint8], index: int) -> int:
+    """Return the byte at an index."""
     return int(array[index])
 
 
-def _float_of_bits(bits: int) -> float:
+@_intrinsic
+def float_of_bits(bits: int) -> float:
+    """Return the float that has the same bits."""
     return float(np.int64(bits).view(np.float64))
 
 
-def _trailing_zeros(word: np.uint64) -> int:
+@_intrinsic
+def trailing_zeros(word: np.uint64) -> int:
+    """Return how many of the lowest bits are 0; 64 if all are."""
     value = int(word)
     return (value & -value).bit_length() - 1 if value else 64
 
 
-def _prefetch(array: NDArray[Any], index: int) -> None:
-    pass
-
-
-def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return the address of an array's item; the array and the index are the arguments."""
-    view = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return builder.gep(view.data, [arguments[1]])
-
-
-def _load_word_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _address(context, builder, signature, arguments)
-        # Words begin at any byte: a load that assumes alignment could be a fault.
-        return builder.load(builder.bitcast(pointer, WORD.as_pointer()), align=1)
-
-    return types.uint64(array, types.int64), generate
-
-
-def _load_byte_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        # Widened here, because numba adds and compares words.
-        return builder.zext(builder.load(_address(context, builder, signature, arguments)), WORD)
-
-    return types.int64(array, types.int64), generate
-
-
-def _float_of_bits_intrinsic(_typing: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-def _trailing_zeros_intrinsic(_typing: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        # The 0 asks for a defined result, 64, for a word without ones.
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
-
-
-def _prefetch_intrinsic(_typing: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _address(context, builder, signature, arguments)
-        pointer = builder.bitcast(address, ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        instruction = builder.module.declare_intrinsic(
-            "llvm.prefetch",
-            [pointer.type],
-            ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number]),
-        )
-        # For reading, into all levels of the cache, of data.
-        builder.call(instruction, [pointer, number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
-
-
-if config.DISABLE_JIT:
-    load_byte: Any = _load_byte
-    load_word: Any = _load_word
-    float_of_bits: Any = _float_of_bits
-    trailing_zeros: Any = _trailing_zeros
-    prefetch: Any = _prefetch
-else:
-    load_byte = intrinsic(_load_byte_intrinsic)
-    load_word = intrinsic(_load_word_intrinsic)
-    float_of_bits = intrinsic(_float_of_bits_intrinsic)
-    trailing_zeros = intrinsic(_trailing_zeros_intrinsic)
-    prefetch = intrinsic(_prefetch_intrinsic)
+@_intrinsic
+def prefetch(array: NDArray[Any], index: int) -> None:
+    """Ask for an item of an array that will be needed soon."""
 
 
 # Exponentials from additions and multiplications only

@@ -5,6 +5,8 @@ edit, which numba itself would notice only in the file of the kernel, is never a
 code. A file holds one kernel for one signature and processor, behind a checksum: a damaged file is
 deleted and its kernel compiled again. A directory that cannot be written costs a warning and the
 time to compile, never the work.
+
+Numba is imported where kernels are loaded and saved only: who asks for the directory needs none.
 """
 
 from __future__ import annotations
@@ -22,12 +24,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, cast
-
-import numba
-from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
+from typing import IO, Any
 
 from rankinite.core.sources import all_sources, hash_of, with_imports
 
@@ -120,14 +117,16 @@ def _delete_old_versions(current: Path) -> None:
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
-def cache_of(function: Callable[..., Any]) -> NullCache:
-    """Return the cache of a kernel; one that keeps nothing if there is no directory."""
+def cache_of(function: Callable[..., Any]) -> KernelCache | None:
+    """Return the cache of a kernel; None if there is no directory to keep it in."""
     directory = _marked_directory()
-    return NullCache() if directory is None else KernelCache(directory, function)
+    return None if directory is None else KernelCache(directory, function)
 
 
-class KernelCache(NullCache):  # type: ignore[misc]
+class KernelCache:
     """A kernel on disk: of several processes that need a new one, one compiles and others wait.
+
+    The methods are those that numba's dispatchers call.
 
     Parameters
     ----------
@@ -149,8 +148,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
         """Where the files are."""
         return str(self.directory)
 
-    def load_overload(self, signature: Any, target_context: Any) -> CompileResult | None:
-        """Load a kernel; if there is none, hold its lock until it is saved."""
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Load a kernel; if there is none, return None and hold its lock until it is saved."""
         target_context.refresh()  # so that numba's own functions are known to it
         path = self._path(signature, target_context.codegen())
         kernel = _load(path, target_context)
@@ -162,7 +161,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 self._release()
         return kernel
 
-    def save_overload(self, signature: Any, kernel: CompileResult) -> None:
+    def save_overload(self, signature: Any, kernel: Any) -> None:
         """Save a kernel that was compiled."""
         try:
             _save(kernel, self._path(signature, kernel.codegen))
@@ -170,6 +169,8 @@ class KernelCache(NullCache):  # type: ignore[misc]
             self._release()
 
     def _path(self, signature: Any, codegen: Any) -> Path:
+        import numba
+
         # Python's version, because what is pickled with the code is of that version.
         versions = numba.__version__, sys.version_info[:2], codegen.magic_tuple()
         key = hashlib.sha256(repr((str(signature), versions)).encode()).hexdigest()[:16]
@@ -181,7 +182,9 @@ class KernelCache(NullCache):  # type: ignore[misc]
             self._lock = None
 
 
-def _load(path: Path, target_context: Any) -> CompileResult | None:
+def _load(path: Path, target_context: Any) -> Any:
+    from numba.core.compiler import CompileResult
+
     try:
         content = path.read_bytes()
     except OSError:
@@ -193,10 +196,12 @@ def _load(path: Path, target_context: Any) -> CompileResult | None:
         with contextlib.suppress(OSError):
             path.unlink()
         return None
-    return cast(CompileResult, CompileResult._rebuild(target_context, *pickle.loads(payload)))
+    return CompileResult._rebuild(target_context, *pickle.loads(payload))
 
 
-def _save(kernel: CompileResult, path: Path) -> None:
+def _save(kernel: Any, path: Path) -> None:
+    from numba.core.serialize import dumps
+
     payload = dumps(kernel._reduce())
     # Beside the target, so that no process ever reads a part of a kernel.
     part = path.with_suffix(f".{os.getpid()}.part")

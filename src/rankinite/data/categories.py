@@ -15,14 +15,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
+from rankinite.core.lazy import LazyModule, is_instance
 from rankinite.core.types import Floats32
 from rankinite.data.sparse import dense_column, is_sparse
 from rankinite.data.tables import is_lazy
+
+pa: Any = LazyModule("pyarrow")
 
 if TYPE_CHECKING:
     from rankinite.data.ranking_data import RankingData
@@ -297,7 +299,7 @@ def _in_memory(frame: Any) -> Any:
 
 def _columns(frame: Any) -> dict[str, Any]:
     """Return the columns of a frame by name; none of anything else."""
-    if isinstance(frame, pa.Table):
+    if is_instance(frame, "pyarrow", "Table"):
         return dict(zip(frame.column_names, frame.columns, strict=True))
     kind = type(frame).__module__.partition(".")[0]
     if kind not in ("pandas", "polars") or type(frame).__name__ != "DataFrame":
@@ -329,7 +331,7 @@ def _as_arrow(owner: str, name: str, column: Any) -> Any:
 
 
 def _with_columns(frame: Any, columns: Mapping[str, NDArray[np.float32]]) -> Any:
-    if isinstance(frame, pa.Table):
+    if is_instance(frame, "pyarrow", "Table"):
         for name, codes in columns.items():
             frame = frame.set_column(frame.column_names.index(name), name, pa.array(codes))
         return frame

@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.params import Real, SourceName, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data.names import numbered_names
 from rankinite.data.precision import Rounding, to_float32
 from rankinite.data.sparse import is_sparse, require_finite_entries, to_csr
 from rankinite.data.tables import as_matrix, plain_array
+
+pa: Any = LazyModule("pyarrow")
 
 log = logging.getLogger("rankinite")
 

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.categories import codes_by_text, joined_tables, match_codes
 from rankinite.data.ranking_data import RankingData, rows_of
 from rankinite.data.sparse import is_sparse
+
+sparse: Any = LazyModule("scipy.sparse")
 
 
 def concat(parts: Sequence[RankingData]) -> RankingData:
@@ -60,7 +62,7 @@ def concat(parts: Sequence[RankingData]) -> RankingData:
 def _concat_features(parts: Sequence[RankingData]) -> Any:
     matrices = [part.X for part in parts]
     if any(is_sparse(matrix) for matrix in matrices):
-        return scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
+        return sparse.csr_array(sparse.vstack(matrices, format="csr"))
     return np.concatenate(matrices)
 
 

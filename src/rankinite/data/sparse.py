@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError
+from rankinite.core.lazy import LazyModule, is_instance
 from rankinite.core.types import Floats32, Integers
+
+sparse: Any = LazyModule("scipy.sparse")
 
 # Bytes of a dense block of rows.
 BLOCK_BYTES = 32 << 20
@@ -23,7 +25,9 @@ BLOCK_BYTES = 32 << 20
 
 def is_sparse(matrix: Any) -> bool:
     """Return whether a matrix is one of SciPy's sparse matrices or arrays."""
-    return bool(scipy.sparse.issparse(matrix))
+    return is_instance(matrix, "scipy.sparse", "sparray") or is_instance(
+        matrix, "scipy.sparse", "spmatrix"
+    )
 
 
 def to_csr(matrix: Any) -> Any:
@@ -43,7 +47,7 @@ def to_csr(matrix: Any) -> Any:
         raise DataError(f"X: the sparse matrix is damaged: {problem}") from None
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused later
         values = np.asarray(rows.data, np.float32)
-    csr = scipy.sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+    csr = sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()  # and sorts
@@ -91,7 +95,7 @@ def same_entries(left: Any, right: Any) -> bool:
     """Return whether two matrices, of which one is sparse, have the same values."""
     if left.shape != right.shape:
         return False
-    ours, theirs = (scipy.sparse.csr_array(matrix) for matrix in (left, right))
+    ours, theirs = (sparse.csr_array(matrix) for matrix in (left, right))
     for matrix in (ours, theirs):
         if not matrix.data.all():
             matrix.eliminate_zeros()

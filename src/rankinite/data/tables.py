@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.memory import require_memory
 from rankinite.core.types import Floats32
 from rankinite.data.precision import Rounding
+
+pa: Any = LazyModule("pyarrow")
 
 ROWS_A_BATCH = 1 << 14  # rows that are converted at a time
 

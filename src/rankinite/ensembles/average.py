@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 
 from rankinite.core.container import Content
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.params import YES_OR_NO, Constraint, Whole
 from rankinite.core.types import Floats
 from rankinite.ensembles.ensemble import Ensemble, LinearEnsemble, read_numbers
@@ -28,6 +28,8 @@ from rankinite.ensembles.members import (
 from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import one_measure
 from rankinite.rankers.ranker import Ranker
+
+optimize: Any = LazyModule("scipy.optimize")
 
 
 class Average(LinearEnsemble):
@@ -245,7 +247,9 @@ class _Search:
         if n > 1:
             # Only proportions matter, and weights up to 1 can have any proportions.
             limits = {"maxfev": most_evaluations, "maxiter": most_evaluations}
-            minimize(self._loss, equal, method="Powell", bounds=[(0, 1)] * n, options=limits)
+            optimize.minimize(
+                self._loss, equal, method="Powell", bounds=[(0, 1)] * n, options=limits
+            )
 
     def _loss(self, weights: Floats) -> float:
         """Return minus the measure of the weights after division by their sum."""

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.data.categories import Codes
 from rankinite.data.ranking_data import RankingData
@@ -30,6 +30,8 @@ from rankinite.rankers.features import match_features
 from rankinite.rankers.inputs import training_data
 from rankinite.rankers.model_file import Manifest, plain
 from rankinite.rankers.ranker import Ranker
+
+sklearn: Any = LazyModule("sklearn")
 
 MEMBERS = "members"
 INNER = "ranker"
@@ -102,7 +104,7 @@ class Ensemble(Ranker):
         """Return an unfitted copy; members are parameters and stay fitted."""
         copied: Self = type(self)(
             **{
-                name: value if name == MEMBERS else clone(value, safe=False)
+                name: value if name == MEMBERS else sklearn.clone(value, safe=False)
                 for name, value in self.get_params(deep=False).items()
             }
         )

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from rankinite.core.container import Content
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.format import some_of
+from rankinite.core.lazy import LazyModule
 from rankinite.core.memory import require_memory
 from rankinite.core.params import Constraint, Whole
 from rankinite.core.types import Floats, Floats32, Integers
@@ -29,6 +28,9 @@ from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.mart import MART
 from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.ranker import Ranker
+
+sparse: Any = LazyModule("scipy.sparse")
+sklearn: Any = LazyModule("sklearn")
 
 TOP = 3
 FEATURE_NAMES = ("max of scores", "mean of scores", "max of top 3 scores", "mean of top 3 scores")
@@ -209,7 +211,7 @@ class WithScoreFeatures(Ranker):
         return new
 
     def _set_fitted(self, scorer: Ranker, ranker: Ranker) -> None:
-        self.scorer, self.ranker = clone(scorer), clone(ranker)
+        self.scorer, self.ranker = sklearn.clone(scorer), sklearn.clone(ranker)
         self.scorer_, self.ranker_ = scorer, ranker
         self.feature_names_ = scorer.feature_names_
         self.n_features_in_ = scorer.n_features_in_
@@ -266,7 +268,7 @@ class WithScoreFeatures(Ranker):
         if template is None:
             return MART("logistic") if role == SCORER else LambdaMART()
         self._refuse_other(role, template)
-        return clone(template)
+        return sklearn.clone(template)
 
     def _refuse_other(self, role: str, value: Any) -> None:
         if not isinstance(value, Ranker):
@@ -292,7 +294,7 @@ class WithScoreFeatures(Ranker):
             return self.ranker_.predict(extended)
         numbers = query_numbers(self._name, X, matrix.shape[0], qid)
         added = _features_by_query(self.scorer_.predict(X, qid), numbers)
-        stack = scipy.sparse.hstack if is_sparse(matrix) else np.hstack
+        stack = sparse.hstack if is_sparse(matrix) else np.hstack
         return self.ranker_.predict(stack([matrix, added]), qid)
 
     def _score_measure(self) -> Measure:
@@ -372,7 +374,7 @@ def out_of_fold_scores(scorer: Ranker, data: RankingData, folds: int, *, seed: i
     for fold in split_queries(data.qids, folds, seed):
         held_out = np.zeros(data.n_queries, bool)
         held_out[fold] = True
-        fitted = clone(scorer).fit(data[~held_out])
+        fitted = sklearn.clone(scorer).fit(data[~held_out])
         scores[np.repeat(held_out, data.sizes)] = fitted.predict(data[held_out])
     return scores
 

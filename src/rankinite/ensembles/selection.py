@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from rankinite.core.format import number_text
+from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.members import Scaling, weighted_sum
@@ -25,6 +25,8 @@ from rankinite.evaluation.comparison import Comparison
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
 from rankinite.measures.text import MeasureLike
 from rankinite.stats.paired_tests import gain_and_p
+
+special: Any = LazyModule("scipy.special")
 
 # Significance level of tests; intervals have the coverage 1 - LEVEL.
 LEVEL = 0.05
@@ -201,7 +203,7 @@ def half_width(differences: Floats) -> float:
     if n_queries < 2:
         return float("inf")
     error = differences.std(ddof=1) / np.sqrt(n_queries)
-    return float(error * stdtrit(n_queries - 1, 1 - LEVEL / 2))
+    return float(error * special.stdtrit(n_queries - 1, 1 - LEVEL / 2))
 
 
 def p_against(

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.params import Constraint
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats, Floats32
@@ -29,6 +29,8 @@ from rankinite.rankers.inputs import VALID, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.parameters import PAPER
 from rankinite.rankers.ranker import Ranker
+
+sklearn: Any = LazyModule("sklearn")
 
 
 def net_of_scores(measure: str, hidden: int = 0, random_state: Any = 0) -> LambdaRank:
@@ -135,7 +137,7 @@ class Stacked(Ensemble):
                 f"{self._name}: ranker is a {type(self.ranker).__name__}; expected a ranker that "
                 "learns, such as LambdaRank(hidden=0)"
             )
-        return clone(self.ranker)
+        return sklearn.clone(self.ranker)
 
     def _valid_set(
         self, name: str, inputs: InputData, train: MemberScores, valid_scores: Any
@@ -183,7 +185,7 @@ class Stacked(Ensemble):
         if inner is None or not fits or not inner.learns_in_rounds:
             raise ModelFileError("the file has no ranker that takes the scores of its members")
         self.ranker_ = inner
-        self.ranker = clone(inner)
+        self.ranker = sklearn.clone(inner)
 
 
 def _with_scores_as_features(

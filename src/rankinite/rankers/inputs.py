@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import column_or_1d
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
@@ -311,6 +310,8 @@ def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
     if labels.dtype.kind == "c":
         raise DataError(f"{owner}: y has complex numbers; labels are real numbers of at least 0")
     if labels.ndim == 2 and labels.shape[1] == 1:
+        from sklearn.utils.validation import column_or_1d
+
         # Takes the column, and warns as scikit-learn does.
         return np.asarray(column_or_1d(labels, warn=True))
     return labels

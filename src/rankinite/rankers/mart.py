@@ -7,15 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from rankinite.core.errors import UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.data.queries import query_numbers
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
 from rankinite.rankers.parameters import MARTParameters
 from rankinite.rankers.tree_ranker import PointwiseTreeRanker
+
+special: Any = LazyModule("scipy.special")
 
 LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
     "squared": SquaredError,
@@ -64,7 +66,7 @@ class MART(MARTParameters, PointwiseTreeRanker):
         return LOSSES[self.loss]()
 
     def _ranking(self, scores: Floats) -> Floats:
-        chances: Floats = expit(scores[0]) if self.loss == "logistic" else scores[0]
+        chances: Floats = special.expit(scores[0]) if self.loss == "logistic" else scores[0]
         return chances
 
     def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:

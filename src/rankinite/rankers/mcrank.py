@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import softmax
 
 from rankinite.core.errors import UsageError
+from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import MultiClass
 from rankinite.rankers.parameters import McRankParameters
 from rankinite.rankers.tree_ranker import PointwiseTreeRanker
+
+special: Any = LazyModule("scipy.special")
 
 
 class McRank(McRankParameters, PointwiseTreeRanker):
@@ -63,5 +65,5 @@ class McRank(McRankParameters, PointwiseTreeRanker):
 
     def _ranking(self, scores: Floats) -> Floats:
         grades = np.arange(len(scores), dtype=np.float64)
-        expected: Floats = grades @ softmax(scores, axis=0)
+        expected: Floats = grades @ special.softmax(scores, axis=0)
         return expected

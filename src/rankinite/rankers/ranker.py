@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
 
 from rankinite.core.container import Content, write_container
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.estimator import Estimator
 from rankinite.core.format import some_of
+from rankinite.core.lazy import LazyModule
 from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
-from rankinite.core.unfitted import UnfittedError
 from rankinite.data.categories import Codes, encode_frame, match_codes, refuse_numbers
 from rankinite.data.queries import query_ids
 from rankinite.data.ranking_data import RankingData
@@ -32,6 +32,8 @@ from rankinite.rankers.features import (
     feature_matrix,
     match_features,
 )
+
+sklearn: Any = LazyModule("sklearn")
 
 # Rankers are measured by this if neither the user nor the objective names a measure.
 DEFAULT_MEASURE = "NDCG@10"
@@ -82,13 +84,15 @@ COPIES_HAVE_RANKS = (
 OF_TREES = ("predict_leaf", "trees", "tree_nodes", "plot_tree")
 
 
-class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+class Ranker(Estimator, ABC):
     """A ranker: fitted to queries with labels, it scores documents; larger is better.
 
-    Rankers are scikit-learn estimators. Checks of ``check_estimator`` that do not apply to a class
-    are in its ``expected_failed_checks``, with the reason; pass it to ``check_estimator`` as the
-    argument of the same name. Most are there because they call ``fit(X, y)``: to run them, check a
-    subclass whose ``fit`` and ``score`` have 0 as the default of ``qid``.
+    Rankers are scikit-learn estimators by its protocol. They do not inherit from its
+    ``BaseEstimator``, because a process that only scores should not import scikit-learn. Checks of
+    ``check_estimator`` that do not apply to a class are in its ``expected_failed_checks``, with the
+    reason; pass it to ``check_estimator`` as the argument of the same name. Most are there because
+    they call ``fit(X, y)``: to run them, check a subclass whose ``fit`` and ``score`` have 0 as the
+    default of ``qid``.
 
     Attributes
     ----------
@@ -148,7 +152,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         parameters = self.get_params(deep=False)
         copied: Self = type(self)(
             **{
-                name: value if name == "base" else clone(value, safe=False)
+                name: value if name == "base" else sklearn.clone(value, safe=False)
                 for name, value in parameters.items()
             }
         )
@@ -198,8 +202,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             # Users of an ensemble ask it for its trees; "no attribute" would leave them alone.
             if name in OF_TREES:
                 raise AttributeError(f"{name}: {self.no_trees()}")
-            # Once more, for Python's own error, or that of a property: UnfittedError is one.
-            return object.__getattribute__(self, name)
+            return super().__getattr__(name)
 
     @property
     def is_fitted(self) -> bool:
@@ -211,6 +214,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
+            from rankinite.core.unfitted import UnfittedError
+
             raise UnfittedError(
                 f"{self._name}: is not fitted yet; call fit, or read a fitted one with load_model"
             )

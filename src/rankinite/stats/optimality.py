@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import bdtri
 
+from rankinite.core.lazy import LazyModule
 from rankinite.core.params import Either, Real, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
@@ -21,6 +21,8 @@ from rankinite.stats.directions import (
     random_direction,
     unit_vector,
 )
+
+special: Any = LazyModule("scipy.special")
 
 
 class Worst(NamedTuple):
@@ -168,7 +170,7 @@ class Optimality(Perturbations):
         n_reaching = self.n_rising + self.n_tying
         if n_reaching == self.n_directions:
             return 1.0
-        return float(bdtri(n_reaching, self.n_directions, self.delta))
+        return float(special.bdtri(n_reaching, self.n_directions, self.delta))
 
     def direction(self, number: int) -> Floats:
         """Return a direction, drawn again.

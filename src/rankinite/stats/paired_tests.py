@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
+from rankinite.core.lazy import LazyModule
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
+
+special: Any = LazyModule("scipy.special")
 
 SUM_BITS = 60  # below the 63 of int64, for differences of sums
 VALUE_BITS = 48  # of the largest value; the last bits of a float64 are rounding anyway
@@ -185,7 +188,7 @@ def _p_values(differences: Differences) -> Floats:
     # Equal differences have no error to divide by: they are infinitely far from 0.
     varies = ~_constant(differences)
     distance = np.divide(mean, error, out=np.full_like(mean, np.inf), where=varies)
-    p = np.maximum(2 * stdtr(n_queries - 1, -np.abs(distance)), SMALLEST_P)
+    p = np.maximum(2 * special.stdtr(n_queries - 1, -np.abs(distance)), SMALLEST_P)
     return np.where(mean == 0, 1.0, p)
 
 
