@@ -25,7 +25,8 @@ from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.callbacks import History, Round, ValidationSet
 from rankinite.rankers.inputs import TrainingInputs
 from rankinite.rankers.line_search import LineSearch
-from rankinite.trees.binning import EVERY_ROW, BinnedData
+from rankinite.trees.binning import BinnedData
+from rankinite.trees.bins import EVERY_ROW
 from rankinite.trees.forest import Categories, Forest, Tree
 from rankinite.trees.grower import EVERY_DOC, NO_NOISE, Grower, GrowthOptions
 

@@ -42,7 +42,8 @@ from rankinite.rankers.model_file import CATEGORIES, Manifest
 from rankinite.rankers.parameters import TreeParameters
 from rankinite.rankers.trainer import TrainedRanker, Trainer
 from rankinite.rankers.tree_contents import TreeContents
-from rankinite.trees.binning import EVERY_ROW, BinnedData
+from rankinite.trees.binning import BinnedData
+from rankinite.trees.bins import EVERY_ROW
 from rankinite.trees.forest import Categories, Forest, mean_of_rounds
 from rankinite.trees.grower import GrowthOptions
 from rankinite.trees.leaf_values import MOST_ORDERED_LEAVES

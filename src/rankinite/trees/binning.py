@@ -28,17 +28,15 @@ from rankinite.core.random import generator
 from rankinite.core.threads import parallel_for
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_column, is_sparse
+from rankinite.trees.bins import EVERY_ROW, MOST_BINS, PADDED_CUTS
 from rankinite.trees.kernels.binning import encode, find_cuts
 from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
 # Fewer are encoded by one thread before another has woken up.
 ROWS_PER_THREAD = 1024
-MOST_BINS = 255
 # Unless a number of bins is given: at least so many, and one for so many documents.
 FEWEST_BINS = 64
 DOCS_PER_BIN = 100
-# Cut points of a column are padded with infinity to a power of two, for binary search.
-PADDED_CUTS = 256
 FORMAT = "rankinite binned data 1"
 MANIFEST = "manifest.json"
 # Cut points are found on a sample of at most this many rows: quantiles of more differ little.
@@ -48,8 +46,6 @@ Bytes = NDArray[np.uint8]
 
 # Takes the first of some columns, and the one behind the last; returns their values, sorted.
 SortedColumns = Callable[[int, int], Iterable[NDArray[np.float32]]]
-
-EVERY_ROW = frozen(np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)

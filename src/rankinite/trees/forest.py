@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen
-from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats
 from rankinite.data.sparse import dense_rows, is_sparse, row_blocks
-from rankinite.trees.binning import EVERY_ROW, MOST_BINS, PADDED_CUTS
-from rankinite.trees.kernels.categories import SET_BYTES
-from rankinite.trees.kernels.predict import BLOCK_DOCS, ForestArrays, leaf_type, score_rows
+from rankinite.trees.bins import MOST_BINS, PADDED_CUTS, SET_BYTES
+from rankinite.trees.scoring import ForestScorer, find_levels, n_category_bins
 
 # Arrays of a tree with one value per split, and with one per leaf.
 SPLIT_ARRAYS: dict[str, type[np.generic]] = {
@@ -90,7 +88,7 @@ class Tree:
         return categories[_bits(row)[: len(categories)]]
 
     def is_sound(self, n_features: int, categories: Categories = NO_CATEGORIES) -> bool:
-        """Return whether features and shape are those of a tree; a damaged file's may not be."""
+        """Return whether the numbers are those of a tree; a damaged file's may not be."""
         inside = (self.feature >= 0) & (self.feature < n_features)
         # Infinity is a threshold, too: it separates missing values from all others.
         compares = (self.threshold > -np.inf) | self.categorical
@@ -98,48 +96,23 @@ class Tree:
         if not (inside & compares).all() or not numbers:
             return False
         of_categories = np.isin(self.feature, list(categories))
-        return bool(
-            (of_categories == self.categorical).all()
-            and self._has_sound_sets(categories)
-            and self._is_tree()
-        )
+        return bool((of_categories == self.categorical).all() and self._has_sound_sets(categories))
 
     def _has_sound_sets(self, categories: Categories) -> bool:
         """Tell whether sets hold bins of their features, and missing values as they should."""
         splits = np.flatnonzero(self.categorical)
         for split, row in zip(splits, self.left_sets, strict=True):
-            n_bins = _n_bins(categories[int(self.feature[split])])
+            n_bins = n_category_bins(categories[int(self.feature[split])])
             goes_left = _bits(row)
             if goes_left[n_bins] != self.missing_left[split] or goes_left[n_bins + 1 :].any():
                 return False
         return True
-
-    def _is_tree(self) -> bool:
-        """Follow the order of splits: each divides its range of leaves, left before right."""
-        ranges = [(0, self.n_leaves)]
-        for first, right in zip(self.first.tolist(), self.right.tolist(), strict=True):
-            while ranges and ranges[-1][1] - ranges[-1][0] == 1:
-                ranges.pop()
-            if not ranges:
-                return False
-            begin, end = ranges.pop()
-            if first != begin or not begin < right < end:
-                return False
-            ranges += [(right, end), (begin, right)]
-        return all(end - begin == 1 for begin, end in ranges)
 
 
 def _bits(left_set: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return np.unpackbits(left_set, bitorder="little").astype(np.bool_)
 
 
-def _n_bins(categories: NDArray[np.float32]) -> int:
-    """Return the number of bins of a categorical feature, which has one even without categories."""
-    return max(1, len(categories))
-
-
-# Fewer documents are scored before another thread would have started.
-DOCS_PER_THREAD = 512
 # Numbers of leaves are found for so many documents at a time that scratch memory stays small.
 VALUES_PER_PART = 1 << 22
 # Leaves are numbered by two bytes.
@@ -194,20 +167,15 @@ class Forest:
     def add_to(
         self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64] | None = None
     ) -> Floats:
-        """Add the trees' values to the scores of the rows, and return these.
-
-        Many documents are scored on several threads. These are Python's, and the kernel is serial,
-        because a server may call this concurrently, which numba's threads do not survive.
-        """
-        arrays = self._arrays
+        """Add the trees' values to the scores of the rows, and return these."""
         if not is_sparse(X):
-            return _add_trees(scores, arrays, X, rows)
+            return self._scorer.add_to(scores, X, rows)
         # Dense, some documents at a time, and only the features that some split asks for.
-        features, n_docs = arrays.features, scores.shape[1]
-        used, arrays = X[:, features], arrays._replace(features=np.arange(len(features)))
-        for docs in row_blocks(n_docs, len(features)):
+        features = self._scorer.features
+        used = X[:, features]
+        for docs in row_blocks(scores.shape[1], len(features)):
             block = dense_rows(used, docs if rows is None else rows[docs])
-            scores[:, docs] = _add_trees(scores[:, docs], arrays, block, None)
+            scores[:, docs] = self._scorer_of_used.add_to(scores[:, docs], block, None)
         return scores
 
     def leaves(
@@ -242,8 +210,31 @@ class Forest:
         return out
 
     @cached_property
-    def _arrays(self) -> ForestArrays:
-        return _forest_arrays(self.trees, self.categories)
+    def _scorer(self) -> ForestScorer:
+        kinds = SPLIT_ARRAYS | LEAF_ARRAYS
+        arrays = {
+            name: np.concatenate(
+                [np.zeros(0, kinds[name]), *(getattr(t, name) for t in self.trees)]
+            )
+            for name in ("feature", "threshold", "missing_left", "first", "right", "value")
+        }
+        return ForestScorer(
+            **arrays,
+            n_leaves=np.array([tree.n_leaves for tree in self.trees], np.int64),
+            left_sets=np.concatenate([NO_SETS, *(tree.left_sets for tree in self.trees)]),
+            categories=self.categories,
+        )
+
+    @cached_property
+    def _scorer_of_used(self) -> ForestScorer:
+        """The same for a matrix of those features only that some split asks for."""
+        scorer = self._scorer
+        place = {int(feature): j for j, feature in enumerate(scorer.features)}
+        return replace(
+            scorer,
+            feature=np.searchsorted(scorer.features, scorer.feature).astype(np.int32),
+            categories={place[j]: codes for j, codes in self.categories.items() if j in place},
+        )
 
     def importances(self, kind: str) -> Floats:
         """Return the sum of gains, or the number of splits, of each feature."""
@@ -291,9 +282,12 @@ class Forest:
         categories = _read_categories(arrays, n_features)
         left_sets = _read_left_sets(arrays, int(np.isnan(values["threshold"]).sum()))
         trees = tuple(_separate_trees(values, n_leaves, left_sets))
-        for number, tree in enumerate(trees):
-            if not tree.is_sound(n_features, categories):
-                raise ModelFileError(f"tree {number} in the file is no tree")
+        unsound = find_levels(values["first"], values["right"], n_leaves).unsound
+        # All at once, as if they were one tree, and one by one only to tell which it is.
+        if unsound >= 0 or not Tree(**values, left_sets=left_sets).is_sound(n_features, categories):
+            numbers = (k for k, t in enumerate(trees) if not t.is_sound(n_features, categories))
+            number = min(next(numbers, len(trees)), unsound if unsound >= 0 else len(trees))
+            raise ModelFileError(f"tree {number} in the file is no tree")
         finite = np.isfinite(values["threshold"])
         pairs = np.stack([values["feature"][finite], values["threshold"][finite]])
         used = np.unique(pairs, axis=1)[0].astype(np.int64)
@@ -330,27 +324,6 @@ def _read_left_sets(arrays: Mapping[str, NDArray[Any]], n_sets: int) -> NDArray[
     return left_sets
 
 
-def _add_trees(
-    scores: Floats,
-    arrays: ForestArrays,
-    X: NDArray[np.float32],
-    rows: NDArray[np.int64] | None,
-) -> Floats:
-    """Add the values of trees to the scores of rows of a dense matrix, and return these."""
-    n_docs = scores.shape[1]
-    X, rows = frozen(X), frozen(EVERY_ROW if rows is None else rows)
-
-    def score_range(begin: int, end: int) -> None:
-        # Numba compiles a kernel again for arrays that are not contiguous.
-        part = np.ascontiguousarray(scores[:, begin:end])
-        leaves = np.empty(BLOCK_DOCS, arrays.first.dtype)
-        score_rows(X, rows, arrays, begin, leaves, part)
-        scores[:, begin:end] = part
-
-    parallel_for(score_range, n_docs, grain=DOCS_PER_THREAD)
-    return scores
-
-
 def _checked(
     arrays: Mapping[str, NDArray[Any]],
     name: str,
@@ -377,57 +350,6 @@ def _separate_trees(
         arrays |= {name: values[name][leaf_end - n : leaf_end] for name in LEAF_ARRAYS}
         set_begin, set_end = set_end, set_end + int(np.isnan(arrays["threshold"]).sum())
         yield Tree(**arrays, left_sets=left_sets[set_begin:set_end])
-
-
-def set_numbers(categorical: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the number of each categorical split among these; -1 for numerical splits."""
-    return np.where(categorical, np.cumsum(categorical) - 1, -1).astype(np.int32)
-
-
-def _forest_arrays(trees: Sequence[Tree], categories: Categories) -> ForestArrays:
-    """Return trees as comparisons of bytes: the thresholds of all trees are cut points of bins."""
-    n_leaves = np.array([tree.n_leaves for tree in trees], np.int64)
-    kinds = SPLIT_ARRAYS | LEAF_ARRAYS
-    feature, threshold, missing_left, first, right, value = (
-        np.concatenate([getattr(tree, name) for tree in trees] or [np.zeros(0, kinds[name])])
-        for name in ("feature", "threshold", "missing_left", "first", "right", "value")
-    )
-    features, column = np.unique(feature, return_inverse=True)
-    cuts = np.full((len(features), PADDED_CUTS), np.inf, np.float32)
-    n_bins = np.zeros(len(features), np.int64)
-    cut = np.empty(len(feature), np.int64)
-    for j in range(len(features)):
-        splits = column == j
-        if int(features[j]) in categories:
-            codes = categories[int(features[j])]
-            cuts[j, : len(codes)], n_bins[j], cut[splits] = codes, _n_bins(codes), 0
-            continue
-        # Infinity, which separates missing values from all others, is no cut between bins.
-        thresholds = np.unique(threshold[splits & np.isfinite(threshold)])
-        cut[splits] = np.searchsorted(thresholds, threshold[splits])
-        cuts[j, : len(thresholds)] = thresholds
-        n_bins[j] = len(thresholds) + 1
-    categorical = np.isnan(threshold)
-    # As `missing_shift` of a single split. A categorical one compares sides, 0 and 1.
-    shift = np.where(missing_left & ~categorical, 256 - n_bins[column], 0)
-    offsets = np.concatenate([[0], np.cumsum(n_leaves)])
-    kind = leaf_type(int(n_leaves.max(initial=1)))
-    return ForestArrays(
-        features=features.astype(np.int64),
-        cuts=cuts,
-        n_bins=n_bins,
-        categorical=np.isin(features, list(categories)),
-        column=column.astype(np.int32),
-        shift=shift.astype(np.uint8),
-        bound=(cut + shift).astype(np.uint8),
-        first=first.astype(kind),
-        right=right.astype(kind),
-        set_of=set_numbers(categorical),
-        left_sets=np.concatenate([NO_SETS, *(tree.left_sets for tree in trees)]),
-        values=value,
-        split_offsets=offsets - np.arange(len(offsets)),  # a tree has one split less than leaves
-        value_offsets=offsets,
-    )
 
 
 def mean_of_rounds(forest: Forest, weights: Floats) -> Forest:

@@ -15,8 +15,8 @@ from rankinite.core.jit import frozen
 from rankinite.core.threads import n_threads, parallel_for
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.trees.binning import BinnedData
-from rankinite.trees.forest import NO_SETS, Tree, set_numbers
-from rankinite.trees.kernels.categories import SET_BYTES
+from rankinite.trees.bins import SET_BYTES
+from rankinite.trees.forest import NO_SETS, Tree
 from rankinite.trees.kernels.gain import Limits
 from rankinite.trees.kernels.grow import (
     N_SPLITS,
@@ -55,6 +55,7 @@ from rankinite.trees.kernels.predict import (
 )
 from rankinite.trees.kernels.split import CANDIDATE_FIELDS
 from rankinite.trees.leaf_values import in_monotone_order, limited, quotients
+from rankinite.trees.scoring import set_numbers
 
 EVERY_DOC = np.zeros(0, np.bool_)
 NO_NOISE = np.zeros((1, 0))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel
+from rankinite.trees.bins import SET_BYTES
 from rankinite.trees.kernels.gain import (
     Limits,
     Totals,
@@ -41,8 +42,6 @@ from rankinite.trees.kernels.histogram import (
     packing_of,
 )
 
-# A set has a bit for each of 256 bins.
-SET_BYTES = 32
 # Rows of scratch: the order of the bins, what each is worth, and its share; gains of a level.
 ORDER, WORTH, SHARE, LEVEL_GAINS = range(4)
 # Instead of 0, which cannot be divided by.

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel
+from rankinite.trees.bins import SET_BYTES
 from rankinite.trees.kernels.categories import (
-    SET_BYTES,
     category_split_gain,
     order_categories,
     side_of,
