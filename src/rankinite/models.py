@@ -6,41 +6,70 @@ parts of its manifest, and their arrays have the name of the part as a prefix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
-from rankinite.ensembles.average import Average, Interpolation
-from rankinite.ensembles.best_mix import BestMix
-from rankinite.ensembles.ensemble import INNER, MEMBERS, Ensemble
-from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.ensembles.stacked import Stacked
-from rankinite.rankers.checkpoint import KIND as CHECKPOINT
-from rankinite.rankers.lambdamart import LambdaMART
-from rankinite.rankers.lambdarank import LambdaRank
-from rankinite.rankers.mart import MART
-from rankinite.rankers.mcrank import McRank
+from rankinite.rankers.model_file import INNER, MEMBERS
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.tree_ranker import TreeRanker
 
-ENSEMBLES: Mapping[str, type[Ensemble]] = {
-    ensemble.__name__: ensemble for ensemble in (Average, BestMix, Interpolation, Stacked)
-}
+if TYPE_CHECKING:
+    from rankinite.ensembles.ensemble import Ensemble
+    from rankinite.ensembles.score_features import WithScoreFeatures
+    from rankinite.rankers.lambdarank import LambdaRank
+    from rankinite.rankers.tree_ranker import TreeRanker
+
+    # Rankers that a Trainer fits in rounds.
+    TrainedRanker = TreeRanker | LambdaRank
+
+Kind = TypeVar("Kind")
+
+
+class Classes(Mapping[str, type[Kind]]):
+    """Classes by name, each of which is imported when it is asked for.
+
+    Parameters
+    ----------
+    modules
+        By name of a class, the module that it is in.
+    """
+
+    def __init__(self, **modules: str) -> None:
+        self.modules = modules
+
+    def __getitem__(self, name: str) -> type[Kind]:
+        found: type[Kind] = getattr(import_module(self.modules[name]), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.modules
+
+
+ENSEMBLES: Classes[Ensemble] = Classes(
+    Average="rankinite.ensembles.average",
+    BestMix="rankinite.ensembles.best_mix",
+    Interpolation="rankinite.ensembles.average",
+    Stacked="rankinite.ensembles.stacked",
+)
 # Rankers that contain other rankers, which are in the same model file.
-COMPOSED: Mapping[str, type[Ensemble] | type[WithScoreFeatures]] = {
-    **ENSEMBLES,
-    WithScoreFeatures.__name__: WithScoreFeatures,
-}
-
-
-# Rankers that a Trainer fits in rounds.
-TrainedRanker = TreeRanker | LambdaRank
-
-RANKERS: Mapping[str, type[TrainedRanker]] = {
-    ranker.__name__: ranker for ranker in (LambdaMART, MART, McRank, LambdaRank)
-}
+COMPOSED: Classes[Ensemble | WithScoreFeatures] = Classes(
+    **ENSEMBLES.modules, WithScoreFeatures="rankinite.ensembles.score_features"
+)
+RANKERS: Classes[TrainedRanker] = Classes(
+    LambdaMART="rankinite.rankers.lambdamart",
+    MART="rankinite.rankers.mart",
+    McRank="rankinite.rankers.mcrank",
+    LambdaRank="rankinite.rankers.lambdarank",
+)
 BASE = "base"
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
 DEEPEST = 100
@@ -65,18 +94,10 @@ def load_model(path: str | Path) -> Ranker:
 
 def _ranker_of(content: Content, depth: int) -> Ranker:
     kind = str(content.manifest.get("class"))
-    if kind == CHECKPOINT:
-        raise ModelFileError(
-            "is a checkpoint, no model; the same training with the same checkpoint resumes from it"
-        )
     if depth > DEEPEST:
         raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
-    if kind not in {**RANKERS, **COMPOSED}:
-        from rankinite.data.normalise import OWNER as NORMALISER
-
-        # A file of the same format, but no ranker: say what it is for.
-        if kind == NORMALISER:
-            raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
+    if kind not in RANKERS and kind not in COMPOSED:
+        _refuse_other_files(kind)
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
             + ", ".join([*RANKERS, *COMPOSED])
@@ -88,6 +109,19 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
         outer = _without(content, (f"{MEMBERS}.", f"{INNER}."))
         return COMPOSED[kind].from_content(outer, base, _members(content, depth))
     return RANKERS[kind].from_content(_without(content, (f"{BASE}.",)), base)
+
+
+def _refuse_other_files(kind: str) -> None:
+    """Refuse files of the same format that hold no ranker, and say what they are for."""
+    from rankinite.data.normalise import OWNER as NORMALISER
+    from rankinite.rankers.checkpoint import KIND as CHECKPOINT
+
+    if kind == CHECKPOINT:
+        raise ModelFileError(
+            "is a checkpoint, no model; the same training with the same checkpoint resumes from it"
+        )
+    if kind == NORMALISER:
+        raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
 
 
 def _members(content: Content, depth: int) -> dict[str, Ranker]:

@@ -45,7 +45,7 @@ class Estimator:
             Whether to return the parameters of estimators among them, too, as in
             ``base__n_trees``.
         """
-        parameters = {}
+        parameters: dict[str, Any] = {}
         for name in self._get_param_names():
             value = getattr(self, name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):

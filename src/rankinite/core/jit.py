@@ -132,17 +132,17 @@ class Intrinsic:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        update_wrapper(self, function)
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
 
     @property
     def _numba_type_(self) -> Any:
         from rankinite.core.intrinsics import type_of_intrinsic
 
-        return type_of_intrinsic(self.__name__)  # type: ignore[attr-defined]
+        return type_of_intrinsic(self.__name__)
 
 
-def _intrinsic(function: F) -> F:
-    return function if JIT_IS_OFF else cast(F, Intrinsic(function))
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    return function if JIT_IS_OFF else Intrinsic(function)
 
 
 @_intrinsic

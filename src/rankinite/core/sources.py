@@ -20,6 +20,8 @@ FROM_IMPORTS = re.compile(
     rf"^[ \t]*from {PACKAGE.name}(?:\.([\w.]+))? import (\([^)]*\)|[^\n]*)", re.MULTILINE
 )
 IMPORTS = re.compile(rf"^[ \t]*import {PACKAGE.name}(?:\.([\w.]+))?", re.MULTILINE)
+# Modules that are imported later, by a text.
+NAMED = re.compile(rf"\"{PACKAGE.name}\.([\w.]+)\"")
 # Names of a lazy package stand in its stub only: ``__init__.py`` imports none of them.
 STUB_IMPORTS = re.compile(r"^from \.([\w.]*) import (\w+)", re.MULTILINE)
 
@@ -76,6 +78,8 @@ def _imported_by(path: Path) -> Iterator[Path]:
         for name in re.findall(r"\w+", names):
             yield from _files_of(f"{module}.{name}" if module else name)
             yield from _behind_stub(module, name)
+    for module in NAMED.findall(text):
+        yield from _files_of(module)
     for module in IMPORTS.findall(text):
         yield from _files_of(module)
         yield from _behind_stub(module)

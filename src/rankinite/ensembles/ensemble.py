@@ -28,13 +28,10 @@ from rankinite.ensembles.members import (
 from rankinite.rankers.columns import InputData
 from rankinite.rankers.features import match_features
 from rankinite.rankers.inputs import training_data
-from rankinite.rankers.model_file import Manifest, plain
+from rankinite.rankers.model_file import INNER, MEMBERS, Manifest, plain
 from rankinite.rankers.ranker import Ranker
 
 sklearn: Any = LazyModule("sklearn")
-
-MEMBERS = "members"
-INNER = "ranker"
 
 
 def with_members(content: Content, members: Mapping[str, Ranker]) -> Content:

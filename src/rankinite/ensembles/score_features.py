@@ -21,12 +21,12 @@ from rankinite.data.queries import query_numbers
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_rows, is_sparse
 from rankinite.data.splits import split_queries
-from rankinite.ensembles.ensemble import INNER, MEMBERS, with_members
+from rankinite.ensembles.ensemble import with_members
 from rankinite.measures.measure import Measure
 from rankinite.rankers.inputs import Valid, training_data, validation_sets
 from rankinite.rankers.lambdamart import LambdaMART
 from rankinite.rankers.mart import MART
-from rankinite.rankers.model_file import Manifest
+from rankinite.rankers.model_file import INNER, MEMBERS, Manifest
 from rankinite.rankers.ranker import Ranker
 
 sparse: Any = LazyModule("scipy.sparse")

@@ -15,7 +15,7 @@ from rankinite.core.params import Constraint
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.ensemble import INNER, Ensemble
+from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.members import (
     MemberScores,
     fitted_members,
@@ -27,6 +27,7 @@ from rankinite.measures.measure import Measure
 from rankinite.rankers.columns import InputData
 from rankinite.rankers.inputs import VALID, Valid, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
+from rankinite.rankers.model_file import INNER
 from rankinite.rankers.parameters import PAPER
 from rankinite.rankers.ranker import Ranker
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from rankinite.core.figures import save_figure, subplots
 from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.models import TrainedRanker
 from rankinite.objectives.position_bias import PROPENSITY, PositionBias
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.model_file import plain
 from rankinite.rankers.tree_ranker import TreeRanker
+
+if TYPE_CHECKING:
+    from rankinite.models import TrainedRanker
 
 # The files of `draw_figures`.
 FIGURES = ("learning-curve.png", "importances.png", "position-bias.png")

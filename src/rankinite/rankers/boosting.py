@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.container import Content
-from rankinite.core.errors import ModelFileError
+from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
-from rankinite.objectives.objective import EVERY_QUERY
+from rankinite.data.ranking_data import RankingData
+from rankinite.objectives.objective import EVERY_QUERY, Targets, doc_weights
 from rankinite.objectives.pointwise import RegressionTerm
 from rankinite.rankers.callbacks import History, Round, ValidationSet
+from rankinite.rankers.features import check_features
 from rankinite.rankers.inputs import TrainingInputs
 from rankinite.rankers.line_search import LineSearch
 from rankinite.trees.binning import BinnedData
@@ -384,3 +386,59 @@ def _both(first: Mask, second: Mask) -> Mask:
     if not len(first):
         return second
     return first & second if len(second) else first
+
+
+def bins_of(
+    owner: str,
+    inputs: TrainingInputs,
+    weights: Floats | None,
+    binned: BinnedData | None,
+    most_bins: int | None,
+) -> tuple[BinnedData, NDArray[np.int64] | None]:
+    """Return the bins of the rows that documents use, and the row of every document."""
+    data = inputs.data
+    # Bins that were made before cover the whole matrix, by its own row numbers.
+    if binned is not None:
+        _check_binned(owner, binned, data)
+        return binned, data.rows
+    used, rows = EVERY_ROW, None
+    if data.rows is not None:
+        # Only rows in use are binned; and without an index, if that is the identity then.
+        used, rows = np.unique(data.rows, return_inverse=True)
+        if len(used) == data.n_docs and (rows == np.arange(data.n_docs)).all():
+            rows = None
+    bins = BinnedData.make(
+        data.matrix,
+        data.feature_names,
+        rows=used if len(used) < data.matrix.shape[0] else EVERY_ROW,
+        docs=_docs_that_count(data, weights),
+        most_bins=most_bins,
+        seed=inputs.seed,
+        categorical=[data.feature_names.index(name) for name in data.categories],
+    )
+    return bins, rows
+
+
+def _check_binned(owner: str, binned: BinnedData, data: RankingData) -> None:
+    check_features(f"{owner} with binned", binned.feature_names, data.feature_names)
+    if binned.n_rows != data.matrix.shape[0]:
+        raise UsageError(
+            f"{owner}: binned has {binned.n_rows} rows, and the matrix of the data set has "
+            f"{data.matrix.shape[0]}; make it of the set that this one was cut from"
+        )
+
+
+def _docs_that_count(data: RankingData, weights: Floats | None) -> NDArray[np.int64]:
+    """Return the rows of the documents that bins are made for: those with a weight."""
+    # A document of weight 0 shall be as if it were not there: no cut point may depend on it.
+    rows = EVERY_ROW if data.rows is None else data.rows
+    if weights is None or weights.all():
+        return rows
+    return rows[weights > 0.0] if len(rows) else np.flatnonzero(weights)
+
+
+def all_weights(targets: Targets) -> Floats | None:
+    """Return the weights of documents, times those of their queries; None if all are 1."""
+    if targets.query_weight is None and targets.doc_weight is None:
+        return None
+    return doc_weights(targets)

@@ -5,44 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from rankinite.core.container import Content
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Bounds, Whole, check
-from rankinite.core.progress import Progress, as_progress
 from rankinite.core.types import Floats
-from rankinite.measures.text import one_measure, parse_measures
-from rankinite.objectives.objective import Gradients, Objective, Targets
-from rankinite.objectives.parse import parse_objective
-from rankinite.objectives.pointwise import RegressionTerm
-from rankinite.objectives.position_bias import (
-    PROPENSITY,
-    DebiasedGradients,
-    PositionBias,
-    debiased,
-)
 from rankinite.rankers.base import given_scores
-from rankinite.rankers.boosting import TreeLearner, alphas_of, alphas_to_arrays
-from rankinite.rankers.columns import Columns
-from rankinite.rankers.inputs import (
-    FitArguments,
-    TrainingInputs,
-    training_data,
-    training_measure,
-)
-from rankinite.rankers.line_search import (
-    Backfitting,
-    LineSearch,
-    checked_measure_along_line,
-    measure_along_line,
-)
 from rankinite.rankers.parameters import LINE_SEARCH, LambdaMARTParameters
 from rankinite.rankers.ranker import COPIES_HAVE_RANKS, Ranker
 from rankinite.rankers.tree_ranker import TreeRanker
-from rankinite.trees.grower import GrowthOptions
+
+if TYPE_CHECKING:
+    from rankinite.core.progress import Progress
+    from rankinite.objectives.objective import Gradients, Objective, Targets
+    from rankinite.objectives.pointwise import RegressionTerm
+    from rankinite.rankers.boosting import TreeLearner
+    from rankinite.rankers.columns import Columns
+    from rankinite.rankers.inputs import FitArguments, TrainingInputs
+    from rankinite.rankers.line_search import LineSearch
+    from rankinite.trees.grower import GrowthOptions
 
 log = logging.getLogger("rankinite")
 
@@ -77,9 +61,14 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
 
     def objective(self) -> Objective:
         """Return the objective that training follows."""
+        from rankinite.objectives.parse import parse_objective
+
         return parse_objective(self.measure, truncation=self.truncation, normalise=self.normalise)
 
     def _columns(self, arguments: FitArguments) -> Columns:
+        from rankinite.objectives.position_bias import PROPENSITY, debiased
+        from rankinite.rankers.columns import Columns
+
         method = self.position_bias
         if method is None:
             method = "none" if arguments.position is None else PROPENSITY
@@ -106,6 +95,10 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
     def _line_search(self, inputs: TrainingInputs) -> LineSearch | None:
         if self.step != LINE_SEARCH:
             return None
+        from rankinite.measures.text import parse_measures
+        from rankinite.rankers.inputs import training_measure
+        from rankinite.rankers.line_search import LineSearch, measure_along_line
+
         if self.line_search_on == "train":
             measure = parse_measures(training_measure(inputs.objective))[0]
             along = measure_along_line(measure, inputs.data, inputs.targets.query_weight)
@@ -129,9 +122,13 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
     def _regression_term(self, objective: Objective, targets: Targets) -> RegressionTerm | None:
         if self.regression_weight == 0.0 or not objective.is_of_lambdas:
             return None
+        from rankinite.objectives.pointwise import RegressionTerm
+
         return RegressionTerm(targets, objective.source, self.regression_weight)
 
     def _keep(self, learner: TreeLearner, start: Floats, best: int) -> None:
+        from rankinite.objectives.position_bias import DebiasedGradients
+
         super()._keep(learner, start, best)
         self.alphas_ = learner.alphas[: learner.n_rounds]
         gradients = learner.gradients
@@ -141,6 +138,8 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
 
     def _content(self) -> Content:
         content = super()._content()
+        from rankinite.rankers.boosting import alphas_to_arrays
+
         bias = {} if self.position_bias_ is None else self.position_bias_.to_arrays()
         arrays = {**content.arrays, **alphas_to_arrays(self.alphas_), **bias}
         return Content(content.manifest, arrays)
@@ -155,9 +154,16 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
             bounds = tuple(parameters["alpha_bounds"])
             manifest["parameters"] = {**parameters, "alpha_bounds": bounds}
         ranker = super().from_content(Content(manifest, content.arrays), base)
-        is_searched = ranker.step == LINE_SEARCH
-        ranker.alphas_ = alphas_of(content.arrays, ranker.n_rounds_) if is_searched else []
-        ranker.position_bias_ = PositionBias.from_arrays(content.arrays)
+        ranker.alphas_, ranker.position_bias_ = [], None
+        # What few files have is imported for these only.
+        if ranker.step == LINE_SEARCH:
+            from rankinite.rankers.boosting import alphas_of
+
+            ranker.alphas_ = alphas_of(content.arrays, ranker.n_rounds_)
+        if any(name.startswith("position_bias.") for name in content.arrays):
+            from rankinite.objectives.position_bias import PositionBias
+
+            ranker.position_bias_ = PositionBias.from_arrays(content.arrays)
         return ranker
 
     def backfit(
@@ -194,6 +200,11 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         progress
             True for a progress bar, or a progress reporter, as in `LambdaMART.fit`.
         """
+        from rankinite.core.progress import as_progress
+        from rankinite.measures.text import one_measure, parse_measures
+        from rankinite.rankers.inputs import training_data, training_measure
+        from rankinite.rankers.line_search import Backfitting, checked_measure_along_line
+
         owner = f"{self._name}.backfit"
         self._check_fitted()
         check(owner, "sweeps", sweeps, Whole(1))

@@ -40,7 +40,7 @@ from rankinite.rankers.inputs import (
 from rankinite.rankers.model_file import Manifest
 from rankinite.rankers.parameters import ALL, LambdaRankParameters
 from rankinite.rankers.ranker import COPIES_HAVE_RANKS
-from rankinite.rankers.trainer import TrainedRanker
+from rankinite.rankers.trained_ranker import TrainedRanker
 
 TRAIN = "train"
 # Epochs unless n_epochs is given: Adam needs few, and the winners' nets had 500.

@@ -21,6 +21,9 @@ Curves = dict[str, dict[str, list[float]]]
 VERSION = "rankinite"  # the entry with the version that fitted the ranker
 # Texts by categorical feature, in the order of the categories in the model's arrays.
 CATEGORIES = "categories"
+# Rankers inside a ranker: the entries of the members, and of the one on top of them.
+MEMBERS = "members"
+INNER = "ranker"
 
 
 @dataclass(frozen=True)

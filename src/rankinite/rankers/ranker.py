@@ -20,18 +20,16 @@ from rankinite.core.lazy import LazyModule
 from rankinite.core.params import Constraint, check, parameters_of, with_parameters
 from rankinite.core.types import Floats
 from rankinite.data.categories import Codes, encode_frame, match_codes, refuse_numbers
-from rankinite.data.queries import query_ids
 from rankinite.data.ranking_data import RankingData
-from rankinite.evaluation.evaluate import evaluate, mean_of_documents
-from rankinite.measures.measure import Measure
-from rankinite.measures.text import one_measure
-from rankinite.rankers.aliases import explain_alias
 from rankinite.rankers.features import (
     are_numbers,
     as_features,
     feature_matrix,
     match_features,
 )
+
+if TYPE_CHECKING:
+    from rankinite.measures.measure import Measure
 
 sklearn: Any = LazyModule("sklearn")
 
@@ -304,6 +302,9 @@ class Ranker(Estimator, ABC):
         sample_weight
             None: all queries count alike. Pipelines of scikit-learn pass it on.
         """
+        from rankinite.data.queries import query_ids
+        from rankinite.evaluation.evaluate import evaluate, mean_of_documents
+
         self._check_fitted()
         owner = f"{self._name}.score"
         if sample_weight is not None:
@@ -322,6 +323,8 @@ class Ranker(Estimator, ABC):
 
     def _score_measure(self) -> Measure:
         """Return the measure of `score`."""
+        from rankinite.measures.text import one_measure
+
         return one_measure(self._name, getattr(self, "measure", DEFAULT_MEASURE))
 
     @abstractmethod
@@ -367,6 +370,8 @@ class Ranker(Estimator, ABC):
 
 
 def _unknown(owner: str, name: str, known: list[str]) -> str:
+    from rankinite.rankers.aliases import explain_alias
+
     # Another tool's name is explained, even if its letters are near to one of our parameters.
     advice = explain_alias(owner, name, known)
     if advice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Whole, check
 from rankinite.rankers.ranker import Ranker
-from rankinite.trees.drawing import TreeDrawing, draw_tree
 from rankinite.trees.forest import Forest, Tree
-from rankinite.trees.nodes import COLUMNS, Node, tree_nodes
+
+if TYPE_CHECKING:
+    from rankinite.trees.drawing import TreeDrawing
+    from rankinite.trees.nodes import Node
 
 
 class TreeContents(Ranker):
@@ -71,6 +73,8 @@ class TreeContents(Ranker):
                 f"{self._name}.trees: returns a frame of pandas, which is not installed; "
                 "pip install pandas, or use rankinite inspect MODEL --trees all"
             ) from None
+        from rankinite.trees.nodes import COLUMNS
+
         chosen = (
             range(len(self._fitted_forest)) if numbers is None else np.atleast_1d(numbers).tolist()
         )
@@ -85,6 +89,8 @@ class TreeContents(Ranker):
         tree
             The number of the tree, from 0 on.
         """
+        from rankinite.trees.nodes import tree_nodes
+
         n_trees = len(self._fitted_forest)
         if n_trees == 0:
             raise UsageError(f"{self._name}: has no trees; training kept none")
@@ -109,6 +115,8 @@ class TreeContents(Ranker):
         tree
             The number of the tree, from 0 on.
         """
+        from rankinite.trees.drawing import draw_tree
+
         nodes = self.tree_nodes(tree)
         n_leaves = sum(node.is_leaf for node in nodes)
         return draw_tree(nodes, f"Tree {tree} of a {self._name}: {n_leaves} leaves")

@@ -8,45 +8,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.compilation import compile_ahead
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.params import OneOf, Whole, check
-from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.categories import Codes
 from rankinite.data.ranking_data import RankingData
-from rankinite.objectives.objective import Objective, Targets, doc_weights
-from rankinite.objectives.pointwise import RegressionTerm
-from rankinite.rankers.boosting import Sampling, TreeLearner
-from rankinite.rankers.callbacks import Callback, ValidationSet
-from rankinite.rankers.columns import Columns
 from rankinite.rankers.constraints import MONOTONE, directions_of, groups_of
-from rankinite.rankers.diagnostics import Diagnostics
-from rankinite.rankers.early_stopping import ONLY_THE_BEST, EarlyStopping
-from rankinite.rankers.features import check_features
-from rankinite.rankers.inputs import (
-    FitArguments,
-    TrainingInputs,
-    Valid,
-    refuse_unknown,
-)
-from rankinite.rankers.line_search import LineSearch
 from rankinite.rankers.model_file import CATEGORIES, Manifest
 from rankinite.rankers.parameters import TreeParameters
-from rankinite.rankers.trainer import TrainedRanker, Trainer
+from rankinite.rankers.trained_ranker import TrainedRanker
 from rankinite.rankers.tree_contents import TreeContents
-from rankinite.trees.binning import BinnedData
-from rankinite.trees.bins import EVERY_ROW
 from rankinite.trees.forest import Categories, Forest, mean_of_rounds
-from rankinite.trees.grower import GrowthOptions
 from rankinite.trees.leaf_values import MOST_ORDERED_LEAVES
+
+if TYPE_CHECKING:
+    from rankinite.core.progress import Progress
+    from rankinite.objectives.objective import Objective
+    from rankinite.objectives.pointwise import RegressionTerm
+    from rankinite.rankers.boosting import TreeLearner
+    from rankinite.rankers.callbacks import Callback, ValidationSet
+    from rankinite.rankers.columns import Columns
+    from rankinite.rankers.diagnostics import Diagnostics
+    from rankinite.rankers.early_stopping import EarlyStopping
+    from rankinite.rankers.inputs import FitArguments, TrainingInputs, Valid
+    from rankinite.rankers.line_search import LineSearch
+    from rankinite.rankers.trainer import Trainer
+    from rankinite.trees.binning import BinnedData
+    from rankinite.trees.grower import GrowthOptions
 
 ORDERED_LEAVES = Whole(2, MOST_ORDERED_LEAVES)
 
@@ -139,6 +134,9 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         diagnostics
             Records curves of lambdas and rankings, one value per round; see `Diagnostics`.
         """
+        from rankinite.core.compilation import compile_ahead
+        from rankinite.rankers.inputs import FitArguments, refuse_unknown
+
         refuse_unknown(self._name, unknown)
         arguments = FitArguments(
             X, y, qid, group, valid, query_weight, valid_base, sample_weight, position
@@ -160,10 +158,12 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         binned: BinnedData | None = None,
         **_options: Any,
     ) -> TreeLearner:
+        from rankinite.rankers.boosting import Sampling, TreeLearner, all_weights, bins_of
+
         # Whether a function has hessians is known only once it was called.
         self._refuse_newton(inputs.gradients.no_newton)
-        weights = _all_weights(inputs.targets)
-        bins, rows = _binned(self._name, inputs, weights, binned, self.most_bins)
+        weights = all_weights(inputs.targets)
+        bins, rows = bins_of(self._name, inputs, weights, binned, self.most_bins)
         self._check_category_bins(bins, inputs.data)
         growth = self._growth(inputs.data.feature_names)
         self._refuse_directions_of_categories(growth, inputs.data)
@@ -232,6 +232,8 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
             check(f"{self._name} with {MONOTONE}", "n_leaves", self.n_leaves, ORDERED_LEAVES)
 
     def _growth(self, names: Sequence[str]) -> GrowthOptions:
+        from rankinite.trees.grower import GrowthOptions
+
         by_step = "newton" if self.step == "newton" else "mse"
         return GrowthOptions(
             n_leaves=self.n_leaves,
@@ -259,6 +261,8 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         return Forest(tuple(learner.trees), start, self.n_features_in_, learner.categories)
 
     def _keep_best(self, inputs: TrainingInputs, trainer: Trainer) -> None:
+        from rankinite.rankers.early_stopping import ONLY_THE_BEST
+
         super()._keep_best(inputs, trainer)
         weights = trainer.round_weights() if self.average_rounds else ONLY_THE_BEST
         if len(weights) > 0:
@@ -416,59 +420,3 @@ def _read_texts(manifest: Manifest, categories: Categories) -> Codes:
         name: dict(zip(texts.get(name, ()), values.tolist(), strict=False))
         for name, values in codes.items()
     }
-
-
-def _binned(
-    owner: str,
-    inputs: TrainingInputs,
-    weights: Floats | None,
-    binned: BinnedData | None,
-    most_bins: int | None,
-) -> tuple[BinnedData, NDArray[np.int64] | None]:
-    """Return the bins of the rows that documents use, and the row of every document."""
-    data = inputs.data
-    # Bins that were made before cover the whole matrix, by its own row numbers.
-    if binned is not None:
-        _check_binned(owner, binned, data)
-        return binned, data.rows
-    used, rows = EVERY_ROW, None
-    if data.rows is not None:
-        # Only rows in use are binned; and without an index, if that is the identity then.
-        used, rows = np.unique(data.rows, return_inverse=True)
-        if len(used) == data.n_docs and (rows == np.arange(data.n_docs)).all():
-            rows = None
-    bins = BinnedData.make(
-        data.matrix,
-        data.feature_names,
-        rows=used if len(used) < data.matrix.shape[0] else EVERY_ROW,
-        docs=_docs_that_count(data, weights),
-        most_bins=most_bins,
-        seed=inputs.seed,
-        categorical=[data.feature_names.index(name) for name in data.categories],
-    )
-    return bins, rows
-
-
-def _check_binned(owner: str, binned: BinnedData, data: RankingData) -> None:
-    check_features(f"{owner} with binned", binned.feature_names, data.feature_names)
-    if binned.n_rows != data.matrix.shape[0]:
-        raise UsageError(
-            f"{owner}: binned has {binned.n_rows} rows, and the matrix of the data set has "
-            f"{data.matrix.shape[0]}; make it of the set that this one was cut from"
-        )
-
-
-def _docs_that_count(data: RankingData, weights: Floats | None) -> NDArray[np.int64]:
-    """Return the rows of the documents that bins are made for: those with a weight."""
-    # A document of weight 0 shall be as if it were not there: no cut point may depend on it.
-    rows = EVERY_ROW if data.rows is None else data.rows
-    if weights is None or weights.all():
-        return rows
-    return rows[weights > 0.0] if len(rows) else np.flatnonzero(weights)
-
-
-def _all_weights(targets: Targets) -> Floats | None:
-    """Return the weights of documents, times those of their queries; None if all are 1."""
-    if targets.query_weight is None and targets.doc_weight is None:
-        return None
-    return doc_weights(targets)

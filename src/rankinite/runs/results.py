@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from rankinite.data.describe import Description
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.selection import Selection, counts, means_without_nan
 from rankinite.evaluation.evaluate import Evaluation
-from rankinite.models import TrainedRanker
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import Graph, StageModel
 from rankinite.runs.recipe import ENSEMBLE, Recipe
 from rankinite.runs.store import TaskInputs
 from rankinite.runs.tasks import Task, read_record
+
+if TYPE_CHECKING:
+    from rankinite.models import TrainedRanker
 
 HELD_OUT = "held-out"
 # Names of data sets in sentences.

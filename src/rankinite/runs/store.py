@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,13 @@ from rankinite.data.memmap import fingerprint, open_shared, save_shared
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.average import Average
 from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.models import RANKERS, TrainedRanker, load_model
+from rankinite.models import RANKERS, load_model
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.recipe import Recipe
 from rankinite.trees.binning import BinnedData
+
+if TYPE_CHECKING:
+    from rankinite.models import TrainedRanker
 
 try:
     import fcntl

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from rankinite.data.memmap import names_file
 from rankinite.data.ranking_data import RankingData, rows_of
 from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
-from rankinite.models import RANKERS, TrainedRanker
+from rankinite.models import RANKERS
 from rankinite.rankers.callbacks import Callback
 from rankinite.runs.recipe import Samples
 from rankinite.runs.store import (
@@ -46,6 +46,9 @@ from rankinite.runs.store import (
     read_json,
     write_json,
 )
+
+if TYPE_CHECKING:
+    from rankinite.models import TrainedRanker
 
 SPREAD = "spread.json"
 # Rows at a time of a matrix that may not fit into memory twice.

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankinite.core import __version__
 from rankinite.core.errors import FileFormatError, UsageError
@@ -37,13 +37,16 @@ from rankinite.data.memmap import fingerprint
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import evaluate
 from rankinite.evaluation.tables import csv_text
-from rankinite.models import RANKERS, TrainedRanker
+from rankinite.models import RANKERS
 from rankinite.rankers.aliases import explain_alias
 from rankinite.rankers.diagnostic_curves import AGREEMENT, CHANGES, SHARE, TOP
 from rankinite.rankers.diagnostics import Diagnostics
 from rankinite.rankers.lambdarank import TRAIN, LambdaRank
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.toml import Texts, from_toml, toml_constraint, toml_of
+
+if TYPE_CHECKING:
+    from rankinite.models import TrainedRanker
 
 log = logging.getLogger("rankinite")
 

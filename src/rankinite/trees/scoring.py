@@ -86,13 +86,14 @@ def find_levels(first: NDArray[Any], right: NDArray[Any], n_leaves: NDArray[np.i
     split_offsets = leaf_offsets - np.arange(len(n_leaves))  # one split less than leaves
     tree = np.flatnonzero(n_leaves > 1)
     split, begin, end = split_offsets[tree], np.zeros(len(tree), np.int64), n_leaves[tree]
-    trees, splits = [], []
+    trees: list[NDArray[np.int64]] = []
+    splits: list[NDArray[np.int64]] = []
     while len(split):
         middle = right[split]
         sound = (first[split] == begin) & (begin < middle) & (middle < end)
         if not sound.all():
             unsound = int(tree[~sound].min())
-            return Levels(*children, of_split, trees, splits, unsound)
+            return Levels(children[0], children[1], of_split, trees, splits, unsound)
         of_split[split] = len(splits)
         trees.append(tree)
         splits.append(split)
@@ -106,7 +107,7 @@ def find_levels(first: NDArray[Any], right: NDArray[Any], n_leaves: NDArray[np.i
         split = np.concatenate([split[has_left] + 1, right_split[has_right]])
         begin = np.concatenate([begin[has_left], middle[has_right]])
         end = np.concatenate([middle[has_left], end[has_right]])
-    return Levels(*children, of_split, trees, splits)
+    return Levels(children[0], children[1], of_split, trees, splits)
 
 
 @dataclass(frozen=True)
