@@ -52,6 +52,7 @@ from .measures.definitions import P as P
 from .measures.measure import Measure as Measure
 from .measures.text import parse_measure as parse_measure
 from .models import load_model as load_model
+from .models import warm_up as warm_up
 from .objectives.functional import lambda_gradients as lambda_gradients
 from .rankers.callbacks import Round as Round
 from .rankers.diagnostics import Diagnostics as Diagnostics

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.rankers.model_file import INNER, MEMBERS
@@ -90,6 +92,36 @@ def load_model(path: str | Path) -> Ranker:
         if str(problem).startswith(str(path)):
             raise
         raise ModelFileError(f"{path}: {problem}") from None
+
+
+def warm_up(model: Ranker) -> None:
+    """Load the compiled code that a model scores with, so that the first request does not wait.
+
+    Trees score the first documents of a process without it, because loading takes about a second;
+    the fourth call does so, or one with many documents. A server calls this once instead, before it
+    answers requests. In the build of a container ``rankinite warm-up`` compiles ahead of time.
+
+    Parameters
+    ----------
+    model
+        A fitted ranker.
+
+    Examples
+    --------
+    >>> import rankinite as rk
+    >>> model = rk.LambdaMART(n_trees=2).fit(rk.polynomials(20, n_features=3))
+    >>> rk.warm_up(model)
+    """
+    from rankinite.rankers.base import Base
+    from rankinite.trees.scoring import load_compiled_code
+
+    load_compiled_code()
+    X = np.zeros((1, model.n_features_in_), np.float32)
+    scored: Any = model
+    if Base("warm_up", getattr(model, "base", None)).is_scores:
+        scored.predict(X, [0], base_scores=0)
+    else:
+        scored.predict(X, [0])
 
 
 def _ranker_of(content: Content, depth: int) -> Ranker:

@@ -9,6 +9,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core import compilation
+from rankinite.core.jit import JIT_IS_OFF
 from rankinite.nets.epochs import compile_training
 from rankinite.nets.kernels.backprop import train_queries
 from rankinite.trees.grower import compile_growth
@@ -37,7 +38,7 @@ def started(monkeypatch, tmp_path) -> Started:
     monkeypatch.setattr(compilation, "_begun", {})
     monkeypatch.setattr(compilation, "cache_directory", lambda: tmp_path)
     monkeypatch.setattr(compilation, "available_cores", lambda: 4)
-    monkeypatch.setattr(compilation.config, "DISABLE_JIT", 0)
+    monkeypatch.setattr(compilation, "JIT_IS_OFF", False)
     monkeypatch.delenv(compilation.COMPILE_AHEAD)
     return processes
 
@@ -68,7 +69,7 @@ def test_what_is_in_the_cache_is_not_compiled_again(started, tmp_path):
         ("available_cores", lambda: 1),
         ("cache_directory", lambda: None),
         ("os.environ", {"RANKINITE_COMPILE_AHEAD": "0"}),
-        ("config.DISABLE_JIT", 1),
+        ("JIT_IS_OFF", True),
     ],
 )
 def test_when_there_is_no_second_process(started, monkeypatch, name, value):
@@ -78,11 +79,12 @@ def test_when_there_is_no_second_process(started, monkeypatch, name, value):
 
 
 def test_it_compiles_for_the_types_of_a_fit():
-    if not hasattr(grow, "overloads"):
+    if JIT_IS_OFF:
         pytest.skip("the JIT is off")
     compile_growth()
     compile_training()
-    signatures = [list(grow.overloads), list(train_queries.overloads)]
+    kernels = grow.dispatcher, train_queries.dispatcher
+    signatures = [list(kernel.overloads) for kernel in kernels]
     rk.LambdaMART(n_trees=2).fit(DATA)
     rk.LambdaRank(n_epochs=1).fit(DATA)
-    assert [list(grow.overloads), list(train_queries.overloads)] == signatures
+    assert [list(kernel.overloads) for kernel in kernels] == signatures

@@ -48,9 +48,9 @@ from rankinite.probe import all_times, times, total
 values, out = np.arange(4.0), np.empty(4)
 values.flags.writeable = False
 all_times(values, out)
-compiled = [k for k in (total, all_times) if hasattr(k, "stats")]
+compiled = [k for k in (total, all_times) if hasattr(k, "dispatcher")]
 def count(field):
-    return [sum(getattr(k.stats, field).values()) for k in compiled]
+    return [sum(getattr(k.dispatcher.stats, field).values()) for k in compiled]
 print(json.dumps({
     "directory": str(cache_directory()), "total": total(values), "times": times(1.5),
     "all": out.tolist(), "hits": count("cache_hits"), "misses": count("cache_misses"),
@@ -278,5 +278,5 @@ def imported_by(path: Path) -> set[str]:
 def test_only_core_imports_numba():
     compiler = {"numba", "llvmlite"}
     users = {p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py") if imported_by(p) & compiler}
-    assert Path("core/jit.py") in users
+    assert Path("core/compiler.py") in users
     assert {path.parts[0] for path in users} == {"core"}

@@ -26,6 +26,7 @@ FILES = {
     "nested.py": "def late():\n    from rankinite.tools import glue",
     "lazy.py": "from rankinite.tools import cut",
     "whole.py": "import rankinite as rk",
+    "named.py": 'MODULES = {"saw": "rankinite.tools.saw"}',
     "dotted.py": "import rankinite.tools.glue",
     "nothing.py": "import numpy",
 }
@@ -47,6 +48,7 @@ def package(tmp_path, monkeypatch):
     ("module", "names"),
     [
         ("top.py", {"top.py", "tools/saw.py", "tools/blade.py"}),
+        ("named.py", {"named.py", "tools/saw.py", "tools/blade.py"}),
         ("nested.py", {"nested.py", "tools/__init__.py", "tools/glue.py"}),
         ("lazy.py", {"lazy.py", "tools/__init__.py", "tools/saw.py", "tools/blade.py"}),
         (

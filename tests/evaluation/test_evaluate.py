@@ -272,7 +272,7 @@ def test_parts_of_a_data_set():
 def test_scores_may_be_any_array_and_stay_as_they_are():
     scores, data = ranked([0, 3, 1, 2], [2, 0])
     expected = rk.evaluate(scores, data).mean
-    compiled = len(measure_all.signatures)
+    compiled = len(measure_all.dispatcher.signatures)
     frozen = np.array(scores, dtype=np.float64)
     frozen.flags.writeable = False
     for array_like in (
@@ -285,7 +285,7 @@ def test_scores_may_be_any_array_and_stay_as_they_are():
         before = np.array(array_like)
         assert rk.evaluate(array_like, data).mean == expected
         np.testing.assert_array_equal(array_like, before)
-    assert len(measure_all.signatures) == compiled
+    assert len(measure_all.dispatcher.signatures) == compiled
 
 
 @pytest.mark.parametrize(

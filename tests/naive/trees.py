@@ -49,6 +49,21 @@ def cut_points(values: Sequence[float], most_bins: int) -> list[float]:
     return cuts
 
 
+def is_tree(tree: Tree) -> bool:
+    """Follow the order of splits: each divides its range of leaves, left before right."""
+    ranges = [(0, tree.n_leaves)]
+    for first, right in zip(tree.first.tolist(), tree.right.tolist(), strict=True):
+        while ranges and ranges[-1][1] - ranges[-1][0] == 1:
+            ranges.pop()
+        if not ranges:
+            return False
+        begin, end = ranges.pop()
+        if first != begin or not begin < right < end:
+            return False
+        ranges += [(right, end), (begin, right)]
+    return all(end - begin == 1 for begin, end in ranges)
+
+
 def bin_of(value: float, cuts: Sequence[float]) -> int:
     """Return how many cut points are below a value; a missing one has the bin behind the last."""
     return sum(cut < value for cut in cuts) if value == value else len(cuts) + 1

@@ -10,12 +10,20 @@ import pytest
 
 from rankinite.core.errors import ModelFileError
 from rankinite.trees import forest as forests
+from rankinite.trees import scoring
 from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.grower import Grower
 from tests.naive import trees as naive_trees
 from tests.trees.cases import bin_all, boost, bytes_of, growth, leaf, mixed_features, random_tree
 
 N_FEATURES = 12
+
+
+@pytest.fixture(autouse=True, params=["numpy", "compiled"])
+def tier(request, monkeypatch) -> None:
+    """Score by numpy, and by kernels."""
+    is_compiled = request.param == "compiled"
+    monkeypatch.setattr(scoring, "_is_worth_compiled_code", lambda _seconds: is_compiled)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 from rankinite.core.errors import UsageError
 from rankinite.trees.forest import Forest
 from rankinite.trees.grower import Grower
+from rankinite.trees.scoring import find_levels
 from tests.trees.cases import bin_all, boost, bytes_of, grow_tree, growth, mixed_features
 
 NAN = math.nan
@@ -27,6 +28,7 @@ def grow(X, gradients, how=None, hessians=None):
 
 def assert_sound(tree, n_docs: int) -> None:
     assert tree.is_sound(1000)
+    assert find_levels(tree.first, tree.right, np.array([tree.n_leaves])).unsound == -1
     assert np.isfinite(tree.gain).all()
     assert (tree.gain >= 0.0).all()
     assert tree.leaf_docs.sum() == n_docs

@@ -133,6 +133,7 @@ class Intrinsic:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.py_func = function
 
     @property
     def _numba_type_(self) -> Any:
