@@ -42,6 +42,9 @@ _CATEGORIES = {
 _MOMENTS = {_NETS: "'optimiser' is adam with its usual numbers, or sgd without momentum"}
 _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it begins with"}
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
+_NO_POSITIONS = (
+    "LambdaMART corrects for positions; other rankers take sample_weight, 1 over the propensity"
+)
 _SEPARATE = {_ANY: "give fit valid, queries of their own, and see 'patience'"}
 
 _OF_TIERS = {
@@ -101,6 +104,9 @@ _ADVICE = {
     "batch_norm": _SCALED,
     "use_batch_norm": _SCALED,
     "batch_normalization": _SCALED,
+    "position_bias": {_ANY: _NO_POSITIONS},
+    "position_bias_regularization": {_ANY: _NO_POSITIONS},
+    "position_source": {_ANY: _NO_POSITIONS},
     "early_stopping": _SEPARATE,
     "validation_fraction": _SEPARATE,
     "validation_split": _SEPARATE,
@@ -146,7 +152,9 @@ def explain_alias(owner: str, alias: str, known: Collection[str]) -> str | None:
     if there:
         return f"it is called {' or '.join(there)} here"
     if names:
-        return f"it is called {' or '.join(map(repr, names))} here, and {owner} has none"
+        instead = _ADVICE.get(names[0], {}).get(_ANY)
+        none = f"it is called {' or '.join(map(repr, names))} here, and {owner} has none"
+        return none if instead is None else f"{none}; {instead}"
     return f"{owner} has nothing of that kind" if alias in _ADVICE else None
 
 
@@ -159,9 +167,7 @@ _LINES = "give progress=True, or callbacks=[print] for a line per round"
 # Hints for arguments of other tools' fit; validation sets are in `explain_fit_argument`.
 _FIT_ADVICE = {
     "weight": "give sample_weight, one weight per document, or query_weight, one per query",
-    "position": (
-        "LambdaMART corrects for positions; other rankers take sample_weight, 1 over the propensity"
-    ),
+    "position": _NO_POSITIONS,
     "group_weight": "give query_weight, one weight per query",
     "validation_data": _VALID,
     "eval_sample_weight": _UNWEIGHTED,
