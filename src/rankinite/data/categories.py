@@ -74,7 +74,8 @@ def require_codes(owner: str, name: str, column: NDArray[np.float32], n_texts: i
         row = int(wrong.argmax())
         raise DataError(
             f"{owner}: the categorical feature {name!r} has the value {column[row]:g} in row "
-            f"{row}; expected whole numbers from 0 to {most - 1}, or texts in a frame"
+            f"{row}; expected whole numbers from 0 to {most - 1}, NaN where it is missing, or "
+            "texts in a frame"
         )
 
 

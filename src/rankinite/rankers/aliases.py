@@ -39,6 +39,20 @@ _COUNTED = {_TREES: "use 'min_docs_in_leaf', which counts documents"}
 _CATEGORIES = {
     _NETS: "nets take numbers: give a column of 0 and 1 for each category, or use a ranker of trees"
 }
+_BY_TYPE = {
+    _TREES: (
+        "columns of a category type are categorical by themselves, and 'categorical_features' "
+        "names others"
+    ),
+    **_CATEGORIES,
+}
+_SORTED = {
+    _TREES: (
+        "categories are sorted at every split, and 'categorical_smoothing' holds back those of "
+        "few documents"
+    )
+}
+_MISSING = {_ANY: "NaN is missing and 0 is a number: give NaN where 0 means missing"}
 _MOMENTS = {_NETS: "'optimiser' is adam with its usual numbers, or sgd without momentum"}
 _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it begins with"}
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
@@ -90,6 +104,14 @@ _ADVICE = {
     "categorical_feature": _CATEGORIES,
     "categorical_features": _CATEGORIES,
     "cat_features": _CATEGORIES,
+    "enable_categorical": _BY_TYPE,
+    "feature_types": _BY_TYPE,
+    "max_cat_to_onehot": _SORTED,
+    "max_cat_threshold": _SORTED,
+    "min_data_per_group": _SORTED,
+    "use_missing": _MISSING,
+    "zero_as_missing": _MISSING,
+    "deterministic": {_ANY: "the same 'random_state' always gives the same model"},
     "momentum": _MOMENTS,
     "nesterovs_momentum": _MOMENTS,
     "betas": _MOMENTS,
