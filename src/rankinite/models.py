@@ -43,8 +43,8 @@ class Classes(Mapping[str, type[Kind]]):
         self.modules = modules
 
     def __getitem__(self, name: str) -> type[Kind]:
-        found: type[Kind] = getattr(import_module(self.modules[name]), name)
-        return found
+        chosen: type[Kind] = getattr(import_module(self.modules[name]), name)
+        return chosen
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.modules)

@@ -12,7 +12,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core.errors import FileFormatError
-from rankinite.data.categories import codes_by_text, match_codes
+from rankinite.data.categories import codes_by_text, extended_tables, match_codes
 from rankinite.data.frames import ROWS_A_BATCH
 from rankinite.data.memmap import fingerprint, open_shared, save_shared
 
@@ -148,3 +148,10 @@ def test_wrong_tables(categories, sentence):
             DATA.X, DATA.y, DATA.qid, feature_names=DATA.feature_names, categories=categories
         )
     assert sentence in str(problem.value)
+
+
+def test_extended_tables_keep_their_codes():
+    tables = {"shop": ("zoo", "ark"), "size": (), "town": ("a",)}
+    more = {"shop": ("ark", "new", "bar"), "size": ("s",), "other": ("x",)}
+    extended = extended_tables(tables, more)
+    assert extended == {"shop": ("zoo", "ark", "bar", "new"), "size": (), "town": ("a",)}

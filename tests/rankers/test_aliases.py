@@ -44,6 +44,10 @@ OTHER_NAMES = {
         ("cat_features", "it is called 'categorical_features' here"),
         ("categorical_feature", "it is called 'categorical_features' here"),
         ("cat_smooth", "it is called 'categorical_smoothing' here"),
+        ("enable_categorical", "columns of a category type are categorical by themselves"),
+        ("max_cat_to_onehot", "'categorical_smoothing' holds back those of few documents"),
+        ("zero_as_missing", "give NaN where 0 means missing"),
+        ("deterministic", "the same 'random_state' always gives the same model"),
         (
             "monotone_constraints_method",
             "there is one method, by which 'monotone_constraints' hold",

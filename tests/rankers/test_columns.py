@@ -136,6 +136,18 @@ def test_a_source_of_positions_that_is_not_there():
         fitted("additive", GRADED)
 
 
+@pytest.mark.parametrize("kind", [rk.MART, rk.McRank, rk.LambdaRank])
+@pytest.mark.parametrize(
+    "parameter", ["position_bias", "position_bias_regularization", "position_source"]
+)
+def test_other_rankers_say_what_to_use_instead(kind, parameter):
+    sentence = "'; LambdaMART corrects for positions; other rankers take sample_weight, 1 over the"
+    with pytest.raises(rk.UsageError, match=parameter + sentence):
+        kind(**{parameter: 1})
+    with pytest.raises(rk.UsageError, match=f"{kind.__name__} has none; LambdaMART corrects"):
+        kind(lambdarank_unbiased=True)
+
+
 def test_other_rankers_refuse_positions():
     with pytest.raises(rk.UsageError, match="MART does not correct for positions; use LambdaMART"):
         rk.MART(**SMALL).fit(LOG, position=POSITION)

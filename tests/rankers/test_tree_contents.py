@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rankinite as rk
-from rankinite.rankers.ranker import UnfittedError
+from rankinite.core.unfitted import UnfittedError
 
 N_TREES = 4
 

@@ -326,3 +326,13 @@ def test_codes_in_a_sparse_matrix_are_categories():
     )
     assert dense.forest_.trees[0].categorical.any()
     assert sparse.predict(scipy.sparse.csr_array(X)).tolist() == dense.predict(X).tolist()
+
+
+def test_a_base_knows_categories_of_validation_sets_that_training_lacks(model):
+    few = frame(7, colours=["red", "amber"])
+    on_top = rk.LambdaMART("NDCG", **SMALL, base=model, average_rounds=False).fit(
+        rk.from_frame(as_category(few)), valid=rk.from_frame(as_category(VALID))
+    )
+    curve = on_top.history_["valid"]["NDCG"]
+    value = rk.evaluate(on_top.predict(VALID[FEATURES]), rk.from_frame(as_category(VALID)), "NDCG")
+    assert value.mean["NDCG"] == pytest.approx(max(curve), abs=1e-12)

@@ -12,6 +12,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.selection import Selection
 from rankinite.evaluation.evaluate import Evaluation, evaluate_all
+from rankinite.objectives.position_bias import ADDITIVE, PROPENSITY, PositionBias
 from rankinite.runs.recipe import ALL, ORIGINAL, TABLES, Model, Recipe
 from rankinite.runs.results import (
     ENSEMBLE,
@@ -118,8 +119,25 @@ def _facts(model: Model, features: Sequence[str], rng: np.random.Generator) -> M
     named = dict(zip(rng.permutation(features).tolist(), (shares / shares.sum()), strict=True))
     curves = tuple(_curve(rng, "epochs" if is_net else "trees") for _ in range(model.bags))
     return MemberFacts(
-        curves, {} if is_net else {n: float(v) for n, v in named.items()}, float(rng.gamma(4, 9))
+        curves,
+        {} if is_net else {n: float(v) for n, v in named.items()},
+        float(rng.gamma(4, 9)),
+        position_bias=_position_bias(model),
     )
+
+
+def _position_bias(model: Model) -> tuple[PositionBias, ...]:
+    """Invent estimates of two models, one of either method."""
+    positions = np.arange(1, 11)
+    if model.name == "M1":
+        falling = [positions ** -(0.5 + 0.1 * bag) for bag in range(model.bags)]
+        return tuple(
+            PositionBias(PROPENSITY, positions, {"clicked": row, "unclicked": row**0.2})
+            for row in falling
+        )
+    if model.name == "M5":
+        return (PositionBias(ADDITIVE, positions, {"effect": -np.log(positions)}),)
+    return ()
 
 
 def _curve(rng: np.random.Generator, rounds: str) -> Curve:

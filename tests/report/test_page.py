@@ -10,8 +10,9 @@ from scipy.stats import ttest_rel
 
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.evaluate import Evaluation
+from rankinite.objectives.position_bias import ADDITIVE, PROPENSITY, PositionBias
 from rankinite.report import report_html
-from rankinite.report.page import TITLES
+from rankinite.report.page import TITLES, position_charts
 from rankinite.runs.results import ENSEMBLE, Curve, MemberFacts
 from tests.report.cases import fake_recipe, fake_results, without_labels
 from tests.report.pages import HOSTILE, Page, assert_needs_nothing_else
@@ -178,3 +179,37 @@ def test_curves_with_holes_are_drawn():
     assert 'd="M0 100L66.67 0L100 50"' in text
     assert 'd="M66.67 0h0"' in text
     assert "M2 has no learning curve." in text
+
+
+def test_position_bias_by_hand():
+    results = fake_results(fake_recipe({"M1": "LambdaMART", "M2": "LambdaMART"}, {}), sets=())
+    propensities = {"clicked": np.array([1.0, 0.5, 0.25]), "unclicked": np.array([1.0, 2.0, 1.0])}
+    facts = {
+        # Positions 1, 2 and 5: of the 3 others nothing is known.
+        "M1": MemberFacts(
+            (),
+            {},
+            1.0,
+            position_bias=(PositionBias(PROPENSITY, np.array([1, 2, 5]), propensities),),
+        ),
+        "M2": MemberFacts((), {}, 1.0),
+    }
+    text = report_html(replace(results, facts=facts))
+    page = Page(text)
+    assert "propensities of clicked documents" in page.text
+    assert "effects on the score" not in page.text
+    # From 0 to the largest, at a quarter and at the end of the way from position 1 to 5.
+    assert 'd="M0 0L25 50L100 75"' in text
+    assert 'd="M0 50L25 0L100 50"' in text
+    without = report_html(replace(results, facts={"M1": facts["M2"], "M2": facts["M2"]}))
+    assert "Position bias" not in without
+
+
+def test_copies_of_a_training_have_no_position_bias_of_their_own():
+    results = fake_results(fake_recipe({"M1": "LambdaMART", "M2": "LambdaMART"}, {}), sets=())
+    bias = PositionBias(ADDITIVE, np.array([0]), {"effect": np.zeros(1)})
+    facts = {name: MemberFacts((), {}, 1.0, position_bias=(bias,)) for name in ("M1", "M2")}
+    models = {"M1": results.recipe.models["M1"]}
+    models["M2"] = replace(results.recipe.models["M2"], trained_as="M1")
+    copied = replace(results, facts=facts, recipe=replace(results.recipe, models=models))
+    assert [chart.title for chart in position_charts(copied)] == ["M1"]

@@ -8,6 +8,7 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
 from rankinite.data.memmap import fingerprint
+from rankinite.report import report_html
 from rankinite.runs.graph import Graph, with_dependencies
 from rankinite.runs.store import Store
 from tests.runs.cases import TEST, TRAIN, VALID, go, micro_data
@@ -199,3 +200,19 @@ def test_models_with_categories(recipe_of, tmp_path):
     assert models["B"].ranker_.members_["1"].categories_ == {"5": shops, "6": {}}
     scores = run.results.outcomes["valid"].scores["ensemble"]
     assert np.array_equal(rk.load_model(tmp_path / "run" / "ensemble.rk").predict(valid), scores)
+
+
+def test_estimates_of_position_bias_are_in_the_report(recipe_of):
+    rng = np.random.default_rng(1)
+    train, valid = (
+        d.with_labels({"position": rng.integers(1, 6, d.n_docs)}) for d in (TRAIN, VALID)
+    )
+    corrected = (
+        '[models.A]\nranker = "LambdaMART"',
+        '[models.A]\nranker = "LambdaMART"\nposition_bias = "additive"',
+    )
+    results = go(recipe_of(corrected), train, valid, valid).results
+    facts = results.facts
+    assert [name for name in facts if facts[name].position_bias] == ["A"]
+    assert [bias.positions.tolist() for bias in facts["A"].position_bias] == [[1, 2, 3, 4, 5]] * 2
+    assert "effects on the score" in report_html(results)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankinite.cli.files import refuse_narrow_text, save_all
-from rankinite.cli.options import Loading, Out, SameFormat, Seed, numbers_of
+from rankinite.cli.options import Loading, LoadingToWrite, Out, SameFormat, Seed, numbers_of
 from rankinite.cli.outputs import (
     Outputs,
     folder_targets,
@@ -26,6 +26,7 @@ from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
 from rankinite.core.params import check
 from rankinite.data.formats import format_of
+from rankinite.rankers.parameters import ALL
 
 if TYPE_CHECKING:
     from rankinite.data.describe import Description
@@ -62,7 +63,8 @@ def describe(
     if figures is not None:
         refuse_file_as_folder(figures)
         outputs.check("data describe", files, files=[figures / name for name in FIGURES])
-    sets = [describe_data(loading.load(path, terminal)) for path in files]
+    # As `predict` does: what is only looked at need not be named.
+    sets = [describe_data(loading.load(path, terminal, categorical=ALL)) for path in files]
     names = _short_names(files)
     drawn = []
     if figures is not None:
@@ -90,6 +92,7 @@ def _show_statistics(terminal: Terminal, names: list[str], sets: list[Descriptio
         ["Documents", *(f"{data.n_docs:,}" for data in sets)],
         ["Features", *(f"{data.n_features:,}" for data in sets)],
         ["  with more than one value", *(f"{data.features_in_use:,}" for data in sets)],
+        *_of_categories(sets),
         ["  missing values", *(f"{data.missing:.2%}" for data in sets)],
         ["Documents per query, mean", *(f"{data.sizes.mean():.1f}" for data in sets)],
         ["  least", *(f"{data.sizes.min():,}" for data in sets)],
@@ -102,6 +105,12 @@ def _show_statistics(terminal: Terminal, names: list[str], sets: list[Descriptio
     for source in dict.fromkeys(name for data in sets for name in data.sources):
         rows.append([f"Documents with {source}", *(f"{s.sources.get(source, 0):,}" for s in sets)])
     terminal.show_table("Statistics", ["", *names], rows)
+
+
+def _of_categories(sets: list[Description]) -> list[list[str]]:
+    if not any(data.categories for data in sets):
+        return []
+    return [["  categorical", *(f"{len(data.categories):,}" for data in sets)]]
 
 
 def _show_grades(terminal: Terminal, names: list[str], sets: list[Description]) -> None:
@@ -149,7 +158,7 @@ def convert(
     ] = False,
     *,
     outputs: Outputs,
-    loading: Loading,
+    loading: LoadingToWrite,
     terminal: Terminal,
 ) -> None:
     """Convert losslessly between SVMlight/LETOR text and Parquet, or write TREC qrels."""
@@ -158,11 +167,13 @@ def convert(
 
     refuse_missing_folders([target])
     outputs.check("data convert", [source, loading.query_file], files=[target])
-    data = loading.load(source, terminal)
+    as_qrels = target.name.removesuffix(".gz").endswith(QRELS)
+    # Labels alone: whatever columns of texts are, they are not written.
+    data = loading.load(source, terminal, categorical=ALL if as_qrels else ())
     if originals:
         data = data.originals
     with writable(target) as file:
-        if target.name.removesuffix(".gz").endswith(QRELS):
+        if as_qrels:
             save_qrels(data, file)
         else:
             save(data, file, progress=terminal.progress())
@@ -185,7 +196,7 @@ def split(
     suffix: SameFormat = None,
     *,
     outputs: Outputs,
-    loading: Loading,
+    loading: LoadingToWrite,
     terminal: Terminal,
 ) -> None:
     """Shuffle the queries and split them; documents and samples of a query stay with it.
@@ -252,7 +263,7 @@ def augment(
     seed: Seed = 0,
     *,
     outputs: Outputs,
-    loading: Loading,
+    loading: LoadingToWrite,
     terminal: Terminal,
 ) -> None:
     """Add samples of each query's documents to training data (Ensemble, Sec. 2).
@@ -301,7 +312,7 @@ def normalise(
     suffix: SameFormat = None,
     *,
     outputs: Outputs,
-    loading: Loading,
+    loading: LoadingToWrite,
     terminal: Terminal,
 ) -> None:
     """Replace each value by the share of documents with a smaller value (Challenge, Sec. 4.3).
@@ -338,7 +349,9 @@ def normalise(
     save_all(zip(targets, normalised, strict=True), outputs, terminal, others)
 
 
-def _load_alike(sources: Sequence[Path], loading: Loading, terminal: Terminal) -> list[RankingData]:
+def _load_alike(
+    sources: Sequence[Path], loading: LoadingToWrite, terminal: Terminal
+) -> list[RankingData]:
     """Load all data sets; they must have the features of the one with the most features."""
     sets = [loading.load(path, terminal) for path in sources]
     expected = max(sets, key=lambda data: data.n_features).feature_names
@@ -348,7 +361,7 @@ def _load_alike(sources: Sequence[Path], loading: Loading, terminal: Terminal) -
 
 
 def _load_each(
-    sources: Sequence[Path], expected: Sequence[str], loading: Loading, terminal: Terminal
+    sources: Sequence[Path], expected: Sequence[str], loading: LoadingToWrite, terminal: Terminal
 ) -> Iterator[RankingData]:
     """Load one data set after the other."""
     for path in sources:

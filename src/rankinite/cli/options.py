@@ -157,7 +157,9 @@ class Loading:
             return load(
                 file,
                 features=features if "features" in options else None,
-                labels=None if self.labels is None else _names(self.labels),
+                labels=None
+                if self.labels is None
+                else _names("--labels", self.labels, "clicks,dwell"),
                 label=self.label_column,
                 qid=self.qid_column,
                 doc_id=self.doc_id_column,
@@ -191,13 +193,18 @@ class Loading:
             )
 
     def load_like(
-        self, data: RankingData, source: Path, path: Path, terminal: Terminal
+        self,
+        data: RankingData,
+        source: Path,
+        path: Path,
+        terminal: Terminal,
+        categorical: str | Sequence[str] = ALL,
     ) -> RankingData:
         """Load another data set with the top grade of ``data``, loaded from ``source``."""
         # ERR depends on the top grade: two sets measured with different ones could not be compared.
         try:
             return replace(self, top_grade=data.top_grade).load(
-                path, terminal, categorical=list(data.categories)
+                path, terminal, categorical=categorical
             )
         except DataError as problem:
             if "top_grade" not in str(problem):
@@ -211,19 +218,56 @@ class Loading:
         self, data: RankingData, source: Path, path: Path, terminal: Terminal
     ) -> RankingData:
         """Load another data set with the top grade and the features of ``data``."""
-        other = self.load_like(data, source, path, terminal)
+        other = self.load_like(data, source, path, terminal, list(data.categories))
         # Either of the two may be the narrower one.
         refuse_narrow_text(path, other, data.feature_names)
         refuse_narrow_text(source, data, other.feature_names, f", which {path} has")
         return other
 
 
-def _names(text: str) -> list[str]:
+@dataclass(frozen=True, kw_only=True)
+class LoadingToWrite(Loading):
+    """Options for loading data sets that are written again, with what is known of their features.
+
+    Texts that nobody named stay refused, as in training: written as categories, a column of
+    addresses would be a feature of every ranker that is trained on the result.
+    """
+
+    categorical_features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<name[,name]>",
+            help="Features that are categorical, separated by commas; all for every Parquet "
+            "column of texts. Dictionary columns need not be named.",
+        ),
+    ] = None
+
+    def load(
+        self,
+        path: Path,
+        terminal: Terminal,
+        features: Sequence[str] | None = None,
+        categorical: str | Sequence[str] = (),
+    ) -> RankingData:
+        """Load a data set with these options, in which the named features are categorical."""
+        from rankinite.data.categories import with_categories
+
+        named = categorical or self._named()
+        data = super().load(path, terminal, features, named)
+        # Files of text have no columns of texts; their features are named by number.
+        return data if named == ALL else with_categories(str(path), data, named)
+
+    def _named(self) -> str | list[str]:
+        text = self.categorical_features
+        if text is None or text.lower() == ALL:
+            return ALL if text else []
+        return _names("--categorical-features", text, "brand,seller")
+
+
+def _names(flag: str, text: str, example: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise UsageError(
-            f"--labels {text!r} has an empty name; expected names such as clicks,dwell"
-        )
+        raise UsageError(f"{flag} {text!r} has an empty name; expected names such as {example}")
     return names
 
 

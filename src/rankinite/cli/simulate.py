@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankinite.cli.files import save_all
-from rankinite.cli.options import Loading, Out, SameFormat, Seed
+from rankinite.cli.options import LoadingToWrite, Out, SameFormat, Seed
 from rankinite.cli.outputs import Outputs, folder_targets, refuse_file_as_folder
 from rankinite.cli.terminal import Terminal
 from rankinite.core.params import Real, check
@@ -120,7 +120,7 @@ def clicks(
     suffix: SameFormat = None,
     *,
     outputs: Outputs,
-    loading: Loading,
+    loading: LoadingToWrite,
     terminal: Terminal,
 ) -> None:
     """Add click rates of simulated users as the label sources clicks and similar_clicks.
@@ -153,7 +153,7 @@ def sessions(
     seed: Seed = 0,
     suffix: SameFormat = None,
     *,
-    loading: Loading,
+    loading: LoadingToWrite,
     outputs: Outputs,
     terminal: Terminal,
 ) -> None:
@@ -180,7 +180,7 @@ def _save_clicked(
     suffix: FormatName | None,
     feature: str | None,
     outputs: Outputs,
-    loading: Loading,
+    loading: LoadingToWrite,
     terminal: Terminal,
 ) -> None:
     """Save data sets with the clicks of users who were shown them in the order of a feature."""

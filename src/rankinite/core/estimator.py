@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 # As many characters of a representation as scikit-learn shows.
 MOST_CHARACTERS = 700
+VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
 
 class Estimator:
@@ -33,8 +34,8 @@ class Estimator:
     def _parameters(cls) -> list[inspect.Parameter]:
         """Return the arguments of ``__init__``, sorted by name."""
         arguments = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        named = (one for one in arguments if one.kind is not inspect.Parameter.VAR_KEYWORD)
-        return sorted(named, key=lambda one: one.name)
+        named = (argument for argument in arguments if argument.kind is not VAR_KEYWORD)
+        return sorted(named, key=lambda argument: argument.name)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.
@@ -75,11 +76,10 @@ class Estimator:
 
     def __repr__(self) -> str:
         """Return the call that makes it, with the parameters that are not the default."""
-        values = {one.name: (getattr(self, one.name), one.default) for one in self._parameters()}
         changed = [
-            f"{name}={value!r}"
-            for name, (value, default) in values.items()
-            if repr(value) != repr(default)
+            f"{argument.name}={getattr(self, argument.name)!r}"
+            for argument in self._parameters()
+            if repr(getattr(self, argument.name)) != repr(argument.default)
         ]
         text = f"{type(self).__name__}({', '.join(changed)})"
         if len(text) <= MOST_CHARACTERS:
@@ -99,9 +99,9 @@ class Estimator:
             # Before scikit-learn is imported, nobody asks for it.
             if "sklearn.base" in sys.modules and not name.startswith("__"):
                 kind = _sklearn_class(type(self))
-                found = inspect.getattr_static(kind, name, None)
-                if found is not None:
-                    return found.__get__(self, kind) if hasattr(found, "__get__") else found
+                member = inspect.getattr_static(kind, name, None)
+                if member is not None:
+                    return member.__get__(self, kind) if hasattr(member, "__get__") else member
             # Once more, for Python's own error, or that of a property.
             return object.__getattribute__(self, name)
 

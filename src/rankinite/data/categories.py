@@ -2,7 +2,8 @@
 
 A categorical feature has whole numbers from 0 in the matrix, its codes; NaN means missing. A data
 set has a table for each of its categorical features: the categories as texts, where code k is the
-k-th, in sorted order; or no texts, if the categories are numbers themselves. Two data sets, or a
+k-th (in sorted order, unless codes of other data come first); or no texts, if the categories are
+numbers themselves. Two data sets, or a
 data set and a ranker, are matched by the texts: codes of one are never compared with codes of the
 other.
 """
@@ -75,7 +76,8 @@ def require_codes(owner: str, name: str, column: NDArray[np.float32], n_texts: i
         row = int(wrong.argmax())
         raise DataError(
             f"{owner}: the categorical feature {name!r} has the value {column[row]:g} in row "
-            f"{row}; expected whole numbers from 0 to {most - 1}, or texts in a frame"
+            f"{row}; expected whole numbers from 0 to {most - 1}, NaN where it is missing, or "
+            "texts in a frame"
         )
 
 
@@ -158,6 +160,14 @@ def joined_tables(sets: Iterable[Tables]) -> Tables:
         for name, texts in tables.items():
             joined.setdefault(name, set()).update(texts)
     return {name: tuple(sorted(texts)) for name, texts in joined.items()}
+
+
+def extended_tables(tables: Tables, more: Tables) -> Tables:
+    """Return tables that keep their codes, with the categories of others behind theirs."""
+    return {
+        name: (*texts, *sorted(set(more.get(name, ())) - set(texts))) if texts else ()
+        for name, texts in tables.items()
+    }
 
 
 # Columns of Arrow, to which pandas and polars lead

@@ -41,6 +41,8 @@ class Description:
         documents without a label do not count.
     sources
         Number of labelled documents of each further label source.
+    categories
+        Names of the categorical features.
     """
 
     n_queries: int
@@ -55,6 +57,7 @@ class Description:
     without_relevant: int
     single_label: int
     sources: Mapping[str, int]
+    categories: tuple[str, ...] = ()
 
     @property
     def features_in_use(self) -> int:
@@ -70,6 +73,7 @@ class Description:
             "documents_without_label": self.n_unlabelled,
             "features": self.n_features,
             "features_in_use": self.features_in_use,
+            "categorical_features": list(self.categories),
             "top_grade": self.top_grade,
             "documents_per_query": {
                 "min": int(self.sizes.min()),
@@ -117,6 +121,7 @@ def describe(data: RankingData) -> Description:
         without_relevant=int((highest <= 0).sum()),
         single_label=int((highest <= lowest).sum()),
         sources={name: int((~np.isnan(v)).sum()) for name, v in data.labels.items()},
+        categories=tuple(data.categories),
     )
 
 

@@ -197,7 +197,7 @@ def numbers(column: Any, name: str) -> NDArray[Any]:
                 f"column {name!r} holds {kind}; expected numbers "
                 "(document ids are named with doc_id, --doc-id-column; features with features; "
                 "categories have a dictionary type, or are named with categorical_features, "
-                "--categorical-features of train)"
+                "--categorical-features)"
             )
         column = column.cast(pa.float64())
     if pa.types.is_boolean(kind):  # with nulls, numpy would get Python objects

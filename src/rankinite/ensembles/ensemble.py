@@ -15,6 +15,7 @@ from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.data.categories import Codes
 from rankinite.data.ranking_data import RankingData
+from rankinite.data.tables import feature_names_of
 from rankinite.ensembles.members import (
     LARGEST,
     MemberScores,
@@ -202,12 +203,21 @@ class Ensemble(Ranker):
     ) -> MemberScores:
         """Check the arguments of fit, and compute the members' scores."""
         self._check_parameters()
-        inputs = training_data(self._name, X, y, qid, None, group=group)
+        # Of a frame, whose columns of texts are categories if the members know them as such; an
+        # array has codes, which the members take as they are.
+        frame_names = () if isinstance(X, RankingData) else feature_names_of(X) or ()
+        columns = [name for name in self._known_categories() if name in frame_names]
+        inputs = training_data(self._name, X, y, qid, None, group=group, categorical=columns)
         rows = self._scores_by_name(inputs, X, member_scores)
         scores = np.stack(list(rows.values()))
         scaling = self._scaling(scores)
         scaled = scaling.apply(self._name, list(rows), scores)
         return MemberScores(inputs.data, tuple(rows), scaling, scaled)
+
+    def _known_categories(self) -> list[str]:
+        """Return the features of which a member knows categories."""
+        members = {} if self.members is None else fitted_members(self._name, self.members)
+        return sorted({name for member in members.values() for name in member.categories_})
 
     def _scaling(self, scores: Floats) -> Scaling:
         """Return the standardisation of the members' scores."""

@@ -243,7 +243,7 @@ class WithScoreFeatures(Ranker):
         scorer, ranker = self._new(SCORER), self._new(INNER)
         inputs = training_data(self._name, X, y, qid, query_weight, group=group)
         data = inputs.data
-        sets = validation_sets(self._name, valid, data.feature_names)
+        sets = validation_sets(self._name, valid, data.feature_names, data.categories)
         # Documents may have been moved to bring queries together; their weights follow them.
         if options.get(WEIGHTS) is not None:
             options[WEIGHTS] = inputs.arrange(np.asarray(options[WEIGHTS]))
@@ -302,8 +302,9 @@ class WithScoreFeatures(Ranker):
 
     @property
     def categories_(self) -> Codes:  # type: ignore[override]
-        """The codes of categories, which are those of the scorer."""
-        return self.scorer_.categories_ if self.is_fitted else {}
+        """The codes of categories, which are those of the ranker."""
+        # The scorer, which may have fewer bins for them, looks up the texts itself.
+        return self.ranker_.categories_ if self.is_fitted else {}
 
     @property
     def _prefix(self) -> str:

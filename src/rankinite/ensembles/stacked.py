@@ -16,16 +16,10 @@ from rankinite.core.progress import Progress
 from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import Ensemble
-from rankinite.ensembles.members import (
-    MemberScores,
-    fitted_members,
-    in_order,
-    predict_all,
-    scores_by_name,
-)
+from rankinite.ensembles.members import MemberScores, in_order
 from rankinite.measures.measure import Measure
 from rankinite.rankers.columns import InputData
-from rankinite.rankers.inputs import VALID, Valid, validation_sets
+from rankinite.rankers.inputs import VALID, Valid, sets_by_name, validation_sets
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.model_file import INNER
 from rankinite.rankers.parameters import PAPER
@@ -113,15 +107,19 @@ class Stacked(Ensemble):
         # A wrong ranker is refused before the members compute their scores.
         inner = self._new_ranker()
         scores = self._begin_fit(X, y, qid, group, member_scores)
-        sets = validation_sets(self._name, valid, scores.data.feature_names)
+        # The members look categories up by their texts, so that the sets keep their own codes.
+        names = scores.data.feature_names
+        categorical = [name for name in self._known_categories() if name in set(names)]
+        sets = validation_sets(self._name, valid, names, None, categorical=categorical)
         if valid_scores is not None and (self.members is not None or not sets):
             raise UsageError(
                 f"{self._name}: valid_scores were given, but "
                 + ("there is no validation set" if not sets else "the members are rankers")
                 + "; leave them out"
             )
+        values = sets_by_name(valid)
         valid_sets = {
-            name: self._valid_set(name, inputs, scores, valid_scores)
+            name: self._valid_set(name, inputs, values[name], scores, valid_scores)
             for name, inputs in sets.items()
         }
         train = _with_scores_as_features(scores.data, scores.names, scores.scaled)
@@ -141,18 +139,17 @@ class Stacked(Ensemble):
         return sklearn.clone(self.ranker)
 
     def _valid_set(
-        self, name: str, inputs: InputData, train: MemberScores, valid_scores: Any
+        self, name: str, inputs: InputData, value: Any, train: MemberScores, valid_scores: Any
     ) -> RankingData:
         """Return a validation set whose features are the members' scores."""
-        data = inputs.data
-        if self.members is not None:
-            # As an array: the names of the features have been checked already.
-            scores = predict_all(fitted_members(self._name, self.members), data.X, data.qid)
-        else:
-            rows = scores_by_name(self._name, self._scores_for(name, valid_scores), data.n_docs)
-            scores = np.stack(
-                [inputs.arrange(row) for row in in_order(self._name, rows, train.names)]
-            )
+        data, member_scores = inputs.data, None
+        if self.members is None:
+            member_scores = self._scores_for(name, valid_scores)
+        # The members get what the caller passed, as they do in predict: an array of numbers would
+        # say nothing of the categories that its codes stand for.
+        X = data if isinstance(value, RankingData) else value[0]
+        rows = self._scores_by_name(inputs, X, member_scores)
+        scores = in_order(self._name, rows, train.names)
         scaled = train.scaling.apply(self._name, train.names, scores)
         return _with_scores_as_features(data, train.names, scaled)
 

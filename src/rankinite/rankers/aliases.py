@@ -39,9 +39,26 @@ _COUNTED = {_TREES: "use 'min_docs_in_leaf', which counts documents"}
 _CATEGORIES = {
     _NETS: "nets take numbers: give a column of 0 and 1 for each category, or use a ranker of trees"
 }
+_BY_TYPE = {
+    _TREES: (
+        "columns of a category type are categorical by themselves, and 'categorical_features' "
+        "names others"
+    ),
+    **_CATEGORIES,
+}
+_SORTED = {
+    _TREES: (
+        "categories are sorted at every split, and 'categorical_smoothing' holds back those of "
+        "few documents"
+    )
+}
+_MISSING = {_ANY: "NaN is missing and 0 is a number: give NaN where 0 means missing"}
 _MOMENTS = {_NETS: "'optimiser' is adam with its usual numbers, or sgd without momentum"}
 _BY_ITSELF = {_NETS: "the rate falls by itself, and 'learning_rate' is what it begins with"}
 _SCALED = {_NETS: "nets have none, and bring features to mean 0 and deviation 1 by themselves"}
+_NO_POSITIONS = (
+    "LambdaMART corrects for positions; other rankers take sample_weight, 1 over the propensity"
+)
 _SEPARATE = {_ANY: "give fit valid, queries of their own, and see 'patience'"}
 
 _OF_TIERS = {
@@ -87,6 +104,14 @@ _ADVICE = {
     "categorical_feature": _CATEGORIES,
     "categorical_features": _CATEGORIES,
     "cat_features": _CATEGORIES,
+    "enable_categorical": _BY_TYPE,
+    "feature_types": _BY_TYPE,
+    "max_cat_to_onehot": _SORTED,
+    "max_cat_threshold": _SORTED,
+    "min_data_per_group": _SORTED,
+    "use_missing": _MISSING,
+    "zero_as_missing": _MISSING,
+    "deterministic": {_ANY: "the same 'random_state' always gives the same model"},
     "momentum": _MOMENTS,
     "nesterovs_momentum": _MOMENTS,
     "betas": _MOMENTS,
@@ -101,6 +126,9 @@ _ADVICE = {
     "batch_norm": _SCALED,
     "use_batch_norm": _SCALED,
     "batch_normalization": _SCALED,
+    "position_bias": {_ANY: _NO_POSITIONS},
+    "position_bias_regularization": {_ANY: _NO_POSITIONS},
+    "position_source": {_ANY: _NO_POSITIONS},
     "early_stopping": _SEPARATE,
     "validation_fraction": _SEPARATE,
     "validation_split": _SEPARATE,
@@ -146,7 +174,9 @@ def explain_alias(owner: str, alias: str, known: Collection[str]) -> str | None:
     if there:
         return f"it is called {' or '.join(there)} here"
     if names:
-        return f"it is called {' or '.join(map(repr, names))} here, and {owner} has none"
+        instead = _ADVICE.get(names[0], {}).get(_ANY)
+        none = f"it is called {' or '.join(map(repr, names))} here, and {owner} has none"
+        return none if instead is None else f"{none}; {instead}"
     return f"{owner} has nothing of that kind" if alias in _ADVICE else None
 
 
@@ -159,9 +189,7 @@ _LINES = "give progress=True, or callbacks=[print] for a line per round"
 # Hints for arguments of other tools' fit; validation sets are in `explain_fit_argument`.
 _FIT_ADVICE = {
     "weight": "give sample_weight, one weight per document, or query_weight, one per query",
-    "position": (
-        "LambdaMART corrects for positions; other rankers take sample_weight, 1 over the propensity"
-    ),
+    "position": _NO_POSITIONS,
     "group_weight": "give query_weight, one weight per query",
     "validation_data": _VALID,
     "eval_sample_weight": _UNWEIGHTED,

@@ -19,10 +19,10 @@ from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import Whole, check
 from rankinite.core.types import Floats
 from rankinite.data.categories import (
-    NO_TABLES,
     Tables,
     codes_by_text,
     encode_frame,
+    extended_tables,
     match_codes,
     with_categories,
 )
@@ -318,24 +318,49 @@ def _labels(owner: str, y: ArrayLike) -> NDArray[Any]:
 
 
 def validation_sets(
-    owner: str, valid: Valid, features: Sequence[str], categories: Tables = NO_TABLES
+    owner: str,
+    valid: Valid,
+    features: Sequence[str],
+    categories: Tables | None,
+    *,
+    categorical: Sequence[str] = (),
 ) -> dict[str, InputData]:
     """Return validation sets by name, from one set, a tuple (X, y, qid), or several by name.
 
-    They have the codes of the training data, whose features and categories these are.
+    Parameters
+    ----------
+    owner
+        Who is fitted, for messages.
+    valid
+        The validation sets.
+    features, categories
+        The features of the training data, and its categories, whose codes the sets then have.
+        With None they keep their own, for members that look categories up by their texts.
+    categorical
+        Columns of texts that are categorical, besides those of the training data.
     """
-    if valid is None:
-        return {}
-    if not isinstance(valid, Mapping):
-        valid = {VALID: valid}
+    texts = [*(categories or ()), *categorical]
     return {
-        str(name): _validation_set(owner, str(name), value, features, categories)
-        for name, value in valid.items()
+        name: _validation_set(owner, name, value, features, categories, texts)
+        for name, value in sets_by_name(valid).items()
     }
 
 
+def sets_by_name(valid: Valid) -> dict[str, Any]:
+    """Return validation sets by name, as the caller passed each."""
+    if valid is None:
+        return {}
+    sets = valid if isinstance(valid, Mapping) else {VALID: valid}
+    return {str(name): value for name, value in sets.items()}
+
+
 def _validation_set(
-    owner: str, name: str, value: Any, features: Sequence[str], categories: Tables
+    owner: str,
+    name: str,
+    value: Any,
+    features: Sequence[str],
+    categories: Tables | None,
+    texts: Sequence[str],
 ) -> InputData:
     if not isinstance(value, (RankingData, tuple, list)):
         raise UsageError(
@@ -347,7 +372,7 @@ def _validation_set(
             valid = InputData(value)
         elif len(value) == 3:
             X, y, qid = value
-            valid = training_data(owner, X, y, qid, None, categorical=list(categories))
+            valid = training_data(owner, X, y, qid, None, categorical=texts)
         else:
             raise UsageError(
                 f"it has {len(value)} parts; expected a RankingData, (X, y, qid), or several of "
@@ -364,18 +389,22 @@ def _validation_set(
                 "rankinite data convert --originals)"
             )
         matched = match_features(owner, valid.data, features)
-        return replace(valid, data=_with_codes(owner, matched, categories))
+        if categories is not None:
+            matched = _with_codes(owner, matched, categories)
+        return replace(valid, data=matched)
     except (DataError, UsageError) as problem:
         raise type(problem)(f"{owner}: the validation set {name!r}: {problem}") from None
 
 
 def _with_codes(owner: str, data: RankingData, categories: Tables) -> RankingData:
-    """Return a data set with the codes of other tables."""
-    if data.categories == categories:
+    """Return a data set with the codes of other tables, and further codes for what they lack."""
+    # A base, or a scorer, may know categories that the training data lack.
+    tables = extended_tables(categories, data.categories)
+    if data.categories == tables:
         return data
-    codes = codes_by_text(categories)
+    codes = codes_by_text(tables)
     matrix = match_codes(owner, data.matrix, data.feature_names, data.categories, codes)
-    return data.replace(matrix=matrix, categories=categories)
+    return data.replace(matrix=matrix, categories=tables)
 
 
 def queries_with_weight(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

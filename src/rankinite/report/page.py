@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,11 +16,24 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankinite.core.format import counted, duration, number_text, plain_number, value_text
+from rankinite.core.types import Floats, Integers
 from rankinite.data.describe import Description
 from rankinite.ensembles.selection import comparison_of
 from rankinite.evaluation.tables import Table
+from rankinite.objectives.position_bias import PROPENSITY, PositionBias
 from rankinite.report import comparisons
-from rankinite.report.charts import Bar, Chart, Scale, bars_of, dots_path, line_path, steps_path
+from rankinite.report.charts import (
+    MOST_POINTS,
+    Bar,
+    Chart,
+    Scale,
+    bars_of,
+    dots_path,
+    line_path,
+    path_of,
+    steps_path,
+    thinned,
+)
 from rankinite.runs.recipe import Model
 from rankinite.runs.results import (
     Curve,
@@ -43,6 +56,12 @@ from rankinite.stats.kendall import rank_correlation
 TEMPLATE = "page.html.j2"
 MOST_BARS = 20
 MOST_BINS = 30
+# What is estimated for each position, in the words of a caption.
+ESTIMATE_TEXTS = {
+    "clicked": "propensities of clicked documents",
+    "unclicked": "propensities of unclicked documents",
+    "effect": "effects on the score",
+}
 
 # The sections of the page, in its order: anchor and title.
 TITLES = {
@@ -55,6 +74,7 @@ TITLES = {
     "agreement": "Agreement between models",
     "p-values": "Significant differences",
     "features": "Feature importances",
+    "positions": "Position bias",
     "time": "Time",
     "parameters": "Parameters",
     "origin": "Versions, seed and data",
@@ -111,6 +131,7 @@ def _content(results: Results) -> dict[str, Any]:
         **_data_content(results),
         **_model_content(results, comparison),
         **_comparison_content(results, comparison),
+        "position_charts": position_charts(results),
         "tasks": bars_of(results.seconds, duration),
         "trainings": bars_of(
             {name: facts.seconds for name, facts in results.facts.items() if facts.seconds > 0},
@@ -125,6 +146,7 @@ def _content(results: Results) -> dict[str, Any]:
         "queries": content["differences"] is not None,
         "agreement": content["heat_map"] is not None,
         "p-values": bool(content["p_matrices"]),
+        "positions": bool(content["position_charts"]),
         "time": bool(content["tasks"] or content["trainings"]),
     }
     return {
@@ -335,6 +357,44 @@ def _kept_phrase(curves: tuple[Curve, ...], n_rounds: int) -> str:
     low, high = min(curve.kept for curve in curves), max(curve.kept for curve in curves)
     kept = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return f"kept {kept} of {n_rounds:,}"
+
+
+def position_charts(results: Results) -> tuple[Chart, ...]:
+    """Return the estimated position bias of every model that corrected clicks for positions."""
+    return tuple(
+        _position_chart(name, estimate, facts.position_bias)
+        for name, facts in results.facts.items()
+        if facts.position_bias and not _is_copy(results.recipe.models.get(name))
+        for estimate in facts.position_bias[0].estimates
+    )
+
+
+def _position_chart(name: str, estimate: str, biases: Sequence[PositionBias]) -> Chart:
+    """Return the chart of one estimate, one line per training."""
+    first = min(int(bias.positions[0]) for bias in biases)
+    n_places = max(int(bias.positions[-1]) for bias in biases) - first + 1
+    values = [bias.estimates[estimate] for bias in biases]
+    highest = max(float(v.max()) for v in values)
+    # Propensities are shares of the first position: only from 0 do they look like shares.
+    is_propensity = biases[0].method == PROPENSITY
+    scale = Scale(0.0, highest) if is_propensity else Scale.around(np.concatenate(values).tolist())
+    return Chart(
+        title=name,
+        top=number_text(scale.high),
+        bottom=number_text(scale.low),
+        left=f"{first:,}",
+        right=f"position {first + n_places - 1:,}",
+        detail=ESTIMATE_TEXTS[estimate],
+        lines=tuple(
+            _position_path(bias.positions - first, row, scale, n_places)
+            for bias, row in zip(biases, values, strict=True)
+        ),
+    )
+
+
+def _position_path(places: Integers, values: Floats, scale: Scale, n_places: int) -> str:
+    shown = thinned(np.arange(len(places)), MOST_POINTS).tolist()
+    return path_of([(int(places[k]), float(values[k])) for k in shown], scale, n_places)
 
 
 @dataclass(frozen=True)

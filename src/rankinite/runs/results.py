@@ -18,6 +18,7 @@ from rankinite.data.describe import Description
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.selection import Selection, counts, means_without_nan
 from rankinite.evaluation.evaluate import Evaluation
+from rankinite.objectives.position_bias import PositionBias
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import Graph, StageModel
 from rankinite.runs.recipe import ENSEMBLE, Recipe
@@ -152,12 +153,15 @@ class MemberFacts:
         0 if it takes the trainings of another model.
     is_final
         Whether it was trained again on all training queries.
+    position_bias
+        Estimates of its trainings, one a bag, if clicks were corrected for positions.
     """
 
     curves: tuple[Curve, ...]
     importances: Mapping[str, float]
     seconds: float
     is_final: bool = True
+    position_bias: tuple[PositionBias, ...] = ()
 
 
 def measured_subsets(recipe: Recipe) -> dict[str, tuple[str, ...]]:
@@ -266,7 +270,14 @@ def facts_of(
         rankers = [inputs.fitted(task.key, {}) for task in last.fits]
         seconds = sum(read_record(inputs.store, task).seconds for task in trainings[name].values())
         curves = tuple(_curve(ranker) for ranker in rankers)
-        facts[name] = MemberFacts(curves, _importances(rankers), seconds, name in final)
+        biases = (getattr(ranker, "position_bias_", None) for ranker in rankers)
+        facts[name] = MemberFacts(
+            curves,
+            _importances(rankers),
+            seconds,
+            name in final,
+            tuple(bias for bias in biases if bias is not None),
+        )
     return facts
 
 
