@@ -99,7 +99,7 @@ class Processes:
             self.cache.rename(kept)
         seconds = self.python(code)
         if kept.exists():
-            subprocess.run(["rm", "-r", str(self.cache)], check=True)
+            subprocess.run(["rm", "-rf", str(self.cache)], check=True)
             kept.rename(self.cache)
         return seconds
 

@@ -7,9 +7,11 @@ from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
+
+from rankinite.core.jit import LANES
 
 WORD = ir.IntType(64)
 
@@ -79,9 +81,80 @@ def prefetch(_typing: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.int64), generate
 
 
+def _splat(builder: Any, value: Any, vector: Any) -> Any:
+    """Return a vector that has a value in all lanes."""
+    nothing = ir.Constant(vector, ir.Undefined)
+    one_lane = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(one_lane, nothing, lanes)
+
+
+def _load_vector(builder: Any, pointer: Any, vector: Any) -> Any:
+    # Rows begin at any byte.
+    return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=1)
+
+
+def advance_leaves(
+    _typing: Any,
+    codes: Any,
+    _width: Any,
+    column: Any,
+    shift: Any,
+    bound: Any,
+    first: Any,
+    right: Any,
+    _begin: Any,
+    _end: Any,
+    _at: Any,
+    _from_root: Any,
+    leaves: Any,
+) -> Any:
+    """Move rows from leaf to leaf by the splits of a tree."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def data(k: int) -> Any:
+            return context.make_array(signature.args[k])(context, builder, arguments[k]).data
+
+        def of_split(k: int, split: Any) -> Any:
+            return builder.load(builder.gep(data(k), [split]))
+
+        width, begin, end, at, from_root = (arguments[k] for k in (1, 7, 8, 9, 10))
+        code_lanes = ir.VectorType(ir.IntType(8), LANES)
+        leaf_lanes = ir.VectorType(context.get_data_type(leaves.dtype), LANES)
+        place = builder.gep(data(11), [at])
+        # A variable of its own, which LLVM keeps in registers.
+        state = cgutils.alloca_once(builder, leaf_lanes)
+        before = _load_vector(builder, place, leaf_lanes)
+        root = ir.Constant(leaf_lanes, None)
+        builder.store(builder.select(from_root, root, before), state)
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(WORD, 1)) as (split, _):
+            number = of_split(2, split)
+            number = number if number.type == WORD else builder.sext(number, WORD)
+            start = builder.add(builder.mul(number, width), at)
+            split_codes = _load_vector(builder, builder.gep(data(0), [start]), code_lanes)
+            shifted = builder.add(split_codes, _splat(builder, of_split(3, split), code_lanes))
+            above = _splat(builder, of_split(4, split), code_lanes)
+            goes_right = builder.icmp_unsigned(">", shifted, above)
+            here = builder.load(state)
+            is_here = _splat(builder, of_split(5, split), leaf_lanes)
+            moves = builder.and_(goes_right, builder.icmp_unsigned("==", here, is_here))
+            target = _splat(builder, of_split(6, split), leaf_lanes)
+            builder.store(builder.select(moves, target, here), state)
+        target_place = builder.bitcast(place, leaf_lanes.as_pointer())
+        builder.store(builder.load(state), target_place, align=1)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    signature = types.void(
+        codes, integer, column, shift, bound, first, right, integer, integer, integer,
+        types.boolean, leaves,
+    )  # fmt: skip
+    return signature, generate
+
+
 INTRINSICS: dict[str, Callable[..., Any]] = {
     function.__name__: intrinsic(function)
-    for function in (load_word, load_byte, float_of_bits, trailing_zeros, prefetch)
+    for function in (load_word, load_byte, float_of_bits, trailing_zeros, prefetch, advance_leaves)
 }
 
 

@@ -7,8 +7,8 @@ a model to score a few documents never needs it. ``core/compiler.py`` says how k
 has to be compiled.
 
 Kernels call some instructions that Python has no words for (`load_byte`, `load_word`,
-`float_of_bits`, `trailing_zeros`, `prefetch`), and `exponentials`, which is faster than a loop over
-``math.exp``.
+`float_of_bits`, `trailing_zeros`, `prefetch`, `advance_leaves`), and `exponentials`, which is
+faster than a loop over ``math.exp``.
 """
 
 from __future__ import annotations
@@ -174,6 +174,53 @@ def trailing_zeros(word: np.uint64) -> int:
 @_intrinsic
 def prefetch(array: NDArray[Any], index: int) -> None:
     """Ask for an item of an array that will be needed soon."""
+
+
+# So many rows at a time: the leaves of two or four vectors of bytes, which stay in registers.
+LANES = 128
+
+
+@_intrinsic
+def advance_leaves(
+    codes: NDArray[np.uint8],
+    width: int,
+    column: NDArray[Any],
+    shift: NDArray[np.uint8],
+    bound: NDArray[np.uint8],
+    first: NDArray[Any],
+    right: NDArray[Any],
+    begin: int,
+    end: int,
+    at: int,
+    from_root: bool,
+    leaves: NDArray[Any],
+) -> None:
+    """Move `LANES` rows, those from ``at`` on, from leaf to leaf by the splits of a tree.
+
+    A row at the leaf ``first`` of a split moves to ``right`` if its code in the split's column,
+    plus ``shift`` as a byte, is above ``bound``. A loop over rows within a loop over splits would
+    write all leaves to memory and read them again for each split.
+
+    Parameters
+    ----------
+    codes, width
+        Codes of one column behind the other; a column has ``width`` of them.
+    column, shift, bound, first, right
+        The splits.
+    begin, end
+        The splits that count, from begin to end - 1.
+    at, leaves
+        Where the rows begin, in a column and in ``leaves``.
+    from_root
+        Whether all rows begin at leaf 0, and not where they are.
+    """
+    here = leaves[at : at + LANES]
+    if from_root:
+        here[:] = 0
+    for split in range(begin, end):
+        start = column[split] * width + at
+        shifted = codes[start : start + LANES] + shift[split]  # wraps around
+        here[(shifted > bound[split]) & (here == first[split])] = right[split]
 
 
 # Exponentials from additions and multiplications only

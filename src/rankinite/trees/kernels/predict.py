@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel
+from rankinite.core.jit import LANES, advance_leaves, inlined_kernel, kernel
 from rankinite.trees.kernels.binning import encode_rows
 from rankinite.trees.kernels.categories import find_sides
 from rankinite.trees.kernels.grow import LEFT_CHILD, RIGHT_CHILD, SPLIT_MISSING, GrownTree
@@ -23,8 +23,6 @@ from rankinite.trees.kernels.split import LEFT, UNSEEN
 BLOCK_ROWS = 4096
 # The bins of this many documents, for the features that matter, stay in the first-level cache.
 BLOCK_DOCS = 256
-# Blocks are padded to a multiple of this: a vectorised loop then has no slow remainder.
-LANES = 32
 
 
 class Layout(NamedTuple):
@@ -193,6 +191,14 @@ def find_leaves(
     """Write the leaves of some rows of binned columns."""
     column, shift, bound, first, right, set_of, left_sets = splits
     n_columns = columns.shape[0]
+    if len(left_sets) == 0 and more_columns.shape[0] == 0:
+        codes = columns.reshape(columns.size)
+        while last_row - first_row >= LANES:
+            advance_leaves(
+                codes, columns.shape[1], column, shift, bound, first, right, 0, len(column),
+                first_row, True, leaves,
+            )  # fmt: skip
+            first_row += LANES
     # So few that their leaves stay in the cache from split to split.
     for start in range(first_row, last_row, BLOCK_ROWS):
         end = min(start + BLOCK_ROWS, last_row)
@@ -279,6 +285,14 @@ def find_thresholds(
 
 
 @kernel
+def next_set(set_of: NDArray[np.int32], split: int, last: int) -> int:
+    """Return the first categorical split from a split on; ``last`` if there is none before it."""
+    while split < last and set_of[split] < 0:
+        split += 1
+    return split
+
+
+@kernel
 def score_rows(
     X: NDArray[np.float32],
     rows: NDArray[np.int64],
@@ -297,11 +311,12 @@ def score_rows(
     first, right, values = forest.first, forest.right, forest.values
     split_offsets, value_offsets = forest.split_offsets, forest.value_offsets
     n_docs = scores.shape[1]
-    n_outputs = len(scores)
+    n_outputs = np.uint64(len(scores))
     set_of, left_sets = forest.set_of, forest.left_sets
     # The sides of documents by a categorical split are one more column.
     sides = len(forest.features)
     encoded = np.zeros((sides + 1, BLOCK_DOCS), np.uint8)
+    codes = encoded.reshape(encoded.size)
     column_values = np.empty(BLOCK_DOCS, np.float32)
     positions = np.empty(BLOCK_DOCS, np.uint64)
     for begin in range(0, n_docs, BLOCK_DOCS):
@@ -310,22 +325,38 @@ def score_rows(
             X, rows, start + begin, forest.features, forest.cuts, forest.n_bins,
             forest.categorical, column_values, positions, encoded[:, :n],
         )  # fmt: skip
-        # Leaves behind the last document are computed along, and never read.
-        n_padded = (n + LANES - 1) // LANES * LANES
+        output = np.uint64(0)
         for tree in range(len(split_offsets) - 1):
-            for k in range(n_padded):
-                leaves[k] = 0
-            for split in range(split_offsets[tree], split_offsets[tree + 1]):
-                compared = column[split]
-                if set_of[split] >= 0:
-                    find_sides(encoded[compared], left_sets[set_of[split]], encoded[sides])
-                    compared = sides
-                codes = encoded[compared]
-                s, b, f, r = shift[split], bound[split], first[split], right[split]
-                for k in range(n_padded):
-                    leaves[k] = next_leaf(leaves[k], codes[k], s, b, f, r)
-            tree_values = values[value_offsets[tree] : value_offsets[tree + 1]]
-            total = scores[tree % n_outputs, begin : begin + n]
-            for k in range(n):
-                # Unsigned, because a signed index is first checked for counting from the end.
-                total[k] += tree_values[np.uint64(leaves[k])]
+            # Leaves behind the last document are computed along, and never read.
+            for at in range(0, n, LANES):
+                root, last = split_offsets[tree], split_offsets[tree + 1]
+                split = root
+                # A tree of one leaf has no splits, but leaves that begin at 0.
+                while split < last or split == root:
+                    end = last if len(left_sets) == 0 else next_set(set_of, split, last)
+                    advance_leaves(
+                        codes, BLOCK_DOCS, column, shift, bound, first, right, split, end, at,
+                        split == root, leaves,
+                    )  # fmt: skip
+                    if end < last:
+                        left_set = left_sets[set_of[end]]
+                        find_sides(encoded[column[end]], left_set, encoded[sides])
+                        for k in range(at, at + LANES):
+                            leaves[k] = next_leaf(
+                                leaves[k],
+                                encoded[sides, k],
+                                shift[end],
+                                bound[end],
+                                first[end],
+                                right[end],
+                            )
+                    split = end + 1
+            # Indexes, since a slice of an array costs as much as some splits. Unsigned, because a
+            # signed index is first checked for counting from the end.
+            tree_values, start_of_output = np.uint64(value_offsets[tree]), np.uint64(begin)
+            for k in range(np.uint64(n)):
+                value = values[tree_values + np.uint64(leaves[k])]
+                scores[output, start_of_output + k] += value
+            output += np.uint64(1)
+            if output == n_outputs:
+                output = np.uint64(0)
