@@ -105,6 +105,8 @@ def match_codes(
     wanted
         The codes to use, for some of the features.
     """
+    if not tables and not wanted:
+        return matrix
     changed: dict[int, NDArray[np.float32]] = {}
     for name, texts in tables.items():
         if texts and name not in wanted:
@@ -277,6 +279,8 @@ def encode_frame(owner: str, frame: Any, named: Iterable[str | int] = ()) -> tup
     named
         Columns of texts that are categorical, by name or number, besides those whose type says so.
     """
+    if isinstance(frame, np.ndarray):
+        return frame, NO_TABLES
     frame = _in_memory(frame)
     columns = _columns(frame)
     order = list(columns)

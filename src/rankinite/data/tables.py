@@ -136,6 +136,8 @@ class MatrixOfBatches:
 
 def column_names(X: Any) -> list[Any] | None:
     """Return what a frame calls its columns; None for an array."""
+    if isinstance(X, np.ndarray):
+        return None
     if is_lazy(X):
         return list(X.collect_schema().names())
     if is_table(X) and not hasattr(X, "columns"):  # a dataset has a schema only

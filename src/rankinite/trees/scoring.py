@@ -174,7 +174,8 @@ class ForestScorer:
         """
         if len(self.n_leaves) == 0 or scores.shape[1] == 0:
             return scores
-        if self.categories or _is_worth_compiled_code(self.plain_seconds(X, rows)):
+        compiles = _Calls.are_compiled or bool(self.categories)
+        if compiles or _is_worth_compiled_code(self.plain_seconds(X, rows)):
             return self.add_compiled(scores, X, rows)
         return self.add_plainly(scores, X, rows)
 
