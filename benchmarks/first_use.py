@@ -137,6 +137,7 @@ def warm(processes: Processes, turns: int) -> None:
 def warm_up(processes: Processes, _turns: int) -> None:
     command = str(Path(sys.executable).with_name("rankinite"))
     for options, what in (((), "LambdaMART"), (("--all",), "everything")):
+        subprocess.run(["rm", "-rf", str(processes.cache)], check=True)
         seconds, printed = processes.run(command, "warm-up", *options)
         report(f"rankinite warm-up for {what}", seconds, None, 60, 60)
         print(f"  {printed.strip()}")

@@ -1,8 +1,8 @@
 """Training and scoring against LightGBM, XGBoost and CatBoost, in turns, in one run.
 
-    python benchmarks/train.py [--only iteration,binning,small,score,memory,lambda,augment,growth,
-        first] [--data MQ2007] [--turns 5] [--rounds 8] [--shapes A,B] [--leaves 31,200]
-        [--peers lightgbm,xgboost,catboost] [--threads 2] [--quick]
+    python benchmarks/train.py [--only iteration,binning,small,movies,score,memory,lambda,augment,
+        growth,first] [--data MQ2007] [--movies MOVIES] [--turns 5] [--rounds 8] [--shapes A,B]
+        [--leaves 31,200] [--peers lightgbm,xgboost,catboost] [--threads 2] [--quick]
 
 Prints a line for everything measured, and in the end a table of all ratios, ours over theirs: the
 smaller the better. Shape A is 10,000 queries x 24 documents x 519 features, B 3,000 x 116 x 136.
@@ -25,6 +25,7 @@ SECTIONS = {
     "iteration": ("iterations", "iteration"),
     "binning": ("stages", "binning"),
     "small": ("iterations", "small"),
+    "movies": ("iterations", "movies"),
     "score": ("stages", "scoring"),
     "memory": ("processes", "memory"),
     "lambda": ("stages", "lambdas"),
@@ -65,6 +66,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--only", type=_some_of(SECTIONS), default=list(SECTIONS))
     parser.add_argument("--data", type=Path, help="the folder of mq2007")
+    parser.add_argument("--movies", type=Path, help="the folder of msrd-movies")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=8, help="timed iterations in a turn")
     parser.add_argument("--warm", type=int, default=2, help="iterations before these")
@@ -100,6 +102,7 @@ def _settings(chosen: argparse.Namespace) -> Any:
 
     return Settings(
         data=chosen.data,
+        movies=chosen.movies,
         turns=chosen.turns,
         threads=chosen.threads,
         n_warm=chosen.warm,

@@ -149,6 +149,39 @@ def small(settings: Settings, results: Results) -> None:
         results.ratio(what, measured[name], measured[best], *asked)
 
 
+def movies(settings: Settings, results: Results) -> None:
+    """Compare with LightGBM on the Movie Search Ranking Dataset, by the settings that rank best."""
+    if settings.movies is None or not (settings.movies / "train.txt.gz").exists():
+        results.note("movies: the data set is not there; give its folder with --movies")
+        return
+    parts = ("train", "valid")
+    loaded = [
+        rk.load(settings.movies / f"{part}.txt.gz", top_grade=1, comments=False) for part in parts
+    ]
+    train, valid = (Arrays.of(part) for part in loaded)
+    sets = lightgbm_sets(train, valid, settings.threads)
+    ours = (train.data(), valid.data())
+    binned = rk.BinnedData.make(ours[0].matrix, ours[0].feature_names)
+    wins = {"normalise": "distance", "criterion": "newton", "queries_per_tree": 1.0}
+    what = f"movies, {len(train.X):,} x {train.X.shape[1]}, 31 leaves"
+    task = settings.task(31, None)
+    rivals: dict[str, Any] = {
+        "ours, normalised by distance": Ours(*ours, binned, task, **wins),
+        "ours, preset": Ours(*ours, binned, task),
+    }
+    for mode, options in LIGHTGBM_MODES.items():
+        rivals[f"LightGBM {mode}"] = LightGBM(sets, replace(task, truncation=TRUNCATION), options)
+    print(f"{what}:", flush=True)
+    measured = in_turns(rivals, settings.turns)
+    print_times(measured)
+    best = fastest(measured, [name for name in rivals if not name.startswith("ours")])
+    for name in ("ours, normalised by distance", "ours, preset"):
+        asked = (0.6, 0.35) if "distance" in name else (None, None)
+        results.ratio(
+            f"{what}, {name}, against LightGBM's best mode", measured[name], measured[best], *asked
+        )
+
+
 def growth(settings: Settings, results: Results) -> None:
     """Compare the time of a document at many and at few documents."""
     for n_leaves in settings.leaves:

@@ -19,6 +19,8 @@ class Settings:
     ----------
     data
         The folder of mq2007, if there is one.
+    movies
+        That of msrd-movies, if there is one.
     turns
         How often rivals take their turn.
     threads
@@ -32,6 +34,7 @@ class Settings:
     """
 
     data: Path | None
+    movies: Path | None
     turns: int
     threads: int
     n_warm: int

@@ -25,9 +25,13 @@ class Started:
         self.commands: list[list[str]] = []
         self.environments: list[dict[str, str]] = []
 
-    def __call__(self, command, env, **_streams):
+    def __call__(self, command, env, **_streams) -> Started:
         self.commands.append(command)
         self.environments.append(env)
+        return self
+
+    def poll(self) -> int:
+        return 0
 
 
 @pytest.fixture
@@ -70,10 +74,12 @@ def test_what_is_in_the_cache_is_not_compiled_again(started, tmp_path):
         ("cache_directory", lambda: None),
         ("os.environ", {"RANKINITE_COMPILE_AHEAD": "0"}),
         ("JIT_IS_OFF", True),
+        ("sys.executable", "/usr/bin/uwsgi"),
+        ("sys.frozen", True),
     ],
 )
 def test_when_there_is_no_second_process(started, monkeypatch, name, value):
-    monkeypatch.setattr(f"rankinite.core.compilation.{name}", value)
+    monkeypatch.setattr(f"rankinite.core.compilation.{name}", value, raising=False)
     compilation.compile_ahead("module:function", "kernel")
     assert started.commands == []
 

@@ -90,9 +90,16 @@ def test_an_error_reaches_the_caller_and_the_pool_survives(bad):
     assert sum(last - first for first, last in after.ranges) == 8
 
 
-def test_an_index_error_is_not_taken_for_the_end_of_the_work():
+@pytest.mark.parametrize("raises_on_caller", [False, True])
+def test_an_index_error_is_not_taken_for_the_end_of_the_work(raises_on_caller):
+    both = threading.Barrier(2)
+    caller = threading.get_ident()
+
     def compute(first: int, last: int) -> None:
-        raise IndexError("out of range")
+        if first < 2:  # one for each of the two threads
+            both.wait(LIMIT)
+        if (threading.get_ident() == caller) == raises_on_caller:
+            raise IndexError("out of range")
 
     with rk.threads(2), pytest.raises(IndexError, match="out of range"):
         parallel_for(compute, 8)

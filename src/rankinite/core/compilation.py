@@ -6,6 +6,7 @@ This module does not import numba, so that the second process begins before the 
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import subprocess
@@ -118,13 +119,20 @@ def compile_ahead(function: str, kernel: str) -> None:
     module, _, name = function.partition(":")
     # The same modules as here, wherever they were imported from.
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    _begun[function] = subprocess.Popen(
+    process = _begun[function] = subprocess.Popen(
         [sys.executable, "-c", f"from {module} import {name}; {name}()"],
         env=os.environ | {"PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    atexit.register(_let_go, process)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Leave a process that is still compiling to itself, instead of warning of it at the exit."""
+    if process.poll() is None:
+        process.returncode = 0
 
 
 def _runs_python() -> bool:

@@ -224,18 +224,21 @@ class _Job:
         self.others_left = threading.Lock()
 
     def work(self) -> None:
-        """Compute ranges until there are none; another thread's error is kept for the caller."""
-        ranges, compute, arguments = self.ranges, self.compute, self.arguments
+        """Compute ranges until there are none; an error ends that and is kept for the caller."""
+        compute, arguments = self.compute, self.arguments
         try:
-            while ranges:
-                compute(*ranges.pop(), *arguments)
-        except IndexError:
-            # The last range was taken between the two looks; kernels never raise.
-            if ranges:
-                raise
+            while (bounds := self._next_range()) is not None:
+                compute(*bounds, *arguments)
         except BaseException as error:
-            ranges.clear()
+            self.ranges.clear()
             self.error = self.error or error
+
+    def _next_range(self) -> tuple[int, int] | None:
+        # Asking whether there is one first would leave time for another thread to take it.
+        try:
+            return self.ranges.pop()
+        except IndexError:
+            return None
 
     def help(self) -> None:
         """Work on another thread than the caller's."""
