@@ -188,11 +188,10 @@ class Grower:
         n_words = len(self._n_bins) // COLUMNS_PER_WORD
         tile_size = (n_words // self._n_threads + 1) * TILE_STRIDE
         # `rows_with_docs` writes one row behind the last.
-        rows = np.empty((3, self.binned.n_rows + 1), np.int32)
+        rows = np.empty((2, self.binned.n_rows + 1), np.int32)
         return Workspace(
             rows=rows[0],
-            left_rows=rows[1],
-            right_rows=rows[2],
+            right_rows=rows[1],
             histograms=np.empty((self._n_leaves, self._bin_offsets[-1]), np.int64),
             # Only if hessians are not packed; then the first tree makes room.
             hessian_histograms=np.empty((1, 0), np.int64),
@@ -346,7 +345,6 @@ class Grower:
         n_rows = rows_with_docs(self._gradients, self._count_bits, workspace.rows)
         return workspace._replace(
             rows=workspace.rows[:n_rows],
-            left_rows=workspace.left_rows[:n_rows],
             right_rows=workspace.right_rows[:n_rows],
         )
 

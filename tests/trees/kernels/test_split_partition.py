@@ -26,7 +26,7 @@ def test_rows_keep_their_order_on_either_side(n_rows, missing_left, n_bins):
         left = naive_left(column[rows], n_bins, cut, missing_left)
         # As numpy's integers, which without the JIT do not overflow when added to a byte.
         shift = np.int64(missing_shift(n_bins, missing_left))
-        partitioned, scratch = rows.copy(), np.empty((2, n_rows + 1), np.int32)
-        n_left = partition_rows(partitioned, column, shift, cut + shift, scratch[0], scratch[1])
+        partitioned, scratch = rows.copy(), np.empty(n_rows + 1, np.int32)
+        n_left = partition_rows(partitioned, column, shift, cut + shift, scratch)
         assert n_left == left.sum()
         assert partitioned.tolist() == [*rows[left], *rows[~left]]

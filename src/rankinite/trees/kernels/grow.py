@@ -340,8 +340,7 @@ def split_leaf(
         for k in range(len(left_set)):
             tree.left_sets[n_splits, k] = left_set[k]
     n_left = partition_rows(
-        workspace.rows[start:end], bins, shift, bound, workspace.left_rows[start:end],
-        workspace.right_rows[start:end],
+        workspace.rows[start:end], bins, shift, bound, workspace.right_rows[start:end]
     )  # fmt: skip
     new = n_splits + 1
     written = tree.splits[n_splits]

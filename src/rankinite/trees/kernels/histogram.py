@@ -132,7 +132,7 @@ class Workspace(NamedTuple):
     ----------
     rows
         Rows of the tree; growing brings them into the order of the leaves.
-    left_rows, right_rows
+    right_rows
         Scratch of the same length for partitioning.
     histograms, hessian_histograms
         Pools with one histogram per leaf; that of hessians has no columns unless it is used.
@@ -143,7 +143,6 @@ class Workspace(NamedTuple):
     """
 
     rows: NDArray[np.int32]
-    left_rows: NDArray[np.int32]
     right_rows: NDArray[np.int32]
     histograms: NDArray[np.int64]
     hessian_histograms: NDArray[np.int64]

@@ -361,24 +361,24 @@ def partition_rows(
     column: NDArray[np.uint8],
     shift: int,
     bound: int,
-    left_rows: NDArray[np.int32],
     right_rows: NDArray[np.int32],
 ) -> int:
     """Bring the rows that go left before those that go right; return how many go left.
 
-    ``left_rows`` and ``right_rows`` are scratch. A row goes left if its bin plus ``shift``, as a
-    byte, is at most ``bound``: see `missing_shift`. Each row is written to both sides and only one
-    side advances, because a branch that depends on the data would be mispredicted half of the time.
+    A row goes left if its bin plus ``shift``, as a byte, is at most ``bound``: see
+    `missing_shift`. Each row is written to both sides, and only one side advances, because a branch
+    that depends on the data would be mispredicted half of the time. The left side is written over
+    rows that were read already; ``right_rows`` is scratch.
     """
-    n_left = 0
-    n_right = 0
+    # Unsigned, because signed indexes are first checked for counting from the end.
+    n_left = np.uint64(0)
+    n_right = np.uint64(0)
     for k in range(len(rows)):
         row = rows[k]
         goes_left = ((column[row] + shift) & 255) <= bound
-        left_rows[n_left] = row
+        rows[n_left] = row
         right_rows[n_right] = row
-        n_left += goes_left
-        n_right += not goes_left
-    copy_rows(left_rows[:n_left], rows)
+        n_left += np.uint64(goes_left)
+        n_right += np.uint64(not goes_left)
     copy_rows(right_rows[:n_right], rows[n_left:])
-    return n_left
+    return np.int64(n_left)
