@@ -11,9 +11,10 @@ ends with LLVM's code.
 from __future__ import annotations
 
 import gc
+import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import numba.core.event as events
@@ -25,6 +26,7 @@ from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined
 from numba.core.registry import CPUDispatcher
 from numba.core.types.functions import BaseFunction
 
+from rankinite.core.cached import cached_property
 from rankinite.core.compilation import compilations
 from rankinite.core.kernel_cache import cache_of
 
@@ -221,6 +223,15 @@ def _function_of(event: Any) -> Any:
 
 
 events.register("numba:compile", _CompilationListener())
+
+
+def _forget_lock() -> None:
+    """Let the child of a fork compile, where the lock may belong to a thread of its parent."""
+    global_compiler_lock._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
 
 
 _call_types: dict[Any, tuple[Any, Any]] = {}

@@ -16,11 +16,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankinite.core.cached import cached_property
 
 F = TypeVar("F", bound=Callable[..., Any])
 Array = TypeVar("Array", bound=NDArray[Any])

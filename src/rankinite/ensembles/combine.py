@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from rankinite.core.cached import cached_property
 from rankinite.core.errors import UsageError
 from rankinite.core.format import MISSING
 from rankinite.core.params import OneOf, Real, check

@@ -12,7 +12,6 @@ import io
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.cached import cached_property
 from rankinite.core.errors import UsageError
 from rankinite.core.figures import HEIGHT, save_figure, subplots
 from rankinite.core.files import atomic_write

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.cached import cached_property
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen
 from rankinite.core.threads import parallel_for

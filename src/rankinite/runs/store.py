@@ -12,13 +12,14 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.cached import cached_property
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.files import atomic_write, remove_unfinished
 from rankinite.core.progress import Progress

@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rankinite.core import __version__
+from rankinite.core.cached import cached_property
 from rankinite.core.errors import ModelFileError
 from rankinite.core.files import atomic_folder, atomic_write, save_array
 from rankinite.core.sources import module_hash

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.cached import cached_property
 from rankinite.core.jit import JIT_IS_OFF, frozen
 from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats
