@@ -52,19 +52,15 @@ class Levels:
     ----------
     left, right
         Children of each split: at least 0 is a split, others are the complement of a leaf.
-    of_split
-        The level of each split; 0 for a root.
-    trees, splits
-        By level, the tree of each split of the level, and the split.
+    trees
+        By level, the tree of each of its splits.
     unsound
         The first tree whose splits do not divide its leaves; -1 if all do.
     """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
-    of_split: NDArray[np.int64]
     trees: Sequence[NDArray[np.int64]]
-    splits: Sequence[NDArray[np.int64]]
     unsound: int = -1
 
 
@@ -81,22 +77,18 @@ def find_levels(first: NDArray[Any], right: NDArray[Any], n_leaves: NDArray[np.i
     """
     first, right = first.astype(np.int64), right.astype(np.int64)
     children = np.empty((2, len(first)), np.int64)
-    of_split = np.empty(len(first), np.int64)
     leaf_offsets = np.cumsum(n_leaves) - n_leaves
     split_offsets = leaf_offsets - np.arange(len(n_leaves))  # one split less than leaves
     tree = np.flatnonzero(n_leaves > 1)
     split, begin, end = split_offsets[tree], np.zeros(len(tree), np.int64), n_leaves[tree]
     trees: list[NDArray[np.int64]] = []
-    splits: list[NDArray[np.int64]] = []
     while len(split):
         middle = right[split]
         sound = (first[split] == begin) & (begin < middle) & (middle < end)
         if not sound.all():
             unsound = int(tree[~sound].min())
-            return Levels(children[0], children[1], of_split, trees, splits, unsound)
-        of_split[split] = len(splits)
+            return Levels(children[0], children[1], trees, unsound)
         trees.append(tree)
-        splits.append(split)
         # A left subtree with k leaves has the next k - 1 splits.
         right_split = split + (middle - begin)
         has_left, has_right = middle - begin > 1, end - middle > 1
@@ -107,7 +99,7 @@ def find_levels(first: NDArray[Any], right: NDArray[Any], n_leaves: NDArray[np.i
         split = np.concatenate([split[has_left] + 1, right_split[has_right]])
         begin = np.concatenate([begin[has_left], middle[has_right]])
         end = np.concatenate([middle[has_left], end[has_right]])
-    return Levels(children[0], children[1], of_split, trees, splits)
+    return Levels(children[0], children[1], trees)
 
 
 @dataclass(frozen=True)
@@ -174,19 +166,27 @@ class ForestScorer:
         """
         if len(self.n_leaves) == 0 or scores.shape[1] == 0:
             return scores
-        compiles = _Calls.are_compiled or bool(self.categories)
-        if compiles or _is_worth_compiled_code(self.plain_seconds(X, rows)):
+        if _Calls.are_compiled or self.categories or not self._is_plain_work(X, rows):
             return self.add_compiled(scores, X, rows)
         return self.add_plainly(scores, X, rows)
 
     # By numpy
 
-    def plain_seconds(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None) -> float:
-        """Return about how long numpy takes for rows of a matrix."""
+    def _is_plain_work(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None) -> bool:
+        """Tell whether numpy should score rows of a matrix, as the first calls of a process."""
         n_docs = X.shape[0] if rows is None else len(rows)
-        one_by_one = self._seconds_of_levels(n_docs)
-        # Splits that compare the same may send missing values to different sides.
-        return one_by_one if np.isnan(X).any() else min(one_by_one, self._seconds_of_codes(n_docs))
+        seconds = self._seconds_of_levels(n_docs)
+        by_codes = self._seconds_of_codes(n_docs)
+        # Only if it matters are all values looked at.
+        if by_codes <= PLAIN_SECONDS < seconds and not np.isnan(self._used(X, rows)).any():
+            seconds = by_codes
+        return not _is_worth_compiled_code(seconds)
+
+    def _used(self, X: NDArray[np.float32], rows: NDArray[np.int64] | None) -> NDArray[np.float32]:
+        """Return the features that some split asks for, of rows of a matrix."""
+        return np.ascontiguousarray(
+            X[:, self.features] if rows is None else X[rows[:, None], self.features]
+        )
 
     def _seconds_of_levels(self, n_docs: int) -> float:
         return float(n_docs * self._depths.sum() * DOC_LEVEL * 1e-9)
@@ -200,11 +200,10 @@ class ForestScorer:
         self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64] | None
     ) -> Floats:
         """Add the values of the trees by numpy; none of the splits may be categorical."""
-        used = np.ascontiguousarray(
-            X[:, self.features] if rows is None else X[rows][:, self.features]
-        )
+        used = self._used(X, rows)
         place = np.searchsorted(self.features, self.feature)
         has_few = self._seconds_of_codes(len(used)) < self._seconds_of_levels(len(used))
+        # Splits that compare the same may send missing values to different sides.
         if self._comparisons is not None and has_few and not np.isnan(used).any():
             columns = np.ascontiguousarray(used.T)
             self._add_by_codes(self._comparisons, scores, columns, place)
