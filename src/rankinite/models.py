@@ -116,7 +116,8 @@ def warm_up(model: Ranker) -> None:
     from rankinite.trees.scoring import load_compiled_code
 
     load_compiled_code()
-    X = np.zeros((1, model.n_features_in_), np.float32)
+    # One that is not fitted has no features, and says so when it is asked to predict.
+    X = np.zeros((1, getattr(model, "n_features_in_", 1)), np.float32)
     scored: Any = model
     if Base("warm_up", getattr(model, "base", None)).is_scores:
         scored.predict(X, [0], base_scores=0)

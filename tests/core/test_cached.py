@@ -46,8 +46,8 @@ class Waits:
 
 @pytest.mark.parametrize("is_same", [False, True])
 def test_threads_do_not_wait_for_each_other(is_same):
-    one = Waits()
-    instances = [one, one if is_same else Waits()]
+    first = Waits()
+    instances = [first, first if is_same else Waits()]
     values: list[object] = []
     workers = [
         threading.Thread(target=lambda instance=instance: values.append(instance.value))

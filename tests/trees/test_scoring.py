@@ -140,6 +140,11 @@ def test_a_process_that_scores_once_imports_neither_numba_nor_scikit_learn(base)
     assert done.stdout.splitlines() == [str(scores), "[]", "[]", f"{scores} True"], done.stderr
 
 
+def test_a_ranker_that_is_not_fitted_says_so():
+    with pytest.raises(rk.UsageError, match="LambdaMART: is not fitted yet; call fit"):
+        rk.warm_up(rk.LambdaMART())
+
+
 def test_all_that_scores_is_loaded_ahead():
     scoring.load_compiled_code()
     if not JIT_IS_OFF:

@@ -65,9 +65,9 @@ class Estimator:
         """
         of_inner: dict[str, dict[str, Any]] = defaultdict(dict)
         for name, value in parameters.items():
-            own, nested, rest = name.partition("__")
+            outer, nested, rest = name.partition("__")
             if nested:
-                of_inner[own][rest] = value
+                of_inner[outer][rest] = value
             else:
                 setattr(self, name, value)
         for name, inner in of_inner.items():
