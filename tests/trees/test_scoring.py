@@ -74,6 +74,17 @@ def test_many_documents_are_followed_block_by_block(monkeypatch):
     assert parts.tobytes() == whole.tobytes()
 
 
+def test_tables_of_many_combinations_count_as_work():
+    """Twelve comparisons have 4,096 combinations of results, more than walking would take."""
+    rng = np.random.default_rng(5)
+    few, many = (
+        Forest(tuple(random_tree(rng, n + 1, 3) for _ in range(50)), np.zeros(1), 3)._scorer
+        for n in (3, 12)
+    )
+    assert few._seconds_of_codes(1000) < few._seconds_of_levels(1000)
+    assert many._seconds_of_codes(1000) > many._seconds_of_levels(1000)
+
+
 def test_levels_tell_trees_from_what_is_none():
     rng = np.random.default_rng(4)
     n_unsound = 0

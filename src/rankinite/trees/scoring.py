@@ -37,8 +37,8 @@ MOST_COMPARISONS = 12
 # Documents x trees that are followed at a time.
 BLOCK_NODES = 1 << 17
 # Nanoseconds that numpy takes: for a document at a level of a tree; for a comparison that splits
-# share, and for a document in it.
-DOC_LEVEL, COMPARISON, COMPARED_DOC = 22.0, 2_500.0, 1.0
+# share, for a document in it, and to find the leaf of a combination of results.
+DOC_LEVEL, COMPARISON, COMPARED_DOC, COMBINATION = 22.0, 2_500.0, 1.0, 150.0
 
 
 # The shape of trees
@@ -194,7 +194,9 @@ class ForestScorer:
     def _seconds_of_codes(self, n_docs: int) -> float:
         if self._comparisons is None:
             return math.inf
-        return len(self._comparisons.splits) * (COMPARISON + n_docs * COMPARED_DOC) * 1e-9
+        n_combinations = (1 << np.diff(self._comparisons.offsets)).sum()
+        compared = len(self._comparisons.splits) * (COMPARISON + n_docs * COMPARED_DOC)
+        return float(compared + n_combinations * COMBINATION) * 1e-9
 
     def add_plainly(
         self, scores: Floats, X: NDArray[np.float32], rows: NDArray[np.int64] | None
