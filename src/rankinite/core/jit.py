@@ -6,14 +6,16 @@ a model to score a few documents never needs it. ``core/compiler.py`` says how k
 ``core/kernel_cache.py`` where machine code is kept, and ``core/compilation.py`` tells when a kernel
 has to be compiled.
 
-Kernels call some instructions that Python has no words for (`load_byte`, `load_word`,
-`float_of_bits`, `trailing_zeros`, `prefetch`, `advance_leaves`), and `exponentials`, which is
-faster than a loop over ``math.exp``.
+Kernels call some instructions that Python has no words for: `load_byte`, `load_word`,
+`float_of_bits`, `trailing_zeros`, `prefetch`, `advance_leaves`, and those of ``core/lanes.py``.
+
+A kernel gives the same bits on every processor: sums are added up in the order that the source
+says, no product is fused with a sum, and exponentials and logarithms are those of
+``core/elementary.py``, because the C library's depend on the processor.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from functools import update_wrapper
@@ -88,22 +90,7 @@ def inlined_kernel(function: F) -> F:
     return _compiled(function, forceinline=True)
 
 
-def summing_kernel(function: F) -> F:
-    """Compile a small kernel of sums over rows into every kernel that calls it.
-
-    Sums may be reordered, and a product may be fused with the sum it is added to. Without this
-    permission numbers must be added one by one, and the loop cannot be vectorised. The order
-    depends on the processor and the length of the row, never on the number of threads.
-    """
-    return _compiled(function, forceinline=True, fastmath={"reassoc", "contract"})
-
-
-def _compiled(
-    function: F,
-    *,
-    forceinline: bool = False,
-    fastmath: bool | set[str] = False,
-) -> F:
+def _compiled(function: F, *, forceinline: bool = False) -> F:
     if JIT_IS_OFF:
         return function
     options = {
@@ -112,7 +99,6 @@ def _compiled(
         # Kernels never raise: a division by 0 gives an infinity or NaN, as in numpy.
         "error_model": "numpy",
         "forceinline": forceinline,
-        "fastmath": fastmath,
     }
     return cast(F, Kernel(function, options))
 
@@ -144,36 +130,37 @@ class Intrinsic:
         return type_of_intrinsic(self.__name__)
 
 
-def _intrinsic(function: Callable[..., Any]) -> Any:
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Make an instruction for kernels of a function that does the same in Python."""
     return function if JIT_IS_OFF else Intrinsic(function)
 
 
-@_intrinsic
+@intrinsic
 def load_word(array: NDArray[np.uint8], index: int) -> np.uint64:
     """Return the eight bytes that begin at an index."""
     return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
 
 
-@_intrinsic
+@intrinsic
 def load_byte(array: NDArray[np.uint8], index: int) -> int:
     """Return the byte at an index."""
     return int(array[index])
 
 
-@_intrinsic
+@intrinsic
 def float_of_bits(bits: int) -> float:
     """Return the float that has the same bits."""
     return float(np.int64(bits).view(np.float64))
 
 
-@_intrinsic
+@intrinsic
 def trailing_zeros(word: np.uint64) -> int:
     """Return how many of the lowest bits are 0; 64 if all are."""
     value = int(word)
     return (value & -value).bit_length() - 1 if value else 64
 
 
-@_intrinsic
+@intrinsic
 def prefetch(array: NDArray[Any], index: int) -> None:
     """Ask for an item of an array that will be needed soon."""
 
@@ -182,7 +169,7 @@ def prefetch(array: NDArray[Any], index: int) -> None:
 LANES = 128
 
 
-@_intrinsic
+@intrinsic
 def advance_leaves(
     codes: NDArray[np.uint8],
     width: int,
@@ -223,64 +210,3 @@ def advance_leaves(
         start = column[split] * width + at
         shifted = codes[start : start + LANES] + shift[split]  # wraps around
         here[(shifted > bound[split]) & (here == first[split])] = right[split]
-
-
-# Exponentials from additions and multiplications only
-#
-# The C library's exp works on a single number; these loops are compiled to work on several at once.
-
-# Adding this to a number of moderate size rounds it to an integer, which is then in the lowest
-# bits of the sum.
-ROUNDER = 1.5 * 2.0**52
-LOG2_E = 1.0 / math.log(2.0)
-# ln 2 in two parts; the first has so few bits that its product with an integer is exact.
-LN2_HIGH = float.fromhex("0x1.62e42feep-1")
-LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-# The exponent is to the left of the 52 bits of the fraction; this is the exponent of 1.0.
-FRACTION_BITS = 52
-EXPONENT_OF_ONE = 1023 << FRACTION_BITS
-
-
-@summing_kernel
-def exponential_near_0(r: float) -> float:
-    """Return exp(r) for numbers up to 0.35 by Taylor's series, to the last bits."""
-    # To the 12th power; the next term, r^13 / 13!, is below 2e-16.
-    series = 1.0 / 479001600.0
-    series = series * r + 1.0 / 39916800.0
-    series = series * r + 1.0 / 3628800.0
-    series = series * r + 1.0 / 362880.0
-    series = series * r + 1.0 / 40320.0
-    series = series * r + 1.0 / 5040.0
-    series = series * r + 1.0 / 720.0
-    series = series * r + 1.0 / 120.0
-    series = series * r + 1.0 / 24.0
-    series = series * r + 1.0 / 6.0
-    series = series * r + 0.5
-    series = series * r + 1.0
-    return series * r + 1.0
-
-
-@kernel
-def exponentials(
-    numbers: NDArray[np.float64],
-    shift: float,
-    n: int,
-    power: NDArray[np.float64],
-    power_bits: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> None:
-    """Write exp(number - shift) for n numbers; the differences must lie between -700 and 700.
-
-    With x = k ln 2 + r and k whole, exp(x) = 2^k exp(r), and r is at most 0.35. ``power`` is
-    scratch and ``power_bits`` the same memory seen as integers.
-    """
-    # Three loops: the second reads as integers what the first wrote as floats.
-    for i in range(n):
-        rounded = (numbers[i] - shift) * LOG2_E + ROUNDER
-        power[i] = rounded
-        out[i] = rounded - ROUNDER
-    for i in range(n):
-        power_bits[i] = (power_bits[i] << FRACTION_BITS) + EXPONENT_OF_ONE
-    for i in range(n):
-        r = ((numbers[i] - shift) - out[i] * LN2_HIGH) - out[i] * LN2_LOW
-        out[i] = exponential_near_0(r) * power[i]

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankinite.core.elementary import exp2, log2, power
 from rankinite.core.errors import DataError
 from rankinite.core.params import Constraint, Either, OneOf, Real, or_none
 from rankinite.core.types import Floats
@@ -109,7 +110,7 @@ class DCG(Measure):
 
     def discounts(self, ranks: Floats) -> Floats:
         """Return 1 / log2(1 + rank)."""
-        return np.asarray(1.0 / np.log2(1.0 + ranks))
+        return np.asarray(1.0 / log2(1.0 + ranks))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +158,7 @@ class CNDCG(Measure):
 
     def discounts(self, ranks: Floats) -> Floats:
         """Return 1 / log2(1 + rank)."""
-        return np.asarray(1.0 / np.log2(1.0 + ranks))
+        return np.asarray(1.0 / log2(1.0 + ranks))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +182,7 @@ class ERR(Measure):
         """Return the chance that each document satisfies."""
         # Divided before the subtraction: 2^label alone would overflow for very high grades.
         top = _top_grade(self.top_grade, top_grade)
-        return np.asarray(np.exp2(labels - top) - np.exp2(-top))
+        return np.asarray(exp2(labels - top) - exp2(-top))
 
     def _largest_label(self, top_grade: float) -> tuple[float, str]:
         top = _top_grade(self.top_grade, top_grade)
@@ -219,7 +220,7 @@ class PFound(ERR):
 
     def discounts(self, ranks: Floats) -> Floats:
         """Return the chance not to have given up before each rank."""
-        return np.asarray((1.0 - self.break_) ** (ranks - 1.0))
+        return np.asarray(power(1.0 - self.break_, ranks - 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,7 +320,7 @@ class RBP(_Binary):
 
     def discounts(self, ranks: Floats) -> Floats:
         """Return the chance that a user stops at each rank."""
-        return np.asarray((1.0 - self.p) * self.p ** (ranks - 1.0))
+        return np.asarray((1.0 - self.p) * power(self.p, ranks - 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,7 +354,7 @@ MEASURES: dict[str, type[Measure]] = {
 
 
 def _exponential_gain(labels: Floats) -> Floats:
-    return np.asarray(np.exp2(labels) - 1.0)
+    return np.asarray(exp2(labels) - 1.0)
 
 
 def _top_grade(of_measure: float | None, of_data: float) -> float:

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from rankinite.core.elementary import log2
 from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats, Integers, Mask
@@ -158,7 +159,7 @@ class MeasureAlongLine:
             measure.depth or longest,
             int(REDUCED_FORMS.get(measure.form, measure.form)),
             # The sum over all queries fits into 62 bits of an int64.
-            2.0 ** min(MOST_BITS, 62 - int(np.ceil(np.log2(bound * len(sizes) + 1.0)))),
+            2.0 ** min(MOST_BITS, 62 - int(np.ceil(log2(bound * len(sizes) + 1.0)))),
         )
         # No block of queries has more changes than pairs of documents; query q is in block
         # q modulo their number.

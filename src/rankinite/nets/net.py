@@ -179,7 +179,8 @@ class Net:
         for n_inputs, n_units, end in reversed(list(zip(units, units[1:], ends, strict=False))):
             biases = end - n_units
             weights = self.weights[biases - n_inputs * n_units : biases].astype(np.float64)
-            slopes = slopes @ np.abs(weights.reshape(n_units, n_inputs))
+            # No product of matrices: sums by BLAS depend on the processor in their last bits.
+            slopes = (slopes[:, None] * np.abs(weights.reshape(n_units, n_inputs))).sum(axis=0)
         out = np.zeros(n_features)
         np.add.at(out, self.inputs.features % max(n_features, 1), slopes)
         return out

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rankinite.core.elementary import exp, log2
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.params import SourceName, check, or_none
 from rankinite.core.types import Floats, Integers, Mask
@@ -228,7 +229,7 @@ class SwapGradients(GradientsByQuery):
                     change /= 0.01 + scores[u] - scores[v]
                 change *= doc_weights[u] * doc_weights[v]
                 # The clip keeps exp from overflowing; rho is 0 there to the last bit.
-                rho = 1.0 / (1.0 + np.exp(min(scores[better] - scores[worse], 700.0)))
+                rho = 1.0 / (1.0 + exp(min(scores[better] - scores[worse], 700.0)))
                 gradient[better] += change * rho
                 gradient[worse] -= change * rho
                 hessian[[u, v]] += change * rho * (1.0 - rho)
@@ -247,7 +248,7 @@ class SwapGradients(GradientsByQuery):
             deviation = float(gradient.std())
             return 1.0 / deviation if deviation > 0.0 else 0.0
         if self._normalise == "distance" and total > 0.0:
-            return float(np.log2(1.0 + total) / total)
+            return float(log2(1.0 + total) / total)
         return 1.0
 
 

@@ -14,6 +14,7 @@ from typing import Self
 
 import numpy as np
 
+from rankinite.core.elementary import log
 from rankinite.core.errors import DataError
 from rankinite.core.params import SourceName, check, or_none
 from rankinite.core.threads import parallel_for
@@ -138,7 +139,7 @@ class Logistic(_Pointwise):
         measure.check_labels(labels, targets.top_grade)
         chances = measure.document_values(labels, targets.top_grade)
         mean = min(max(_mean(chances, weights), LEAST_CHANCE), 1.0 - LEAST_CHANCE)
-        start = np.log(mean / (1.0 - mean))
+        start = log(mean / (1.0 - mean))
         return PointwiseGradients(LOGISTIC, chances, weights, targets.offsets, start)
 
 
@@ -267,7 +268,7 @@ class MultiClassGradients(Gradients):
     def __init__(self, classes: Integers, weights: Floats, n_classes: int) -> None:
         # Weights relative to the largest: smoothing then means one more document of full weight.
         counts = np.bincount(classes, weights / weights.max(), minlength=n_classes) + SMOOTHING
-        self.start = np.log(counts / counts.sum())
+        self.start = log(counts / counts.sum())
         self._classes, self._weights = read_only(classes, np.int64), read_only(weights)
 
     def gradients(

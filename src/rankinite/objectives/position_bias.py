@@ -29,6 +29,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.elementary import exp, log
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Integers, Mask
@@ -269,7 +270,8 @@ class PropensityGradients(DebiasedGradients):
         known = losses > 0.0
         if not known[0]:  # all are relative to the first position
             return estimates
-        ratios = (losses / losses[0]) ** self._exponent
+        logs = log(np.where(known, losses, 1.0) / losses[0])
+        ratios = exp(logs * self._exponent)
         bounded = np.clip(ratios, LEAST_PROPENSITY, 1.0 / LEAST_PROPENSITY)
         return np.where(known, bounded, estimates)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from rankinite.core.elementary import exp
 from rankinite.core.errors import UsageError
 from rankinite.core.format import plain_number
 from rankinite.core.params import Real, check
@@ -99,13 +99,8 @@ class ExponentialGrowth(_Growth):
 
     def _grown(self, round: int) -> float:
         # Added up from the start in every round: a schedule is a value and keeps no state, so that
-        # resumed training gets the same weights. A sum of 1 is as good as any larger one.
-        grown = 0.0
-        for m in range(1, round + 1):
-            grown += math.exp(-self.eta / m)
-            if grown >= 1.0:
-                break
-        return grown
+        # resumed training gets the same weights.
+        return float(np.cumsum(exp(-self.eta / np.arange(1, round + 1)))[-1])
 
 
 class LevellingGrowth(_Growth):
@@ -124,7 +119,7 @@ class LevellingGrowth(_Growth):
     name = "levelling"
 
     def _grown(self, round: int) -> float:
-        return math.exp(-self.eta / round)
+        return float(exp(-self.eta / round))
 
 
 SCHEDULES = {kind.name: kind for kind in (LinearGrowth, ExponentialGrowth, LevellingGrowth)}

@@ -8,7 +8,6 @@ stopped.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.container import Content
+from rankinite.core.elementary import exp
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers, Mask
@@ -123,7 +123,10 @@ class Sampler:
     def noise(self, number: int, output: int) -> Floats:
         """Return standard normal numbers, one per feature in a row for each depth of the tree."""
         rng = generator(self.seed, "noise", number, output)
-        return rng.standard_normal((NOISE_DEPTHS, self.n_features))
+        drawn = rng.standard_normal((NOISE_DEPTHS, self.n_features))
+        # Rounded, because the largest of them, computed by the C library's logarithm, may depend on
+        # the processor in their last bits.
+        return drawn.astype(np.float32).astype(np.float64)
 
 
 class BinnedValidationSet:
@@ -316,7 +319,7 @@ class TreeLearner:
             return NO_NOISE
         # What is left to learn falls like exp(-rate x rounds). Once that is less than a document's
         # share of the data, chance would only keep the last trees from learning the details.
-        left = self.scores.shape[1] * math.exp(-self.learning_rate * number)
+        left = self.scores.shape[1] * exp(-self.learning_rate * number)
         noise: Floats = self.sampler.noise(number, output) * (left / (1.0 + left))
         return noise
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankinite.core.elementary import exp
 from rankinite.core.types import Floats
 from rankinite.measures.measure import Measure
 from rankinite.measures.tiers import TieredMeasure, tiers_of
@@ -154,7 +155,7 @@ class EarlyStopping:
         if self.set_name is None or not isinstance(self.measure, Measure) or n_rounds == 0:
             return ONLY_THE_BEST
         values = np.array(history.values[self.set_name][str(self.measure)][:n_rounds])
-        weights = np.exp((values - values.max()) * (np.sqrt(n_queries) / UNCERTAINTY))
+        weights = exp((values - values.max()) * (np.sqrt(n_queries) / UNCERTAINTY))
         weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
         kept = weights[: np.flatnonzero(weights)[-1] + 1]
         shares: Floats = kept / kept.sum()

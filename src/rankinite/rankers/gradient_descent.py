@@ -8,7 +8,6 @@ gives the bytes of one that was never stopped.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.container import Content
+from rankinite.core.elementary import cospi
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Floats32, Integers
@@ -341,7 +341,7 @@ class NetLearner:
         # Adam restarts only if weights have diverged; the cosine then spans the epochs left.
         n_left = max(self.schedule.n_epochs - state.restarted_at, 1)
         share = (state.n_epochs - state.restarted_at) / n_left
-        return state.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
+        return state.learning_rate * 0.5 * (1.0 + cospi(share))
 
     def _is_flat(self) -> bool:
         """Tell whether no epoch has improved for long enough to restart."""

@@ -8,16 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankinite.core.elementary import exp
 from rankinite.core.errors import UsageError
-from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.data.queries import query_numbers
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import CentredSquaredError, Logistic, SquaredError
 from rankinite.rankers.parameters import MARTParameters
 from rankinite.rankers.tree_ranker import PointwiseTreeRanker
-
-special: Any = LazyModule("scipy.special")
 
 LOSSES: dict[str, type[SquaredError] | type[CentredSquaredError] | type[Logistic]] = {
     "squared": SquaredError,
@@ -66,7 +64,7 @@ class MART(MARTParameters, PointwiseTreeRanker):
         return LOSSES[self.loss]()
 
     def _ranking(self, scores: Floats) -> Floats:
-        chances: Floats = special.expit(scores[0]) if self.loss == "logistic" else scores[0]
+        chances: Floats = 1.0 / (1.0 + exp(-scores[0])) if self.loss == "logistic" else scores[0]
         return chances
 
     def _prediction(self, scores: Floats, X: Any, qid: ArrayLike | None) -> Floats:

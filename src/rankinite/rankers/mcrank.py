@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankinite.core.elementary import exp
 from rankinite.core.errors import UsageError
-from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.objectives.objective import Objective
 from rankinite.objectives.pointwise import MultiClass
 from rankinite.rankers.parameters import McRankParameters
 from rankinite.rankers.tree_ranker import PointwiseTreeRanker
-
-special: Any = LazyModule("scipy.special")
 
 
 class McRank(McRankParameters, PointwiseTreeRanker):
@@ -64,6 +62,10 @@ class McRank(McRankParameters, PointwiseTreeRanker):
         return MultiClass()
 
     def _ranking(self, scores: Floats) -> Floats:
-        grades = np.arange(len(scores), dtype=np.float64)
-        expected: Floats = grades @ special.softmax(scores, axis=0)
-        return expected
+        chances = exp(scores - scores.max(axis=0))
+        total, expected = np.zeros((2, scores.shape[1]))
+        # In this order also for a single document, whose classes numpy would add up in another.
+        for grade, of_grade in enumerate(chances):
+            total += of_grade
+            expected += grade * of_grade
+        return expected / total

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankinite.core.jit import exponentials
+from rankinite.core.elementary import exponentials
 from rankinite.measures import ERR, MAP, NDCG, Measure, parse_measures
 from rankinite.objectives.kernels import swaps
 from rankinite.objectives.objective import Targets

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from rankinite.core.elementary import exp, log
 from rankinite.core.params import OneOf, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
@@ -362,8 +363,8 @@ def _levels(rng: np.random.Generator, kind: str) -> Floats32 | None:
         return np.array([0.0, round(rng.uniform(*ZEROS), DECIMALS)], np.float32)
     if kind != "count":
         return None
-    n_values = round(float(np.exp(rng.uniform(*np.log(COUNTS)))))
-    chances = np.arange(1.0, n_values + 1) ** -rng.uniform(*DECAY)
+    n_values = round(float(exp(rng.uniform(*log(COUNTS)))))
+    chances = exp(-rng.uniform(*DECAY) * log(np.arange(1.0, n_values + 1)))
     below = np.cumsum(chances / chances.sum()) - chances / chances.sum()
     levels: Floats32 = np.round(np.maximum(below, 0.0), DECIMALS).astype(np.float32)
     return levels

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankinite.core.elementary import exp, exp2
 from rankinite.core.params import Real, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
@@ -244,7 +245,7 @@ def _rates(data: RankingData, scores: Floats | None, users: float, seed: int) ->
     engine = _standardised(_n_below(scores, query, data.offsets), query)
     # The mean of a log-normal variable is exp(mean + variance / 2): subtracted to get ``users``.
     spread = SPREAD_OF_USERS * rng.standard_normal(data.n_queries) - SPREAD_OF_USERS**2 / 2
-    expected = users / PAGES * np.exp(spread)
+    expected = users / PAGES * exp(spread)
     rates = []
     for source in SOURCES:
         grades = utility + source.intent_noise * rng.standard_normal(data.n_docs)
@@ -302,7 +303,7 @@ def _standardised(values: Floats, query: Integers) -> Floats:
 
 def _satisfaction(grades: Floats, top_grade: float) -> Floats:
     """Return the probabilities (2^grade - 1) / 2^top_grade of grades that need not be integers."""
-    chances: Floats = np.exp2(np.clip(grades, 0.0, top_grade) - top_grade) - np.exp2(-top_grade)
+    chances: Floats = exp2(np.clip(grades, 0.0, top_grade) - top_grade) - exp2(-top_grade)
     return chances
 
 

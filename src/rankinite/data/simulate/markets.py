@@ -7,7 +7,6 @@ the two of the challenge; `DOMAINS` are variants of the first, to adapt rankers 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from functools import cache
 import numpy as np
 from scipy.special import ndtri
 
+from rankinite.core.elementary import exp, log
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Floats32, Integers, Mask
 
@@ -155,7 +155,7 @@ class Market:
 
     def _lengths(self, sizes: Integers) -> Floats32:
         """Return the numbers of documents as standard normal values."""
-        lengths = (np.log(sizes) - _log_size(self.docs_per_query)) / SPREAD_OF_SIZES
+        lengths: Floats = (log(sizes) - _log_size(self.docs_per_query)) / SPREAD_OF_SIZES
         return lengths.astype(np.float32)
 
     def sizes(self, part: str, seed: int) -> Integers:
@@ -179,12 +179,13 @@ def _is_navigational(values: Floats32) -> Mask:
 
 def _log_size(mean: float) -> float:
     """Return the mean of the logarithms of log-normal sizes with this mean."""
-    return math.log(mean) - SPREAD_OF_SIZES**2 / 2
+    return float(log(mean)) - SPREAD_OF_SIZES**2 / 2
 
 
 def _some_sizes(rng: np.random.Generator, n_queries: int, mean: float) -> Integers:
     logs = _log_size(mean) + SPREAD_OF_SIZES * rng.standard_normal(n_queries)
-    return np.clip(np.rint(np.exp(logs)), 1, MOST_DOCS).astype(np.int64)
+    sizes: Floats = np.clip(np.rint(exp(logs)), 1, MOST_DOCS)
+    return sizes.astype(np.int64)
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, summing_kernel
+from rankinite.core.jit import inlined_kernel, kernel
 from rankinite.core.types import Floats
 from rankinite.nets.kernels.adam import Optimiser, adam_step
 from rankinite.nets.kernels.forward import (
@@ -57,7 +57,7 @@ class Documents(NamedTuple):
     spare: Floats
 
 
-@summing_kernel
+@inlined_kernel
 def add_four(
     target: Numbers,
     t: int,
@@ -80,7 +80,7 @@ def add_four(
         )
 
 
-@summing_kernel
+@inlined_kernel
 def add_eight(
     target: Numbers,
     t: int,
@@ -103,7 +103,7 @@ def add_eight(
         target[other + j] += e * p + f * q + g * r + h * s
 
 
-@summing_kernel
+@inlined_kernel
 def add_row(target: Numbers, t: int, inputs: Numbers, x: int, stride: int, factor: float) -> None:
     """Add a row, times a factor, to a row of the target."""
     unit, first = np.uint64(t), np.uint64(x)

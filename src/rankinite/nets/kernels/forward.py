@@ -16,12 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import (
-    exponentials,
-    inlined_kernel,
-    kernel,
-    summing_kernel,
-)
+from rankinite.core.elementary import exponentials
+from rankinite.core.jit import inlined_kernel, kernel
+from rankinite.core.lanes import LANE_BYTES, in_all_lanes, load_lanes, sum_of_lanes
 from rankinite.core.types import Floats
 
 # Documents that are computed together.
@@ -198,47 +195,37 @@ def fill_inputs(inputs: Inputs, first: int, n: int, activations: Numbers, stride
         activations[k] = zero
 
 
-@summing_kernel
+@inlined_kernel
 def dot_four(
     weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
 ) -> tuple[float, float, float, float]:
     """Return the sums of weight x input of one unit for four documents in consecutive rows."""
-    a = b = c = d = weights.dtype.type(0.0)
-    # Unsigned, because a signed index is first checked for counting from the end.
-    unit = np.uint64(w)
-    first, second = np.uint64(x), np.uint64(x + stride)
-    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
-    for j in range(np.uint64(stride)):
-        weight = weights[unit + j]
-        a += weight * inputs[first + j]
-        b += weight * inputs[second + j]
-        c += weight * inputs[third + j]
-        d += weight * inputs[fourth + j]
-    return a, b, c, d
+    a = b = c = d = in_all_lanes(weights.dtype.type(0.0))
+    for j in range(0, stride, LANE_BYTES // weights.itemsize):
+        weight = load_lanes(weights, w + j)
+        a = a + weight * load_lanes(inputs, x + j)
+        b = b + weight * load_lanes(inputs, x + stride + j)
+        c = c + weight * load_lanes(inputs, x + 2 * stride + j)
+        d = d + weight * load_lanes(inputs, x + 3 * stride + j)
+    return sum_of_lanes(a), sum_of_lanes(b), sum_of_lanes(c), sum_of_lanes(d)
 
 
-@summing_kernel
+@inlined_kernel
 def dot_eight(
     weights: Numbers, w: int, inputs: Numbers, x: int, stride: int
 ) -> tuple[float, float, float, float, float, float, float, float]:
     """Return the sums of two units in consecutive rows for four documents."""
-    a = b = c = d = e = f = g = h = weights.dtype.type(0.0)
-    unit, other = np.uint64(w), np.uint64(w + stride)
-    first, second = np.uint64(x), np.uint64(x + stride)
-    third, fourth = np.uint64(x + 2 * stride), np.uint64(x + 3 * stride)
-    for j in range(np.uint64(stride)):
-        u, v = weights[unit + j], weights[other + j]
-        p, q = inputs[first + j], inputs[second + j]
-        r, s = inputs[third + j], inputs[fourth + j]
-        a += u * p
-        b += u * q
-        c += u * r
-        d += u * s
-        e += v * p
-        f += v * q
-        g += v * r
-        h += v * s
-    return a, b, c, d, e, f, g, h
+    a = b = c = d = e = f = g = h = in_all_lanes(weights.dtype.type(0.0))
+    for j in range(0, stride, LANE_BYTES // weights.itemsize):
+        u, v = load_lanes(weights, w + j), load_lanes(weights, w + stride + j)
+        p, q = load_lanes(inputs, x + j), load_lanes(inputs, x + stride + j)
+        r, s = load_lanes(inputs, x + 2 * stride + j), load_lanes(inputs, x + 3 * stride + j)
+        a, b, c, d = a + u * p, b + u * q, c + u * r, d + u * s
+        e, f, g, h = e + v * p, f + v * q, g + v * r, h + v * s
+    return (
+        sum_of_lanes(a), sum_of_lanes(b), sum_of_lanes(c), sum_of_lanes(d),
+        sum_of_lanes(e), sum_of_lanes(f), sum_of_lanes(g), sum_of_lanes(h),
+    )  # fmt: skip
 
 
 @kernel

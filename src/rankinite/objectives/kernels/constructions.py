@@ -7,12 +7,12 @@ not wait for them to compile. The sigmoid cost is that of Objectives, Sec. 5.2.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import kernel, summing_kernel
+from rankinite.core.elementary import exponential
+from rankinite.core.jit import inlined_kernel, kernel
+from rankinite.core.lanes import in_all_lanes, load_lanes, sum_of_lanes
 from rankinite.measures.kernels.values_with_ties import (
     AVERAGE_PRECISION,
     CASCADE,
@@ -30,6 +30,7 @@ from rankinite.objectives.kernels.arrays import (
 )
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
+    add_scaled,
     at_least_1,
     fill_exponentials,
     least_distance,
@@ -164,7 +165,7 @@ def write_ranked(
 def set_sigmoid_gradients(r: Ranked, n: int, n_top: int, mu: float, by_distance: bool) -> float:
     """Set gradients, and hessians to 0; return the sum of the sizes of the pairs' gradients."""
     least, slope = least_distance(r, 0, n - 1, by_distance)
-    m = math.exp(mu)
+    m = exponential(mu)
     if fill_exponentials(r, n):
         for k in range(n, n + LANES):  # padding, as in `pairwise.set_pair_gradients`
             r[VALUE, k] = -1.0
@@ -178,7 +179,7 @@ def set_sigmoid_gradients(r: Ranked, n: int, n_top: int, mu: float, by_distance:
             difference = r[VALUE, u] - r[VALUE, v]
             drop = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
             apart = r[SCORE, u] - r[SCORE, v]
-            t = math.exp(-apart)
+            t = exponential(-apart)
             g = sigmoid_pair_gradient(difference, drop, least + slope * apart, t, m)
             total += abs(g)
             r[GRADIENT, u] += g
@@ -186,32 +187,27 @@ def set_sigmoid_gradients(r: Ranked, n: int, n_top: int, mu: float, by_distance:
     return total
 
 
-@summing_kernel
+@inlined_kernel
 def add_sigmoid_pairs(
     flat: NDArray[np.float64], width: int, n: int, n_top: int, m: float, least: float, slope: float
 ) -> float:
     """Add up the gradients of all pairs u < v with u < n_top, as `pairwise.add_pairs` does."""
     total = 0.0
-    if width < 0:  # never true; it tells the compiler that no index is negative
-        return total
     for u in range(n_top):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
         score = flat[SCORE * width + u]
-        gradient = 0.0
-        size = 0.0
-        for k in range((n - u + LANES - 2) // LANES * LANES):
-            v = u + 1 + k
-            difference = value - flat[VALUE * width + v]
-            drop = difference * (upper - flat[LOWER * width + v])
-            distance = least + slope * (score - flat[SCORE * width + v])
-            t = inverse * flat[E * width + v]
+        gradient = size = in_all_lanes(0.0)
+        for v in range(u + 1, n, LANES):
+            difference = value - load_lanes(flat, VALUE * width + v)
+            drop = difference * (upper - load_lanes(flat, LOWER * width + v))
+            distance = least + slope * (score - load_lanes(flat, SCORE * width + v))
+            t = inverse * load_lanes(flat, E * width + v)
             g = sigmoid_pair_gradient(difference, drop, distance, t, m)
-            gradient += g
-            size += abs(g)
-            flat[GRADIENT * width + v] -= g * scale
-        flat[GRADIENT * width + u] += gradient * scale
-        total += size * scale
+            gradient, size = gradient + g, size + abs(g)
+            add_scaled(flat, GRADIENT * width + v, g, -scale)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
+        total += sum_of_lanes(size) * scale
     return total
 
 
@@ -232,27 +228,24 @@ def spring_smooth(r: Ranked, n: int) -> None:
             add_pair(r, u, v, drop * r[SCALE, u])
 
 
-@summing_kernel
+@inlined_kernel
 def add_spring_pairs(flat: NDArray[np.float64], width: int, n: int) -> None:
     """Add up gradients and hessians of all pairs; the loop is that of `pairwise.add_pairs`."""
-    if width < 0:  # never true; it tells the compiler that no index is negative
-        return
     for u in range(n):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
-        gradient = 0.0
-        hessian = 0.0
-        for k in range((n - u + LANES - 2) // LANES * LANES):
-            v = u + 1 + k
-            difference = value - flat[VALUE * width + v]
-            drop = at_least_1(difference, difference * (upper - flat[LOWER * width + v]))
-            g, _, h = pair_gradient(difference, drop, 1.0, inverse * flat[E * width + v])
-            gradient += g
-            hessian += h
-            flat[GRADIENT * width + v] -= g * scale
-            flat[HESSIAN * width + v] += h * scale
-        flat[GRADIENT * width + u] += gradient * scale
-        flat[HESSIAN * width + u] += hessian * scale
+        gradient = hessian = in_all_lanes(0.0)
+        for v in range(u + 1, n, LANES):
+            difference = value - load_lanes(flat, VALUE * width + v)
+            change = difference * (upper - load_lanes(flat, LOWER * width + v))
+            drop = at_least_1(difference, change)
+            t = inverse * load_lanes(flat, E * width + v)
+            g, _, h = pair_gradient(difference, drop, 1.0, t)
+            gradient, hessian = gradient + g, hessian + h
+            add_scaled(flat, GRADIENT * width + v, g, -scale)
+            add_scaled(flat, HESSIAN * width + v, h, scale)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
+        flat[HESSIAN * width + u] += sum_of_lanes(hessian) * scale
 
 
 @kernel
@@ -290,7 +283,7 @@ def neighbour_drop(r: Ranked, u: int) -> float:
 @kernel
 def add_pair(r: Ranked, u: int, v: int, drop: float) -> None:
     """Add what one pair of ranks u < v gives, if a swap costs ``drop``."""
-    t = math.exp(r[SCORE, v] - r[SCORE, u])
+    t = exponential(r[SCORE, v] - r[SCORE, u])
     g, _, h = pair_gradient(r[VALUE, u] - r[VALUE, v], drop, 1.0, t)
     r[GRADIENT, u] += g
     r[GRADIENT, v] -= g

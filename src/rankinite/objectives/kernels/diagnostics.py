@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.elementary import exponential
 from rankinite.core.jit import kernel
 from rankinite.objectives.kernels.arrays import SIGMOID_COST, ObjectiveArrays, Scratch
 from rankinite.objectives.kernels.pairwise import (
@@ -99,11 +98,12 @@ def single_pair_gradient(
     apart = r[SCORE, u] - r[SCORE, v]
     change = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
     drop = swap_change(difference, change, arrays.form != EVERY_PAIR)
-    distance, t = least + slope * apart, math.exp(-apart)
+    distance, t = least + slope * apart, exponential(-apart)
     if arrays.kind == SIGMOID_COST:
-        return sigmoid_pair_gradient(difference, drop, distance, t, math.exp(arrays.margin))
+        m = exponential(arrays.margin)
+        return float(sigmoid_pair_gradient(difference, drop, distance, t, m))
     gradient, _, _ = pair_gradient(difference, drop, distance, t)
-    return gradient
+    return float(gradient)
 
 
 @kernel

@@ -12,16 +12,14 @@ lookup first checks whether the index is negative and counts from the end.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import (
-    exponentials,
-    inlined_kernel,
-    kernel,
-    summing_kernel,
-)
+from rankinite.core.elementary import LOG2_E, exponential, exponentials, logarithm
+from rankinite.core.jit import inlined_kernel, kernel
+from rankinite.core.lanes import in_all_lanes, load_lanes, select, store_lanes, sum_of_lanes
 from rankinite.objectives.kernels.arrays import ObjectiveArrays, Scratch, SortScratch
 from rankinite.objectives.kernels.swaps import (
     DISTANCE,
@@ -35,7 +33,6 @@ from rankinite.objectives.kernels.swaps import (
     SCORE,
     SPARE,
     UPPER,
-    USUAL_WIDTH,
     VALUE,
     E,
     Ranked,
@@ -162,72 +159,46 @@ def set_pair_gradients(
         r[LOWER, k] = 0.0
         r[DISTANCE, k] = r[DISTANCE, n - 1]
         r[E, k] = 0.0
-    return add_near_pairs(r, n, n_top, by_measure, by_distance, least)
+    return add_pairs(r.reshape(r.size), r.shape[1], n, n_top, by_measure, least)
 
 
-@kernel
-def add_near_pairs(
-    r: Ranked, n: int, n_top: int, by_measure: bool, by_distance: bool, least: float
-) -> float:
-    """Add up all pairs, with a row width known to the compiler where possible.
-
-    Then the compiler also knows that rows do not overlap, and need not check it per document.
-    """
-    flat = r.reshape(r.size)
-    # Too rare to compile one more specialised loop. Without distances its row is 0 and ``least``
-    # is 1, and so is the distance of every pair.
-    if r.shape[1] != USUAL_WIDTH:
-        return add_pairs(flat, r.shape[1], n, n_top, by_measure, True, least)
-    if by_distance:
-        return add_pairs(flat, USUAL_WIDTH, n, n_top, by_measure, True, least)
-    return add_pairs(flat, USUAL_WIDTH, n, n_top, by_measure, False, least)
-
-
-@summing_kernel
+@inlined_kernel
 def add_pairs(
-    flat: NDArray[np.float64],
-    width: int,
-    n: int,
-    n_top: int,
-    by_measure: bool,
-    by_distance: bool,
-    least: float,
+    flat: NDArray[np.float64], width: int, n: int, n_top: int, by_measure: bool, least: float
 ) -> float:
     """Add up gradients and hessians of all pairs u < v with u < n_top.
 
-    Return the sum of the sizes of the gradients if pairs are divided by their distance.
+    Return the sum of the sizes of the gradients. Where pairs are not divided by their distance,
+    the row of distances is 0 and ``least`` is 1.
     """
     total = 0.0
-    if width < 0:  # never true; it tells the compiler that no index is negative
-        return total
     for u in range(n_top):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
         # Distances from the first rank: the distance of a pair, plus the least, is one subtraction.
         nearer = flat[DISTANCE * width + u] - least
-        gradient = 0.0
-        hessian = 0.0
-        size = 0.0
+        gradient = hessian = size = in_all_lanes(0.0)
         # The n - u - 1 documents below, rounded up to whole lanes; padding adds 0 to the sums.
-        for k in range((n - u + LANES - 2) // LANES * LANES):
-            v = u + 1 + k
-            difference = value - flat[VALUE * width + v]
-            drop = swap_change(
-                difference, difference * (upper - flat[LOWER * width + v]), by_measure
-            )
-            distance = flat[DISTANCE * width + v] - nearer if by_distance else 1.0
-            t = inverse * flat[E * width + v]
+        for v in range(u + 1, n, LANES):
+            difference = value - load_lanes(flat, VALUE * width + v)
+            change = difference * (upper - load_lanes(flat, LOWER * width + v))
+            drop = swap_change(difference, change, by_measure)
+            distance = load_lanes(flat, DISTANCE * width + v) - nearer
+            t = inverse * load_lanes(flat, E * width + v)
             g, g_size, h = pair_gradient(difference, drop, distance, t)
-            gradient += g
-            hessian += h
-            if by_distance:
-                size += g_size
-            flat[GRADIENT * width + v] -= g * scale
-            flat[HESSIAN * width + v] += h * scale
-        flat[GRADIENT * width + u] += gradient * scale
-        flat[HESSIAN * width + u] += hessian * scale
-        total += size * scale
+            gradient, hessian, size = gradient + g, hessian + h, size + g_size
+            add_scaled(flat, GRADIENT * width + v, g, -scale)
+            add_scaled(flat, HESSIAN * width + v, h, scale)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
+        flat[HESSIAN * width + u] += sum_of_lanes(hessian) * scale
+        total += sum_of_lanes(size) * scale
     return total
+
+
+@inlined_kernel
+def add_scaled(flat: NDArray[np.float64], index: int, lanes: Any, scale: float) -> None:
+    """Add lanes, times a factor, to what an array has from an index on."""
+    store_lanes(flat, index, load_lanes(flat, index) + lanes * scale)
 
 
 @kernel
@@ -242,7 +213,7 @@ def add_far_pairs(
             change = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
             distance = r[SCORE, u] - r[SCORE, v]
             drop = swap_change(difference, change, by_measure)
-            t = math.exp(-distance)
+            t = exponential(-distance)
             g, g_size, h = pair_gradient(difference, drop, least + slope * distance, t)
             total += g_size
             r[GRADIENT, u] += g
@@ -252,11 +223,11 @@ def add_far_pairs(
     return total
 
 
-@summing_kernel
-def pair_gradient(
-    difference: float, drop: float, distance: float, t: float
-) -> tuple[float, float, float]:
+@inlined_kernel
+def pair_gradient(difference: Any, drop: Any, distance: Any, t: Any) -> tuple[Any, Any, Any]:
     """Return what a pair adds to the gradient of its upper document, its size, and its hessian.
+
+    Of a single pair, or of several at once in lanes, as the following.
 
     ``difference`` is the value of the upper document minus that of the lower, ``drop`` what the
     measure loses by a swap, which is divided by ``distance``; ``t`` is exp(score of the lower -
@@ -266,34 +237,33 @@ def pair_gradient(
     # division, the slowest operation of a pair, serves both and their product rho (1 - rho).
     inverse = 1.0 / (t * distance + distance)
     part = drop * inverse
-    numerator = t if difference > 0.0 else 1.0
+    numerator = select(difference > 0.0, t, 1.0)
     return part * numerator, abs(part) * numerator, abs(part) * (t * (inverse * distance))
 
 
 @inlined_kernel
-def swap_change(difference: float, change: float, by_measure: bool) -> float:
+def swap_change(difference: Any, change: Any, by_measure: bool) -> Any:
     """Return what a swap costs: for RankNet 1, with the sign of the difference in value."""
     if by_measure:
         return change
-    return 1.0 if difference > 0.0 else (-1.0 if difference < 0.0 else 0.0)
+    return select(difference > 0.0, 1.0, select(difference < 0.0, -1.0, 0.0))
 
 
 @inlined_kernel
-def sigmoid_pair_gradient(
-    difference: float, drop: float, distance: float, t: float, m: float
-) -> float:
+def sigmoid_pair_gradient(difference: Any, drop: Any, distance: Any, t: Any, m: float) -> Any:
     """Return what a pair adds to the gradient of its upper document; ``m`` is exp(mu)."""
     # x / (1 + x)^2 with x = m / t if the upper document is the better one and m t if not,
     # multiplied out: t may be 0.
-    below = m + t if difference > 0.0 else 1.0 + m * t
-    return drop * (m * t) / (below * below * distance)
+    mt = m * t
+    below = select(difference > 0.0, m + t, 1.0 + mt)
+    return drop * mt / (below * below * distance)
 
 
 @inlined_kernel
-def at_least_1(difference: float, change: float) -> float:
+def at_least_1(difference: Any, change: Any) -> Any:
     """Return the change, its size at least 1, with the sign of the difference in value."""
-    size = max(abs(change), 1.0)
-    return size if difference > 0.0 else (-size if difference < 0.0 else 0.0)
+    size = select(abs(change) > 1.0, abs(change), 1.0)
+    return select(difference > 0.0, size, select(difference < 0.0, -size, 0.0))
 
 
 @kernel
@@ -301,7 +271,7 @@ def normaliser(r: Ranked, n: int, n_docs: int, normalise: int, total: float) -> 
     """Return the factor of a query's gradients and hessians."""
     # The size of a pair's lambda counts for each of its two documents.
     if normalise == BY_DISTANCE and total > 0.0:
-        return math.log2(1.0 + 2.0 * total) / (2.0 * total)
+        return logarithm(1.0 + 2.0 * total) * LOG2_E / (2.0 * total)
     # Gradients of pairs sum to 0, and so the mean of their squares is their variance. Documents
     # without a label count, with a gradient of 0.
     if normalise == BY_DEVIATION:
@@ -345,7 +315,7 @@ def set_tied_gradients(
                 difference = r[VALUE, u] - r[VALUE, v]
                 drop = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
                 distance = r[SCORE, u] - r[SCORE, v]
-                t = r[INVERSE, u] * r[E, v] if near else math.exp(-distance)
+                t = r[INVERSE, u] * r[E, v] if near else exponential(-distance)
                 g, g_size, h = pair_gradient(difference, drop, least + slope * distance, t)
                 total += g_size
                 r[GRADIENT, u] += g
@@ -398,7 +368,7 @@ def fill_exponentials(r: Ranked, n: int) -> bool:
     if r[SCORE, 0] - r[SCORE, n - 1] > WIDEST_SPREAD:
         return False
     for k in range(n):
-        r[E, k] = math.exp(r[SCORE, k] - r[SCORE, 0])
+        r[E, k] = exponential(r[SCORE, k] - r[SCORE, 0])
         r[INVERSE, k] = 1.0 / r[E, k]
     return True
 

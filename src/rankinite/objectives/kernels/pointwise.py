@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.elementary import exponential
 from rankinite.core.jit import inlined_kernel, kernel
 from rankinite.objectives.kernels.arrays import CENTRED_SQUARED_ERROR, LOGISTIC, ObjectiveArrays
 
@@ -101,7 +100,7 @@ def pointwise_gradients(
 def logistic_gradient(score: float, chance: float, weight: float) -> tuple[float, float]:
     """Return weight x (target - predicted chance) and weight x p (1 - p) of a document."""
     # Computed from the smaller of p and 1 - p, so that neither loses digits by cancellation.
-    small = math.exp(-min(abs(score), FARTHEST))
+    small = exponential(-min(abs(score), FARTHEST))
     large = 1.0 / (1.0 + small)
     p = large if score > 0.0 else small * large
     return weight * (chance - p), weight * small * large * large
@@ -128,7 +127,7 @@ def multi_class(
             largest = max(largest, scores[c, i])
         total = 0.0
         for c in range(n_classes):
-            out_gradient[c, i] = math.exp(max(scores[c, i] - largest, -FARTHEST))
+            out_gradient[c, i] = exponential(max(scores[c, i] - largest, -FARTHEST))
             total += out_gradient[c, i]
         for c in range(n_classes):
             p = out_gradient[c, i] / total

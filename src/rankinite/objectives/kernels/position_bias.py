@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.elementary import exponential, logarithm_plus_1
 from rankinite.core.jit import kernel
 from rankinite.objectives.kernels.arrays import ObjectiveArrays, Scratch
 from rankinite.objectives.kernels.diagnostics import rank_labelled
@@ -67,7 +66,7 @@ def add_query_losses(
                 continue
             change = difference * (r[UPPER, u] - r[LOWER, v]) * r[SCALE, u]
             apart = r[SCORE, u] - r[SCORE, v]
-            cost = math.log1p(math.exp(-apart))
+            cost = logarithm_plus_1(exponential(-apart))
             better, worse = start + order[u], start + order[v]
             if difference < 0.0:
                 better, worse = worse, better

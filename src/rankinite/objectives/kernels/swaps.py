@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import inlined_kernel, kernel
+from rankinite.core.lanes import n_lanes
 from rankinite.measures.kernels.values_with_ties import (
     AVERAGE_PRECISION,
     CASCADE,
@@ -37,8 +38,8 @@ LEAST_CHANCE = 1e-30
 SPARE, SCORE, VALUE, UPPER, LOWER, SCALE, DISTANCE, E, INVERSE, GRADIENT, HESSIAN = range(11)
 N_ROWS = 11
 
-# Rows of pairs are padded to a multiple of this, so that vectorised loops leave no remainder.
-LANES = 4
+# Rows of pairs are padded by this many documents, so that the last lanes of a row are in it.
+LANES = n_lanes(np.float64)
 # Queries of up to this many documents are sorted by counting, which is faster for them.
 FEW = 128
 # Rows of rounded scores are padded to a multiple of this, for vectorised loops.

@@ -9,12 +9,12 @@ The kernels of documents without weights know nothing of these, and stay as fast
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, summing_kernel
+from rankinite.core.elementary import exponential
+from rankinite.core.jit import inlined_kernel, kernel
+from rankinite.core.lanes import in_all_lanes, load_lanes, select, sum_of_lanes
 from rankinite.objectives.kernels.arrays import (
     LOCAL_COST,
     PAIRS,
@@ -25,6 +25,7 @@ from rankinite.objectives.kernels.arrays import (
 )
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
+    add_scaled,
     at_least_1,
     fill_exponentials,
     least_distance,
@@ -87,7 +88,7 @@ def set_weighted_gradients(
     return add_weighted_pairs_of_kind(r, arrays, start, order, n, n_top, least, slope)
 
 
-@summing_kernel
+@inlined_kernel
 def add_weighted_pairs(
     flat: NDArray[np.float64],
     width: int,
@@ -99,35 +100,28 @@ def add_weighted_pairs(
 ) -> float:
     """Add up gradients and hessians of all pairs; the loop is that of `pairwise.add_pairs`."""
     total = 0.0
-    if width < 0:  # never true; it tells the compiler that no index is negative
-        return total
     for u in range(n_top):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
         score = flat[SCORE * width + u]
         better, worse = flat[BETTER * width + u], flat[WORSE * width + u]
-        gradient = 0.0
-        hessian = 0.0
-        size = 0.0
-        for k in range((n - u + LANES - 2) // LANES * LANES):
-            v = u + 1 + k
-            difference = value - flat[VALUE * width + v]
-            drop = swap_change(
-                difference, difference * (upper - flat[LOWER * width + v]), by_measure
-            )
-            above, below = better * flat[WORSE * width + v], worse * flat[BETTER * width + v]
-            weight = above if difference > 0.0 else below
-            distance = least + slope * (score - flat[SCORE * width + v])
-            t = inverse * flat[E * width + v]
+        gradient = hessian = size = in_all_lanes(0.0)
+        for v in range(u + 1, n, LANES):
+            difference = value - load_lanes(flat, VALUE * width + v)
+            change = difference * (upper - load_lanes(flat, LOWER * width + v))
+            drop = swap_change(difference, change, by_measure)
+            above = better * load_lanes(flat, WORSE * width + v)
+            below = worse * load_lanes(flat, BETTER * width + v)
+            weight = select(difference > 0.0, above, below)
+            distance = least + slope * (score - load_lanes(flat, SCORE * width + v))
+            t = inverse * load_lanes(flat, E * width + v)
             g, g_size, h = pair_gradient(difference, drop * weight, distance, t)
-            gradient += g
-            hessian += h
-            size += g_size
-            flat[GRADIENT * width + v] -= g * scale
-            flat[HESSIAN * width + v] += h * scale
-        flat[GRADIENT * width + u] += gradient * scale
-        flat[HESSIAN * width + u] += hessian * scale
-        total += size * scale
+            gradient, hessian, size = gradient + g, hessian + h, size + g_size
+            add_scaled(flat, GRADIENT * width + v, g, -scale)
+            add_scaled(flat, HESSIAN * width + v, h, scale)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
+        flat[HESSIAN * width + u] += sum_of_lanes(hessian) * scale
+        total += sum_of_lanes(size) * scale
     return total
 
 
@@ -144,7 +138,7 @@ def add_weighted_pairs_of_kind(
 ) -> float:
     """Add up the pairs of any construction, or of scores that spread too far for ``e``."""
     kind, groups = arrays.kind, arrays.groups
-    by_measure, m = arrays.form != EVERY_PAIR, math.exp(arrays.margin)
+    by_measure, m = arrays.form != EVERY_PAIR, exponential(arrays.margin)
     total = 0.0
     for u in range(min(n_top, n)):
         end = min(u + 2, n) if kind == LOCAL_COST else n
@@ -161,7 +155,7 @@ def add_weighted_pairs_of_kind(
                 drop = swap_change(difference, change * r[SCALE, u], by_measure)
             drop *= pair_weight(arrays, start, order, u, v, difference)
             apart = r[SCORE, u] - r[SCORE, v]
-            distance, t = least + slope * apart, math.exp(-apart)
+            distance, t = least + slope * apart, exponential(-apart)
             if kind == SIGMOID_COST:
                 g, h = sigmoid_pair_gradient(difference, drop, distance, t, m), 0.0
                 g_size = abs(g)

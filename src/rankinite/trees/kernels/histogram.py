@@ -30,7 +30,6 @@ from rankinite.core.jit import (
     kernel,
     load_word,
     prefetch,
-    summing_kernel,
 )
 
 # Floats are summed over a fixed number of blocks, then block by block, so that sums do not depend
@@ -163,21 +162,30 @@ def packing_of(data: TreeData) -> Packing:
     return Packing(data.count_bits, data.hessian_bits, data.separate_hessians)
 
 
-@summing_kernel
+@inlined_kernel
 def absolute_sum_between(
     values: NDArray[np.float64], chosen: NDArray[np.bool_], first: int, last: int
 ) -> float:
-    """Return the sum of the absolute values of the chosen documents from first to last - 1."""
-    total = 0.0
-    if len(chosen) == 0:
-        for i in range(first, last):
-            total += abs(values[i])
-    else:
-        for i in range(first, last):
-            # A choice between two numbers can be vectorised, a branch around the sum cannot.
-            size = abs(values[i])
-            total += size if chosen[i] else 0.0
-    return total
+    """Return the sum of the absolute values of the chosen documents from first to last - 1.
+
+    Four sums, so that an addition need not wait for the one before.
+    """
+    a = b = c = d = 0.0
+    whole = first + (last - first) // 4 * 4
+    for i in range(first, whole, 4):
+        a += chosen_size(values, chosen, i)
+        b += chosen_size(values, chosen, i + 1)
+        c += chosen_size(values, chosen, i + 2)
+        d += chosen_size(values, chosen, i + 3)
+    for i in range(whole, last):
+        a += chosen_size(values, chosen, i)
+    return (a + b) + (c + d)
+
+
+@inlined_kernel
+def chosen_size(values: NDArray[np.float64], chosen: NDArray[np.bool_], i: int) -> float:
+    """Return the absolute value of a document if it is chosen, otherwise 0."""
+    return abs(values[i]) if len(chosen) == 0 or chosen[i] else 0.0
 
 
 @kernel
