@@ -12,6 +12,7 @@ threshold if it is often 0. Its rank among all documents, which the challenge's 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -334,11 +335,11 @@ def _feature(number: int, family: Family, kind: str, market: int) -> Feature:
         clarity *= float(drift.uniform(*DRIFT_OF_CLARITY))
         weights = {name: w * float(drift.uniform(*DRIFT_OF_WEIGHTS)) for name, w in weights.items()}
     # Squared weights and noise add up to 1: the sum of latent variables is standard normal again.
-    length = sum(weight**2 for weight in weights.values()) ** 0.5
+    length = math.sqrt(sum(weight**2 for weight in weights.values()))
     return Feature(
         latents=tuple(LATENTS[name] for name in weights),
         weights=tuple(clarity * weight / length for weight in weights.values()),
-        noise=(1 - clarity**2) ** 0.5,
+        noise=math.sqrt(1 - clarity**2),
         of_query=set(weights) <= set(OF_QUERIES),
         levels=levels,
         zeros=zeros,
@@ -354,7 +355,7 @@ def _latent_weights(rng: np.random.Generator, family: Family) -> dict[str, float
     weight = float(rng.uniform(0.3, 1.0))
     if family.common is None:
         return {other: sign}
-    return {family.common: sign * weight, other: sign * (1 - weight**2) ** 0.5}
+    return {family.common: sign * weight, other: sign * math.sqrt(1 - weight**2)}
 
 
 def _levels(rng: np.random.Generator, kind: str) -> Floats32 | None:

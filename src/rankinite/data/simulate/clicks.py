@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankinite.core.elementary import exp, exp2
+from rankinite.core.elementary import exp, exp2, log2
 from rankinite.core.params import Real, Whole, check
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.random import generator
@@ -192,7 +192,7 @@ def click_sessions(
     qids = [f"{qid}~{k}" for qid in data.qids for k in range(1, sessions + 1)]
     offsets = np.concatenate([[0], np.cumsum(shown.sum(axis=1))])
     log = data.with_documents(queries, np.array(qids), docs, offsets)
-    propensity = position**-exponent
+    propensity = exp2(-exponent * log2(position))
     chance = propensity * (slip + (1.0 - slip) * _satisfaction(log.y, data.top_grade))
     clicked = (rng.random(len(docs)) < chance).astype(np.float64)
     columns = {"position": position, "propensity": propensity, "grade": log.y}

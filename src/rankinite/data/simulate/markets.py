@@ -7,6 +7,7 @@ the two of the challenge; `DOMAINS` are variants of the first, to adapt rankers 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -105,7 +106,7 @@ class Market:
         n_queries, n_docs = len(sizes), int(sizes.sum())
         # The order of draws is part of the format: another one would be other data for a seed.
         of_queries = rng.standard_normal((len(OF_QUERIES), n_queries), np.float32)
-        of_queries[LATENTS["difficulty"]] *= np.float32((1 - DIFFICULT_SIZES**2) ** 0.5)
+        of_queries[LATENTS["difficulty"]] *= np.float32(math.sqrt(1 - DIFFICULT_SIZES**2))
         of_queries[LATENTS["difficulty"]] += np.float32(DIFFICULT_SIZES) * self._lengths(sizes)
         of_others = rng.standard_normal((len(LATENTS) - len(OF_QUERIES), n_docs), np.float32)
         values = np.concatenate([np.repeat(of_queries, sizes, axis=1), of_others])
