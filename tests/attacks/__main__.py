@@ -45,9 +45,9 @@ def main() -> int:
         start = time.perf_counter()
         whats, bad = campaign(name, chosen.times)
         n_bad += len(bad)
-        told = ", ".join(f"{what} {count:,}" for what, count in whats.most_common())
+        counts = ", ".join(f"{what} {count:,}" for what, count in whats.most_common())
         seconds = time.perf_counter() - start
-        print(f"{name:24} {whats.total():8,} {len(bad):5} {seconds:6.0f}  {told}", flush=True)
+        print(f"{name:24} {whats.total():8,} {len(bad):5} {seconds:6.0f}  {counts}", flush=True)
         for sentence in bad[:20]:
             print(f"    {sentence}")
     return 1 if n_bad else 0

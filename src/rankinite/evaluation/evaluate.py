@@ -88,7 +88,7 @@ def evaluate(
     >>> evaluate([0.3, 0.1], data, ["MRR", "ERR"]).mean
     {'MRR': 0.5, 'ERR': 0.25}
     >>> evaluate([0.3, 0.1, 0.7], [0, 1, 2], "NDCG", qid=["a", "a", "b"]).mean
-    {'NDCG': 0.8154648767857288}
+    {'NDCG': 0.8154648767857287}
     """
     data_set, order = labelled_queries("evaluate", data, qid, group_sizes, top_grade)
     checked = in_order(check_scores(scores, data_set), order)
