@@ -152,7 +152,7 @@ class SweepResult:
         """Return the changes of opened buckets one by one, and those of each other as a whole."""
         others = (self.counts > 0) & ~opened
         begins = np.concatenate([self.single.times, self.firsts[others]])
-        order = np.argsort(begins)
+        order = np.argsort(begins, kind="stable")
         return Steps(
             begins[order],
             np.concatenate([self.single.times, self.lasts[others]])[order],
