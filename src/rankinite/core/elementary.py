@@ -36,21 +36,18 @@ ROOT_HALF = math.sqrt(0.5)
 @inlined_kernel
 def exponential_near_0(r: Any) -> Any:
     """Return exp(r) for numbers up to 0.35 by Taylor's series, to the last bits."""
-    # To the 13th power; the next term, r^14 / 14!, is below 5e-18. What is added to 1 is computed
-    # apart, so that only the last sum rounds much.
-    series = 1.0 / 6227020800.0
-    series = series * r + 1.0 / 479001600.0
-    series = series * r + 1.0 / 39916800.0
-    series = series * r + 1.0 / 3628800.0
-    series = series * r + 1.0 / 362880.0
-    series = series * r + 1.0 / 40320.0
-    series = series * r + 1.0 / 5040.0
-    series = series * r + 1.0 / 720.0
-    series = series * r + 1.0 / 120.0
-    series = series * r + 1.0 / 24.0
-    series = series * r + 1.0 / 6.0
-    series = series * r + 0.5
-    return 1.0 + (r + r * r * series)
+    # To the 13th power; the next term, r^14 / 14!, is below 5e-18. Pairs of terms, then pairs of
+    # pairs: a processor computes these side by side, where each step of Horner's rule waits for the
+    # one before.
+    square = r * r
+    fourth = square * square
+    low = (r * (1.0 / 6.0) + 0.5) + (r * (1.0 / 120.0) + 1.0 / 24.0) * square
+    middle = (r * (1.0 / 5040.0) + 1.0 / 720.0) + (r * (1.0 / 362880.0) + 1.0 / 40320.0) * square
+    high = (r * (1.0 / 39916800.0) + 1.0 / 3628800.0) + (
+        r * (1.0 / 6227020800.0) + 1.0 / 479001600.0
+    ) * square
+    # What is added to 1 is computed apart, so that only the last sum rounds much.
+    return 1.0 + (r + square * (low + fourth * (middle + fourth * high)))
 
 
 @inlined_kernel
@@ -154,6 +151,10 @@ def exp2(numbers: ArrayLike) -> Any:
     """Return 2 to the power of numbers; to whole powers it is exact."""
     limited = np.clip(np.asarray(numbers, np.float64), -1080.0, 1030.0)
     whole = np.rint(limited)
+    # Nearly all labels are whole numbers, and then there is nothing to compute.
+    if (whole == limited).all():
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(1.0, whole.astype(np.int32))
     return _times_power_of_2((limited - whole) * LN2, whole)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.jit import intrinsic
 
-LANE_BYTES = 32
+LANE_BYTES = 64
 
 
 def n_lanes(dtype: Any) -> int:

@@ -30,7 +30,7 @@ from rankinite.objectives.kernels.arrays import (
 )
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
-    add_scaled,
+    add_lanes,
     at_least_1,
     fill_exponentials,
     least_distance,
@@ -192,7 +192,7 @@ def add_sigmoid_pairs(
     flat: NDArray[np.float64], width: int, n: int, n_top: int, m: float, least: float, slope: float
 ) -> float:
     """Add up the gradients of all pairs u < v with u < n_top, as `pairwise.add_pairs` does."""
-    total = 0.0
+    total = in_all_lanes(0.0)
     for u in range(n_top):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
@@ -200,15 +200,15 @@ def add_sigmoid_pairs(
         gradient = size = in_all_lanes(0.0)
         for v in range(u + 1, n, LANES):
             difference = value - load_lanes(flat, VALUE * width + v)
-            drop = difference * (upper - load_lanes(flat, LOWER * width + v))
+            drop = difference * (upper - load_lanes(flat, LOWER * width + v)) * scale
             distance = least + slope * (score - load_lanes(flat, SCORE * width + v))
             t = inverse * load_lanes(flat, E * width + v)
             g = sigmoid_pair_gradient(difference, drop, distance, t, m)
             gradient, size = gradient + g, size + abs(g)
-            add_scaled(flat, GRADIENT * width + v, g, -scale)
-        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
-        total += sum_of_lanes(size) * scale
-    return total
+            add_lanes(flat, GRADIENT * width + v, -g)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient)
+        total = total + size
+    return sum_of_lanes(total)
 
 
 @kernel
@@ -238,14 +238,14 @@ def add_spring_pairs(flat: NDArray[np.float64], width: int, n: int) -> None:
         for v in range(u + 1, n, LANES):
             difference = value - load_lanes(flat, VALUE * width + v)
             change = difference * (upper - load_lanes(flat, LOWER * width + v))
-            drop = at_least_1(difference, change)
+            drop = at_least_1(difference, change) * scale
             t = inverse * load_lanes(flat, E * width + v)
             g, _, h = pair_gradient(difference, drop, 1.0, t)
             gradient, hessian = gradient + g, hessian + h
-            add_scaled(flat, GRADIENT * width + v, g, -scale)
-            add_scaled(flat, HESSIAN * width + v, h, scale)
-        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
-        flat[HESSIAN * width + u] += sum_of_lanes(hessian) * scale
+            add_lanes(flat, GRADIENT * width + v, -g)
+            add_lanes(flat, HESSIAN * width + v, h)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient)
+        flat[HESSIAN * width + u] += sum_of_lanes(hessian)
 
 
 @kernel

@@ -171,7 +171,7 @@ def add_pairs(
     Return the sum of the sizes of the gradients. Where pairs are not divided by their distance,
     the row of distances is 0 and ``least`` is 1.
     """
-    total = 0.0
+    total = in_all_lanes(0.0)
     for u in range(n_top):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
@@ -182,23 +182,23 @@ def add_pairs(
         for v in range(u + 1, n, LANES):
             difference = value - load_lanes(flat, VALUE * width + v)
             change = difference * (upper - load_lanes(flat, LOWER * width + v))
-            drop = swap_change(difference, change, by_measure)
+            drop = swap_change(difference, change, by_measure) * scale
             distance = load_lanes(flat, DISTANCE * width + v) - nearer
             t = inverse * load_lanes(flat, E * width + v)
             g, g_size, h = pair_gradient(difference, drop, distance, t)
             gradient, hessian, size = gradient + g, hessian + h, size + g_size
-            add_scaled(flat, GRADIENT * width + v, g, -scale)
-            add_scaled(flat, HESSIAN * width + v, h, scale)
-        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
-        flat[HESSIAN * width + u] += sum_of_lanes(hessian) * scale
-        total += sum_of_lanes(size) * scale
-    return total
+            add_lanes(flat, GRADIENT * width + v, -g)
+            add_lanes(flat, HESSIAN * width + v, h)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient)
+        flat[HESSIAN * width + u] += sum_of_lanes(hessian)
+        total = total + size
+    return sum_of_lanes(total)
 
 
 @inlined_kernel
-def add_scaled(flat: NDArray[np.float64], index: int, lanes: Any, scale: float) -> None:
-    """Add lanes, times a factor, to what an array has from an index on."""
-    store_lanes(flat, index, load_lanes(flat, index) + lanes * scale)
+def add_lanes(flat: NDArray[np.float64], index: int, lanes: Any) -> None:
+    """Add lanes to what an array has from an index on."""
+    store_lanes(flat, index, load_lanes(flat, index) + lanes)
 
 
 @kernel
@@ -238,7 +238,8 @@ def pair_gradient(difference: Any, drop: Any, distance: Any, t: Any) -> tuple[An
     inverse = 1.0 / (t * distance + distance)
     part = drop * inverse
     numerator = select(difference > 0.0, t, 1.0)
-    return part * numerator, abs(part) * numerator, abs(part) * (t * (inverse * distance))
+    gradient = part * numerator
+    return gradient, abs(gradient), abs(part) * (t * (inverse * distance))
 
 
 @inlined_kernel
@@ -266,7 +267,7 @@ def at_least_1(difference: Any, change: Any) -> Any:
     return select(difference > 0.0, size, select(difference < 0.0, -size, 0.0))
 
 
-@kernel
+@inlined_kernel
 def normaliser(r: Ranked, n: int, n_docs: int, normalise: int, total: float) -> float:
     """Return the factor of a query's gradients and hessians."""
     # The size of a pair's lambda counts for each of its two documents.

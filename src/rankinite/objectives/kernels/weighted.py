@@ -25,7 +25,7 @@ from rankinite.objectives.kernels.arrays import (
 )
 from rankinite.objectives.kernels.pairwise import (
     BY_DISTANCE,
-    add_scaled,
+    add_lanes,
     at_least_1,
     fill_exponentials,
     least_distance,
@@ -99,7 +99,7 @@ def add_weighted_pairs(
     slope: float,
 ) -> float:
     """Add up gradients and hessians of all pairs; the loop is that of `pairwise.add_pairs`."""
-    total = 0.0
+    total = in_all_lanes(0.0)
     for u in range(n_top):
         value, upper = flat[VALUE * width + u], flat[UPPER * width + u]
         scale, inverse = flat[SCALE * width + u], flat[INVERSE * width + u]
@@ -109,7 +109,7 @@ def add_weighted_pairs(
         for v in range(u + 1, n, LANES):
             difference = value - load_lanes(flat, VALUE * width + v)
             change = difference * (upper - load_lanes(flat, LOWER * width + v))
-            drop = swap_change(difference, change, by_measure)
+            drop = swap_change(difference, change, by_measure) * scale
             above = better * load_lanes(flat, WORSE * width + v)
             below = worse * load_lanes(flat, BETTER * width + v)
             weight = select(difference > 0.0, above, below)
@@ -117,12 +117,12 @@ def add_weighted_pairs(
             t = inverse * load_lanes(flat, E * width + v)
             g, g_size, h = pair_gradient(difference, drop * weight, distance, t)
             gradient, hessian, size = gradient + g, hessian + h, size + g_size
-            add_scaled(flat, GRADIENT * width + v, g, -scale)
-            add_scaled(flat, HESSIAN * width + v, h, scale)
-        flat[GRADIENT * width + u] += sum_of_lanes(gradient) * scale
-        flat[HESSIAN * width + u] += sum_of_lanes(hessian) * scale
-        total += sum_of_lanes(size) * scale
-    return total
+            add_lanes(flat, GRADIENT * width + v, -g)
+            add_lanes(flat, HESSIAN * width + v, h)
+        flat[GRADIENT * width + u] += sum_of_lanes(gradient)
+        flat[HESSIAN * width + u] += sum_of_lanes(hessian)
+        total = total + size
+    return sum_of_lanes(total)
 
 
 @kernel

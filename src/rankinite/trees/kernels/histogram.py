@@ -25,16 +25,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import (
-    inlined_kernel,
-    kernel,
-    load_word,
-    prefetch,
-)
+from rankinite.core.jit import inlined_kernel, kernel, load_word, prefetch
+from rankinite.core.lanes import in_all_lanes, load_lanes, n_lanes, select, sum_of_lanes
 
 # Floats are summed over a fixed number of blocks, then block by block, so that sums do not depend
 # on the number of threads.
 SUM_BLOCKS = 64
+# Sums side by side in each block.
+SUMS = n_lanes(np.float64)
 COLUMNS_PER_WORD = 8
 # The words and values of a tile, 4 KB each, are in the cache beside the bins of a word.
 TILE_ROWS = 512
@@ -168,24 +166,36 @@ def absolute_sum_between(
 ) -> float:
     """Return the sum of the absolute values of the chosen documents from first to last - 1.
 
-    Four sums, so that an addition need not wait for the one before.
+    Several sums side by side, so that an addition need not wait for the one before.
     """
+    if len(chosen) == 0:
+        whole = first + (last - first) // SUMS * SUMS
+        total = in_all_lanes(0.0)
+        for i in range(first, whole, SUMS):
+            total = total + abs(load_lanes(values, i))
+        rest = 0.0
+        for i in range(whole, last):
+            rest += abs(values[i])
+        return sum_of_lanes(total) + rest
     a = b = c = d = 0.0
     whole = first + (last - first) // 4 * 4
     for i in range(first, whole, 4):
-        a += chosen_size(values, chosen, i)
-        b += chosen_size(values, chosen, i + 1)
-        c += chosen_size(values, chosen, i + 2)
-        d += chosen_size(values, chosen, i + 3)
+        a += size_if(chosen[i], values[i])
+        b += size_if(chosen[i + 1], values[i + 1])
+        c += size_if(chosen[i + 2], values[i + 2])
+        d += size_if(chosen[i + 3], values[i + 3])
     for i in range(whole, last):
-        a += chosen_size(values, chosen, i)
+        a += size_if(chosen[i], values[i])
     return (a + b) + (c + d)
 
 
 @inlined_kernel
-def chosen_size(values: NDArray[np.float64], chosen: NDArray[np.bool_], i: int) -> float:
-    """Return the absolute value of a document if it is chosen, otherwise 0."""
-    return abs(values[i]) if len(chosen) == 0 or chosen[i] else 0.0
+def size_if(is_chosen: bool, value: float) -> float:
+    """Return the absolute value if the document is chosen, otherwise 0.
+
+    Chance chooses documents: no processor could predict a branch.
+    """
+    return select(is_chosen, abs(value), 0.0)
 
 
 @kernel
