@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -177,9 +178,12 @@ def test_a_cache_that_cannot_be_written(copy, tmp_path, mode):
     fallback = tmp_path / f"rankinite-{os.getuid()}"
     fallback.mkdir()
     fallback.chmod(mode)
+    (copy.folder / "errors.txt").write_text("")
     results = copy.run(RANKINITE_CACHE_DIR=str(a_file / "cache"), TMPDIR=str(tmp_path))
     kept = str(fallback / "kernels") if mode == 0o700 else "."
     assert str(Path(results["directory"]).parent) == kept
+    said = (copy.folder / "errors.txt").read_text()
+    assert said.count("compiled kernels cannot be kept in any folder") == (mode == 0o777)
     assert bool(files_in(fallback)) == (mode == 0o700)
 
 
@@ -200,12 +204,55 @@ def test_a_damaged_kernel_is_compiled_again_with_a_warning(copy, tmp_path, damag
     whole = {path: path.read_bytes() for path in files}
     for path in files:
         path.write_bytes(damage(whole[path]))
+    expect_new_kernels(copy, tmp_path)
+
+
+def expect_new_kernels(copy: Copy, cache: Path) -> None:
+    """Expect that all kernels are compiled again, with one warning."""
     (copy.folder / "errors.txt").write_text("")
-    again = copy.run(RANKINITE_CACHE_DIR=str(tmp_path))
+    again = copy.run(RANKINITE_CACHE_DIR=str(cache))
     assert (again["hits"], again["misses"]) == ([0, 0], [1, 1])
     said = (copy.folder / "errors.txt").read_text()
-    assert said.count("is damaged; it is deleted, and compiled again") == 3
-    assert copy.run(RANKINITE_CACHE_DIR=str(tmp_path))["hits"] == [1, 1]
+    assert said.count("are damaged; they are deleted, and compiled again") == 1
+    assert copy.run(RANKINITE_CACHE_DIR=str(cache))["hits"] == [1, 1]
+
+
+def test_a_kernel_is_not_taken_for_another(copy, tmp_path):
+    copy.run(RANKINITE_CACHE_DIR=str(tmp_path))
+    files = sorted(tmp_path.rglob("*.kernel"))
+    contents = [path.read_bytes() for path in files]
+    for path, content in zip(files, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    expect_new_kernels(copy, tmp_path)
+
+
+@pytest.mark.parametrize("payload", [b"", b"garbage", pickle.dumps(()), pickle.dumps(None)])
+def test_a_kernel_that_cannot_be_read_is_damaged(tmp_path, caplog, payload):
+    path = tmp_path / "module.kernel-1.kernel"
+    path.write_bytes(kernel_cache._checksum(path, payload) + payload)
+    assert kernel_cache._load(path, target_context=None) is None
+    assert "are damaged" in caplog.text
+    assert not path.exists()
+
+
+def test_what_killed_processes_left_of_a_kernel_is_removed(copy, tmp_path):
+    first = copy.run(RANKINITE_CACHE_DIR=str(tmp_path))
+    directory = Path(first["directory"])
+    kernel = next(directory.glob("rankinite.probe.all_times-*.kernel"))
+    kernel.rename(kernel.with_suffix(".123.part"))
+    other = directory / "mine.part"
+    other.touch()
+    assert copy.run(RANKINITE_CACHE_DIR=str(tmp_path))["misses"] == [0, 1]
+    assert list(directory.glob("*.part")) == [other]
+
+
+def test_a_folder_that_cannot_be_listed_is_used(monkeypatch, tmp_path):
+    def refuse(path: Path) -> None:
+        raise PermissionError(f"{path} cannot be listed")
+
+    monkeypatch.setenv("RANKINITE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert kernel_cache.cache_directory.__wrapped__().parent == tmp_path / "kernels"
 
 
 # Of numba's debugging messages there are more than fit.

@@ -2,9 +2,9 @@
 
 Machine code is kept in a directory named by a hash of the sources that it was made of, so that an
 edit, which numba itself would notice only in the file of the kernel, is never answered with old
-code. A file holds one kernel for one signature and processor, behind a checksum: a damaged file is
-deleted and its kernel compiled again. A directory that cannot be written costs a warning and the
-time to compile, never the work.
+code. A file holds one kernel for one signature and processor, behind a checksum of its name and
+content: a file that is damaged, or another kernel's, is deleted and its kernel compiled again. A
+directory that cannot be written costs a warning and the time to compile, never the work.
 
 Numba is imported where kernels are loaded and saved only: who asks for the directory needs none.
 """
@@ -72,11 +72,13 @@ def cache_directory() -> Path | None:
 
 @cache
 def _marked_directory() -> Path | None:
-    """Return the directory of kernels, marked as ours."""
+    """Return the directory of kernels, marked as ours; warn if there is none."""
     directory = cache_directory()
-    if directory is not None:
-        with contextlib.suppress(OSError):  # without a mark, nobody deletes it
-            (directory / MARK).touch()
+    if directory is None:
+        _warn_unwritable("any folder", "a disk may be full or read-only")
+        return None
+    with contextlib.suppress(OSError):  # without a mark, nobody deletes it
+        (directory / MARK).touch()
     return directory
 
 
@@ -105,10 +107,11 @@ def _temporary_cache() -> Path:
 
 def _delete_old_versions(current: Path) -> None:
     horizon = time.time() - DAYS_KEPT * 24 * 3600
-    for directory in current.parent.iterdir():
-        with contextlib.suppress(OSError):  # another process may have been faster
-            is_ours = (directory / MARK).is_file()
-            if is_ours and directory != current and directory.stat().st_mtime < horizon:
+    # The folder may be one that cannot be listed, and another process may have been faster.
+    with contextlib.suppress(OSError):
+        for directory in current.parent.iterdir():
+            is_ours = directory != current and (directory / MARK).is_file()
+            if is_ours and directory.stat().st_mtime < horizon:
                 shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -163,8 +166,11 @@ class KernelCache:
 
     def save_overload(self, signature: Any, kernel: Any) -> None:
         """Save a kernel that was compiled."""
+        path = self._path(signature, kernel.codegen)
         try:
-            _save(kernel, self._path(signature, kernel.codegen))
+            if self._lock is not None:
+                _remove_parts(path)
+            _save(kernel, path)
         finally:
             self._release()
 
@@ -190,13 +196,18 @@ def _load(path: Path, target_context: Any) -> Any:
     except OSError:
         return None
     checksum, payload = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
-    # Machine code is executed: nothing of it is looked at before the checksum is right.
-    if hashlib.sha256(payload).digest() != checksum:
-        log.warning("%s is damaged; it is deleted, and compiled again", path)
+    try:
+        # Machine code is executed: nothing of it is looked at before the checksum is right.
+        if _checksum(path, payload) != checksum:
+            raise ValueError("its checksum does not fit its name and bytes")
+        return CompileResult._rebuild(target_context, *pickle.loads(payload))
+    # Whatever is wrong with it, it can be compiled again.
+    except Exception as problem:
+        log.debug("%s is damaged: %s", path, problem)
+        _warn_damaged(str(path.parent))
         with contextlib.suppress(OSError):
             path.unlink()
         return None
-    return CompileResult._rebuild(target_context, *pickle.loads(payload))
 
 
 def _save(kernel: Any, path: Path) -> None:
@@ -206,16 +217,38 @@ def _save(kernel: Any, path: Path) -> None:
     # Beside the target, so that no process ever reads a part of a kernel.
     part = path.with_suffix(f".{os.getpid()}.part")
     try:
-        part.write_bytes(hashlib.sha256(payload).digest() + payload)
+        part.write_bytes(_checksum(path, payload) + payload)
         part.replace(path)
     except OSError as problem:
         with contextlib.suppress(OSError):
             part.unlink()
-        _warn_once(str(path.parent), problem.strerror or str(problem))
+        _warn_unwritable(str(path.parent), problem.strerror or str(problem))
+
+
+def _checksum(path: Path, payload: bytes) -> bytes:
+    """Return the checksum of a kernel under its name: one kernel is never taken for another."""
+    return hashlib.sha256(path.name.encode() + b"\0" + payload).digest()
+
+
+def _remove_parts(path: Path) -> None:
+    """Remove what killed processes left of a kernel; we hold its lock, so nobody writes it."""
+    with contextlib.suppress(OSError):
+        for part in path.parent.glob(f"{path.stem}.*.part"):
+            part.unlink()
+
+
+# Once for each directory, in which everything may be wrong
 
 
 @cache
-def _warn_once(directory: str, problem: str) -> None:
+def _warn_damaged(directory: str) -> None:
+    log.warning(
+        "compiled kernels in %s are damaged; they are deleted, and compiled again", directory
+    )
+
+
+@cache
+def _warn_unwritable(directory: str, problem: str) -> None:
     log.warning(
         "compiled kernels cannot be kept in %s (%s): work goes on, but the next process compiles "
         "again; free space there, or name another folder in RANKINITE_CACHE_DIR",
