@@ -1,4 +1,5 @@
 import errno
+import logging
 import os
 import signal
 from concurrent.futures import Future
@@ -9,8 +10,8 @@ import pytest
 
 from rankinite.core.errors import DataError, RunError
 from rankinite.core.progress import Silent
-from rankinite.runs.scheduler import execute
-from rankinite.runs.store import Store
+from rankinite.runs.scheduler import execute, logged_to
+from rankinite.runs.store import LOG, Store
 from rankinite.runs.tasks import Task, TaskSummary, execute_task
 from rankinite.runs.workers import InProcess, Processes
 from tests.processes import is_alive, wait_until
@@ -226,3 +227,28 @@ def test_only_what_is_tried_again_is_said_to_be(store, caplog):
     assert [record.message for record in caplog.records] == [
         "task bad failed (bad luck) and is tried again"
     ] * 2
+
+
+def test_logs_of_runs_that_overlap(tmp_path):
+    log = logging.getLogger("rankinite")
+    before = log.level, log.propagate, list(log.handlers)
+    first, second = (logged_to(Store(tmp_path / name)) for name in ("first", "second"))
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    first.__enter__()
+    second.__enter__()
+    log.debug("both")
+    file = log.handlers[-2]
+    first.__exit__(None, None, None)
+    # As a thread does that has begun to pass a record on.
+    file.handle(logging.LogRecord("rankinite", logging.INFO, "", 0, "late", (), None))
+    log.debug("one")
+    second.__exit__(None, None, None)
+    log.debug("none")
+    written = [(tmp_path / name / LOG).read_text() for name in ("first", "second")]
+    assert [line.split()[2:] for text in written for line in text.splitlines()] == [
+        ["both"],
+        ["both"],
+        ["one"],
+    ]
+    assert (log.level, log.propagate, log.handlers) == before

@@ -10,10 +10,12 @@ import contextlib
 import errno
 import json
 import logging
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rankinite.core.errors import RankiniteError, RunError
@@ -299,14 +301,27 @@ def train_one_round(store: Store, fits: list[Fit]) -> None:
             ranker.predict(few)
 
 
-class _QuietHandler(logging.FileHandler):
+class _LogFile(logging.FileHandler):
     """A log file; an error in writing it must not disturb the run."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, encoding="utf-8")
+        self.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        self.is_closed = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; one of another thread that comes late does not open the file again."""
+        if not self.is_closed:
+            super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging's name
         """Ignore the error."""
 
     def close(self) -> None:
         """Close the file, even if its last lines cannot be written."""
+        self.acquire()
+        self.is_closed = True
+        self.release()
         with contextlib.suppress(OSError):
             super().close()
 
@@ -320,30 +335,59 @@ class _ParentHandler(logging.Handler):
             log.parent.handle(record)
 
 
+class _RunLogs:
+    """The log files of the runs under way in this process.
+
+    They need the level DEBUG of the logger, by which other handlers are filtered: from the first
+    run to the last one, these get its former level.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_open = 0
+        self._restore = contextlib.ExitStack()
+
+    def add(self, file: _LogFile) -> None:
+        """Write all records to a file from now on."""
+        with self._lock:
+            if self._n_open == 0:
+                self._keep_levels()
+            self._n_open += 1
+            log.addHandler(file)
+
+    def remove(self, file: _LogFile) -> None:
+        """Write no more to a file."""
+        with self._lock:
+            log.removeHandler(file)
+            self._n_open -= 1
+            if self._n_open == 0:
+                self._restore.close()
+        file.close()
+
+    def _keep_levels(self) -> None:
+        level, propagate = log.getEffectiveLevel(), log.propagate
+        for other in log.handlers:
+            self._restore.callback(other.setLevel, other.level)
+            other.setLevel(max(level, other.level))
+        self._restore.callback(log.setLevel, log.level)
+        log.setLevel(logging.DEBUG)
+        self._restore.callback(setattr, log, "propagate", propagate)
+        log.propagate = False
+        if propagate:
+            parent = _ParentHandler(level)
+            log.addHandler(parent)
+            self._restore.callback(log.removeHandler, parent)
+
+
+_run_logs = _RunLogs()
+
+
 @contextlib.contextmanager
 def logged_to(store: Store) -> Iterator[None]:
     """Write all log records to the store; other handlers get the records that they got before."""
-    handler = _QuietHandler(store.path / LOG, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    level, wanted, propagate = log.level, log.getEffectiveLevel(), log.propagate
-    parent = _ParentHandler(wanted)
-    # The log file needs the level DEBUG of the logger, by which other handlers are filtered: they
-    # get its former level for as long.
-    others = [(other, other.level) for other in log.handlers]
-    for other, _ in others:
-        other.setLevel(max(wanted, other.level))
-    log.addHandler(handler)
-    if propagate:
-        log.addHandler(parent)
-    log.propagate = False
-    log.setLevel(logging.DEBUG)
+    file = _LogFile(store.path / LOG)
+    _run_logs.add(file)
     try:
         yield
     finally:
-        log.setLevel(level)
-        log.propagate = propagate
-        log.removeHandler(parent)
-        log.removeHandler(handler)
-        handler.close()
-        for other, before in others:
-            other.setLevel(before)
+        _run_logs.remove(file)
