@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Kernels compile into the checkout, so a fresh clone is always a cold start.
 export RANKINITE_CACHE_DIR := $(CURDIR)/.cache
 
-.PHONY: demo test suite test-long lint kernels coverage docs lock clean
+.PHONY: demo test suite test-long attacks lint kernels coverage docs lock clean
 
 demo: $(VENV)/installed
 	$(BIN)/rankinite demo --out demo
@@ -28,10 +28,15 @@ test: $(VENV)/installed
 suite: $(VENV)/installed
 	$(PYTEST)
 
-# What takes long by nature: hundreds of kills at random moments, long fuzzing, and new examples
-# where `make test` has the same ones every time.
+# What takes long by nature: the campaign of attacks, and new examples where `make test` has the
+# same ones every time.
 test-long: $(VENV)/installed
 	RANKINITE_FUZZ_FILES=100000 $(PYTEST) --long
+	$(MAKE) --no-print-directory attacks
+
+# Forged files, damage, kills and full disks: how many were tried, and what came of them.
+attacks: $(VENV)/installed
+	$(BIN)/python -m tests.attacks
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .

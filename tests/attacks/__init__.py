@@ -42,4 +42,7 @@ class Campaign:
     """Tries that one process makes in the long campaign: it may die of one."""
 
 
-CAMPAIGNS: dict[str, Campaign] = {}
+CAMPAIGNS: dict[str, Campaign] = {
+    "cache-damage": Campaign("cache:damage", few=30, many=10_000, part=500),
+    "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
+}
