@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
+from rankinite.trees import bundles
 from rankinite.trees.binning import BinnedData
 from rankinite.trees.forest import Tree
 from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
@@ -27,6 +29,11 @@ def names(n_features: int) -> list[str]:
 def bin_all(X, **options) -> BinnedData:
     X = np.asarray(X, np.float32)
     return BinnedData.make(X, names(X.shape[1]), **options)
+
+
+def bundled_at_any_size() -> Any:
+    """Return a context in which columns are bundled also where that is not worth while."""
+    return mock.patch.object(bundles, "ROWS_PER_CODE", 0.001)
 
 
 def mixed_features(rng, n_rows: int, n_features: int) -> np.ndarray:

@@ -35,7 +35,6 @@ def check_column(values, most_bins: int) -> list[float]:
     cuts = naive_trees.cut_points(column.tolist(), most_bins)
     assert cuts_of(binned) == cuts
     bins = [naive_trees.bin_of(value, cuts) for value in column.tolist()]
-    assert binned.main.bins[:, 0].tolist() == bins
     assert binned.main.columns[0].tolist() == bins
     return cuts
 
@@ -85,17 +84,17 @@ def test_every_value_has_a_bin_if_there_are_enough(n_values, n_bins):
     X = np.arange(n_values, dtype=np.float32)[:, None]
     binned = bin_all(X)
     assert cuts_of(binned) == [value + 0.5 for value in range(n_bins - 1)]
-    assert binned.main.bins[:, 0].tolist() == list(range(n_bins))
+    assert binned.main.columns[0].tolist() == list(range(n_bins))
 
 
 @pytest.mark.kernel
 def test_256_values_share_255_bins():
     binned = bin_all(np.append(np.arange(256), NAN)[:, None])
-    sizes = np.bincount(binned.main.bins[:, 0], minlength=256)
+    sizes = np.bincount(binned.main.columns[0], minlength=256)
     # One bin has two values; the missing value has a bin of its own behind them.
     assert sorted(sizes.tolist()) == [1] * 255 + [2]
     assert sizes[255] == 1
-    assert binned.main.bins[-1, 0] == 255
+    assert binned.main.columns[0, -1] == 255
 
 
 @pytest.mark.kernel
@@ -113,7 +112,7 @@ def test_most_bins_is_honoured(most_bins):
     rng = np.random.default_rng(0)
     binned = bin_all(rng.normal(size=(600, 3)), most_bins=most_bins)
     assert binned.main.n_bins[:3].tolist() == [most_bins] * 3
-    assert binned.main.bins.max() == most_bins - 1
+    assert binned.main.columns.max() == most_bins - 1
 
 
 @pytest.mark.kernel
@@ -171,7 +170,7 @@ def test_some_rows_are_binned_in_their_order():
     rows = np.array([7, 2, 2, 9])
     binned = bin_all(X, rows=rows)
     assert binned.n_rows == 4
-    assert binned.main.bins[:, :2].tolist() == bin_all(X).main.bins[rows, :2].tolist()
+    assert binned.main.columns.tolist() == bin_all(X).main.columns[:, rows].tolist()
 
 
 def test_cut_points_of_many_rows_come_from_a_sample(monkeypatch):
@@ -199,7 +198,7 @@ def test_a_sample_of_documents_is_that_of_the_copied_rows(monkeypatch):
     docs = rng.integers(80, size=300)
     by_rows, copied = bin_all(X, docs=docs, most_bins=9), bin_all(X[docs], most_bins=9)
     assert by_rows.main.cuts.tobytes() == copied.main.cuts.tobytes()
-    assert by_rows.main.bins[docs].tobytes() == copied.main.bins.tobytes()
+    assert by_rows.main.columns[:, docs].tobytes() == copied.main.columns.tobytes()
 
 
 def test_values_outside_the_sample_go_to_the_outer_bins(monkeypatch):
@@ -207,9 +206,9 @@ def test_values_outside_the_sample_go_to_the_outer_bins(monkeypatch):
     monkeypatch.setattr(binning, "SAMPLE_ROWS", 5)
     binned = bin_all(X)
     assert binned.main.n_bins[0] == 5
-    assert binned.main.bins[0, 0] == 0
-    assert binned.main.bins[-1, 0] == 4
-    assert (np.diff(binned.main.bins[:, 0].astype(int)) >= 0).all()
+    assert binned.main.columns[0, 0] == 0
+    assert binned.main.columns[0, -1] == 4
+    assert (np.diff(binned.main.columns[0].astype(int)) >= 0).all()
 
 
 def test_few_documents_have_few_bins_unless_told_otherwise():

@@ -18,7 +18,14 @@ from rankinite.trees.forest import Forest
 from rankinite.trees.grower import EVERY_DOC, Grower
 from tests.naive import trees as naive_trees
 from tests.naive.trees import Problem, assert_grown_best_first, assert_grown_by_levels
-from tests.trees.cases import bin_all, grow_tree, growth, mixed_features
+from tests.trees.cases import (
+    bin_all,
+    bundled_at_any_size,
+    bytes_of,
+    grow_tree,
+    growth,
+    mixed_features,
+)
 
 # Kernels' tests also run with the JIT off, where they must be small.
 SCALE = 1 if numba.config.DISABLE_JIT else 10
@@ -59,10 +66,12 @@ def check_grown(
     features=None,
     **options,
 ):
+    arguments = {"split_hessians": split_hessians, "chosen": chosen, "features": features}
     grower = Grower(bin_all(X, **options), None, how)
-    tree = grower.grow(
-        gradients, hessians, split_hessians=split_hessians, chosen=chosen, features=features
-    )
+    tree = grower.grow(gradients, hessians, **arguments)
+    with bundled_at_any_size():
+        bundled = Grower(bin_all(X, **options), None, how).grow(gradients, hessians, **arguments)
+    assert bytes_of([bundled]) == bytes_of([tree])
     problem = Problem(
         X=X,
         gradients=gradients.tolist(),

@@ -82,7 +82,7 @@ def test_large_trees_are_the_same(bins, on_threads, name):
 def test_bins_are_the_same(on_threads):
     def bytes_of_bins():
         block = bin_all(X).main
-        return block.cuts.tobytes() + block.bins.tobytes() + block.columns.tobytes()
+        return block.cuts.tobytes() + block.bundled.tobytes() + block.columns.tobytes()
 
     assert len(set(on_threads(bytes_of_bins).values())) == 1
 

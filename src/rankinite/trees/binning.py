@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.cached import cached_property
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.files import atomic_folder, save_array
 from rankinite.core.jit import frozen
@@ -29,15 +30,17 @@ from rankinite.core.threads import parallel_for
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_column, is_sparse
 from rankinite.trees.bins import EVERY_ROW, MOST_BINS, PADDED_CUTS
+from rankinite.trees.bundles import Bundles
 from rankinite.trees.kernels.binning import encode, find_cuts
-from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
+# Columns that are sorted together, so that rows are read once for several of them.
+SORTED_TOGETHER = 8
 # Fewer are encoded by one thread before another has woken up.
 ROWS_PER_THREAD = 1024
 # Unless a number of bins is given: at least so many, and one for so many documents.
 FEWEST_BINS = 64
 DOCS_PER_BIN = 100
-FORMAT = "rankinite binned data 1"
+FORMAT = "rankinite binned data 2"
 MANIFEST = "manifest.json"
 # Cut points are found on a sample of at most this many rows: quantiles of more differ little.
 SAMPLE_ROWS = 100_000
@@ -54,24 +57,28 @@ class BinnedColumns:
 
     Attributes
     ----------
-    bins
-        Bins row by row, for histograms; padded to whole words of columns.
+    bundled
+        Bins row by row, a byte for each bundle, for histograms.
     columns
-        The same column by column, for partitioning rows and finding leaves.
+        Bins column by column, for partitioning rows and finding leaves.
     cuts
         Cut points of each column, padded with infinity: bin b holds the values above cut b - 1 up
         to and including cut b. Of a categorical column, the categories of its bins.
     n_bins
-        Number of bins of each column, without the one for missing values; 0 for padding.
+        Number of bins of each column, without the one for missing values.
     categorical
         Whether the bins of each column are categories.
+    n_codes
+        Number of bins of each column that rows have, including that for missing values, if any
+        are missing; 1 if all rows have the same.
     """
 
-    bins: Bytes
+    bundled: Bytes
     columns: Bytes
     cuts: NDArray[np.float32]
     n_bins: NDArray[np.int64]
     categorical: NDArray[np.bool_]
+    n_codes: NDArray[np.int64]
 
     @classmethod
     def make(
@@ -86,13 +93,13 @@ class BinnedColumns:
     ) -> BinnedColumns:
         """Bin some rows of a matrix by cut points found on the rows of the documents."""
         n_rows = len(rows) if len(rows) else X.shape[0]
-        width = padded(X.shape[1])
+        n_columns = X.shape[1]
         # Of every bin a byte in each layout, and the cut points of every column.
-        what = f"training on the bins of {n_rows:,} documents x {X.shape[1]:,} features"
-        n_bytes = (2 * n_rows + 4 * PADDED_CUTS) * width
+        what = f"training on the bins of {n_rows:,} documents x {n_columns:,} features"
+        n_bytes = (2 * n_rows + 4 * PADDED_CUTS) * n_columns
         require_memory("BinnedData", what, n_bytes, "take fewer documents or features")
-        cuts, n_bins = _find_all_cuts(X, docs, width, most_bins, seed)
-        is_categorical = np.zeros(width, np.bool_)
+        cuts, n_bins = _find_all_cuts(X, docs, most_bins, seed)
+        is_categorical = np.zeros(n_columns, np.bool_)
         for j in categorical:
             is_categorical[j] = True
             column = dense_column(X, j)
@@ -100,55 +107,53 @@ class BinnedColumns:
             cuts[j] = np.inf
             cuts[j, : len(categories)] = categories
             n_bins[j] = max(1, len(categories))
+        columns = _encode(X, rows, cuts, n_bins, is_categorical)
+        return cls._of(columns, cuts, n_bins, is_categorical)
+
+    @classmethod
+    def _of(
+        cls,
+        columns: Bytes,
+        cuts: NDArray[np.float32],
+        n_bins: NDArray[np.int64],
+        categorical: NDArray[np.bool_],
+    ) -> BinnedColumns:
+        """Return binned columns with their bundles."""
+        most = columns.max(axis=1, initial=0).astype(np.int64)
+        n_codes = np.where(most == n_bins, n_bins + 1, n_bins)
+        # A column with a single bin varies if it also has missing values, but not only these.
+        for c in np.flatnonzero((n_bins == 1) & (n_codes == 2)):
+            n_codes[c] = 1 + bool((columns[c] == 0).any())
+        bundled = Bundles.of(n_codes, columns.shape[1]).bytes_of(frozen(columns))
         # Numba compiles a kernel anew for arrays that can be written to: all inputs are frozen.
-        bins = np.zeros((n_rows, width), np.uint8)
-        columns = np.zeros((width, n_rows), np.uint8)
-        described = (frozen(cuts), frozen(n_bins), frozen(is_categorical))
-        _encode(X, rows, *described, bins, columns)
-        return cls(frozen(bins), frozen(columns), *described)
+        return cls(
+            frozen(bundled), frozen(columns), frozen(cuts), frozen(n_bins), frozen(categorical),
+            frozen(n_codes),
+        )  # fmt: skip
+
+    @cached_property
+    def bundles(self) -> Bundles:
+        """Which columns share a byte."""
+        return Bundles.of(self.n_codes, self.columns.shape[1])
 
     def columns_of(self, X: NDArray[np.float32], rows: NDArray[np.int64]) -> Bytes:
         """Bin other rows by these cut points, column by column."""
-        n_rows = len(rows) if len(rows) else X.shape[0]
-        columns = np.zeros((len(self.n_bins), n_rows), np.uint8)
-        # An empty array instead of None, for which the kernel would be compiled once more.
-        no_bins = np.zeros((0, 0), np.uint8)
-        _encode(X, rows, self.cuts, self.n_bins, self.categorical, no_bins, columns)
-        return frozen(columns)
+        return frozen(_encode(X, rows, self.cuts, self.n_bins, self.categorical))
 
     def append(self, other: BinnedColumns) -> BinnedColumns:
-        """Return these columns and those of another behind them, padded together."""
-        n_rows = self.columns.shape[1]
-        n_columns = len(self.used) + len(other.used)
-        columns = np.zeros((padded(n_columns), n_rows), np.uint8)
-        cuts = np.full((len(columns), PADDED_CUTS), np.inf, np.float32)
-        n_bins = np.zeros(len(columns), np.int64)
-        categorical = np.zeros(len(columns), np.bool_)
-        for start, block in ((0, self), (len(self.used), other)):
-            target = slice(start, start + len(block.used))
-            columns[target] = block.columns[block.used]
-            cuts[target] = block.cuts[block.used]
-            n_bins[target] = block.n_bins[block.used]
-            categorical[target] = block.categorical[block.used]
-        bins = np.ascontiguousarray(columns.T)
-        return BinnedColumns(
-            frozen(bins), frozen(columns), frozen(cuts), frozen(n_bins), frozen(categorical)
+        """Return these columns and those of another behind them."""
+        return self._of(
+            np.concatenate([self.columns, other.columns]),
+            np.concatenate([self.cuts, other.cuts]),
+            np.concatenate([self.n_bins, other.n_bins]),
+            np.concatenate([self.categorical, other.categorical]),
         )
-
-    @property
-    def used(self) -> NDArray[np.int64]:
-        """Columns that are not padding."""
-        return np.flatnonzero(self.n_bins)
 
     @property
     def splittable(self) -> NDArray[np.int64]:
         """Number of bins of each column; 0 for one whose values are all the same."""
         # Columns that cannot be split take no space in histograms, and no time.
-        varies = self.n_bins > 1
-        # A column with a single bin varies if it also has missing values.
-        for c in np.flatnonzero(self.n_bins == 1):
-            varies[c] = bool((self.columns[c] != self.columns[c, :1]).any())
-        return np.where(varies, self.n_bins, 0)
+        return np.where(self.n_codes > 1, self.n_bins, 0)
 
 
 def bins_for(n_docs: int) -> int:
@@ -160,15 +165,9 @@ def bins_for(n_docs: int) -> int:
     return min(max(FEWEST_BINS, n_docs // DOCS_PER_BIN), MOST_BINS)
 
 
-def padded(n_columns: int) -> int:
-    """Return the number of columns padded to whole words."""
-    return -(-n_columns // COLUMNS_PER_WORD) * COLUMNS_PER_WORD
-
-
 def _find_all_cuts(
     X: NDArray[np.float32],
     docs: NDArray[np.int64],
-    width: int,
     most_bins: int,
     seed: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -178,23 +177,22 @@ def _find_all_cuts(
         chosen = generator(seed, "bins").choice(n_docs, SAMPLE_ROWS, replace=False, shuffle=False)
         # In the order of rows, which are then read from memory one after the other.
         sample = np.sort(chosen) if not len(docs) else docs[np.sort(chosen)]
-    cuts = np.full((width, PADDED_CUTS), np.inf, np.float32)
-    n_bins = np.zeros(width, np.int64)
+    cuts = np.full((X.shape[1], PADDED_CUTS), np.inf, np.float32)
+    n_bins = np.zeros(X.shape[1], np.int64)
 
     sorted_columns = _sorted_sparse_columns if is_sparse(X) else _sorted_columns
     values_of = sorted_columns(X, sample)
 
-    def find(first_word: int, last_word: int) -> None:
-        for start in range(
-            first_word * COLUMNS_PER_WORD, last_word * COLUMNS_PER_WORD, COLUMNS_PER_WORD
-        ):
-            end = min(start + COLUMNS_PER_WORD, X.shape[1])
+    def find(first_block: int, last_block: int) -> None:
+        last = min(last_block * SORTED_TOGETHER, X.shape[1])
+        for start in range(first_block * SORTED_TOGETHER, last, SORTED_TOGETHER):
+            end = min(start + SORTED_TOGETHER, last)
             for j, values in enumerate(values_of(start, end), start):
                 known = values[: np.searchsorted(values, np.nan)]
                 n_bins[j] = find_cuts(known, most_bins, cuts[j]) + 1
 
     # NumPy sorts without holding the interpreter's lock.
-    parallel_for(find, -(-X.shape[1] // COLUMNS_PER_WORD))
+    parallel_for(find, -(-X.shape[1] // SORTED_TOGETHER))
     return cuts, n_bins
 
 
@@ -237,21 +235,20 @@ def _encode(
     cuts: NDArray[np.float32],
     n_bins: NDArray[np.int64],
     categorical: NDArray[np.bool_],
-    bins: Bytes,
-    columns: Bytes,
-) -> None:
-    """Write the bins of some rows, row by row (unless ``bins`` is empty) and column by column."""
+) -> Bytes:
+    """Return the bins of some rows, column by column."""
+    columns = np.empty((len(n_bins), len(rows) if len(rows) else X.shape[0]), np.uint8)
+    described = frozen(cuts), frozen(n_bins), frozen(categorical)
     if not is_sparse(X):
-        arguments = frozen(X), frozen(rows), cuts, n_bins, categorical, bins, columns
+        arguments = frozen(X), frozen(rows), *described, columns
         parallel_for(encode, columns.shape[1], *arguments, grain=ROWS_PER_THREAD)
-        return
+        return columns
     by_column = (X[rows] if len(rows) else X).tocsc()
     # Most entries are 0: all get its bin, and the others are written over it.
     zero = (cuts < 0.0).sum(axis=1).astype(np.uint8)
     # Categories are whole numbers from 0 in increasing order.
     zero[categorical & (cuts[:, 0] != 0.0)] = n_bins[categorical & (cuts[:, 0] != 0.0)]
     columns[:] = zero[:, None]
-    bins[:] = zero[: bins.shape[1]]
     for j in range(X.shape[1]):
         entries = slice(by_column.indptr[j], by_column.indptr[j + 1])
         values, places = by_column.data[entries], by_column.indices[entries]
@@ -259,8 +256,7 @@ def _encode(
         unknown = cuts[j, codes] != values if categorical[j] else np.isnan(values)
         codes[unknown] = n_bins[j]
         columns[j, places] = codes
-        if len(bins):
-            bins[places, j] = codes
+    return columns
 
 
 def _no_columns(n_rows: int) -> BinnedColumns:
@@ -429,22 +425,24 @@ class BinnedData:
             is_consistent = (
                 self.main.columns.ndim == 2
                 and block.n_bins.ndim == 1
-                and block.n_bins.dtype == np.int64
+                and block.n_codes.shape == (width,)
+                and {array.dtype.name for array in (block.n_bins, block.n_codes)} == {"int64"}
                 and block.cuts.dtype == np.float32
-                and block.bins.shape == (self.n_rows, width)
                 and block.columns.shape == (width, self.n_rows)
                 and block.cuts.shape == (width, PADDED_CUTS)
                 and block.categorical.shape == (width,)
                 and block.categorical.dtype == np.bool_
-                and {array.dtype.name for array in (block.bins, block.columns)} == {"uint8"}
-                and bool(((block.n_bins >= 0) & (block.n_bins <= MOST_BINS)).all())
+                and {array.dtype.name for array in (block.bundled, block.columns)} == {"uint8"}
+                and bool(((block.n_bins >= 1) & (block.n_bins <= MOST_BINS)).all())
+                and bool(((block.n_codes >= 1) & (block.n_codes <= block.n_bins + 1)).all())
                 # A bin that its column does not have would be counted in another column's bins.
-                and bool((block.bins.max(axis=0, initial=0) <= block.n_bins).all())
                 and bool((block.columns.max(axis=1, initial=0) <= block.n_bins).all())
+                and block.bundled.shape == (self.n_rows, len(block.bundles.n_codes))
+                and bool((block.bundled.max(axis=0, initial=0) < block.bundles.n_codes).all())
             )
             if not is_consistent:
                 raise DataError(f"{source}: the arrays of this folder do not fit together")
-        if len(self.column_of) != len(self.feature_names):
+        if len(self.main.n_bins) + len(self.more.n_bins) != len(self.feature_names):
             raise DataError(f"{source}: the names of this folder do not fit its columns")
         return self
 
@@ -454,15 +452,9 @@ class BinnedData:
         return int(self.main.columns.shape[1])
 
     @property
-    def column_of(self) -> NDArray[np.int64]:
-        """Column of each feature; appended columns are numbered behind the main ones."""
-        width = len(self.main.n_bins)
-        return np.concatenate([self.main.used, self.more.used + width])
-
-    @property
     def categories(self) -> dict[int, NDArray[np.float32]]:
         """The categories that have bins, in their order, of each categorical feature."""
-        blocks = [(block, j) for block in (self.main, self.more) for j in block.used]
+        blocks = [(block, j) for block in (self.main, self.more) for j in range(len(block.n_bins))]
         return {
             feature: block.cuts[j][np.isfinite(block.cuts[j])]
             for feature, (block, j) in enumerate(blocks)
@@ -477,7 +469,7 @@ class BinnedData:
             raise DataError(
                 f"the data have {X.shape[1]} features; expected {len(self.feature_names)}"
             )
-        n_main = len(self.main.used)
+        n_main = len(self.main.n_bins)
         if n_main == X.shape[1]:
             n_rows = len(rows) if len(rows) else X.shape[0]
             return self.main.columns_of(X, rows), frozen(np.zeros((0, n_rows), np.uint8))

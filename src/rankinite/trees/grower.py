@@ -29,7 +29,7 @@ from rankinite.trees.kernels.grow import (
     grow,
 )
 from rankinite.trees.kernels.histogram import (
-    COLUMNS_PER_WORD,
+    BUNDLES_PER_WORD,
     LEAF_FIELDS,
     SUM_BLOCKS,
     TILE_ROWS,
@@ -156,10 +156,11 @@ class Grower:
         self._splittable = np.concatenate([binned.main.splittable, binned.more.splittable])
         self._bin_offsets = _bin_offsets(self._splittable)
         # Trees of small data take less than a millisecond: what is the same for all is made once.
-        self._column_of = binned.column_of
         self._directions = np.array(options.directions, np.int64)
-        self._column_directions = self._by_column(self._directions[None])[0]
-        self._groups = self._by_column(_memberships(options.groups, len(self._column_of)))
+        self._groups = _memberships(options.groups, len(self._n_bins))
+        self._bundles = binned.main.bundles.append(binned.more.bundles)
+        self._shared_codes = self._bundles.shared_codes
+        self._bundle_offsets = self._bundles.offsets(self._splittable, self._bin_offsets)
         # Enough for the count of all documents, so that no sum of counts reaches the gradient.
         self._count_bits = int(self.n_docs).bit_length()
         # Scratch is made for this many threads, also if another number is set later.
@@ -175,24 +176,19 @@ class Grower:
         self._share_sums = np.empty((self._n_threads, n_shared), np.int64)
         self._workspace = self._new_workspace()
 
-    def _by_column(self, by_feature: NDArray[Any]) -> NDArray[Any]:
-        """Return rows of what features have, by column; what is empty stays so."""
-        n_columns = len(self._n_bins) if by_feature.shape[1] else 0
-        by_column = np.zeros((len(by_feature), n_columns), by_feature.dtype)
-        if n_columns:
-            by_column[:, self._column_of] = by_feature
-        return by_column
-
     def _new_workspace(self) -> Workspace:
         # Memory is allocated once: the first touch of so much costs more than many trees.
-        n_words = len(self._n_bins) // COLUMNS_PER_WORD
+        n_words = len(self._bundles.n_codes) // BUNDLES_PER_WORD
         tile_size = (n_words // self._n_threads + 1) * TILE_STRIDE
+        width = int(self._bin_offsets[-1])
+        # Behind the histograms of leaves, so that one base serves all additions to a word.
+        n_scratch = -(-int(self._shared_codes.sum()) // max(width, 1))
         # `rows_with_docs` writes one row behind the last.
         rows = np.empty((2, self.binned.n_rows + 1), np.int32)
         return Workspace(
             rows=rows[0],
             right_rows=rows[1],
-            histograms=np.empty((self._n_leaves, self._bin_offsets[-1]), np.int64),
+            histograms=np.empty((self._n_leaves + n_scratch, width), np.int64),
             # Only if hessians are not packed; then the first tree makes room.
             hessian_histograms=np.empty((1, 0), np.int64),
             tiles=np.empty((self._n_threads, tile_size), np.uint64),
@@ -327,10 +323,9 @@ class Grower:
         parallel_for(kernel, SUM_BLOCKS, *arguments, grain=blocks_per_thread)
 
     def _noise(self, noise: Floats, gain_root: float) -> Floats:
-        """Return what is added to the score of each column, from a number per feature."""
-        columns = np.zeros((len(noise), len(self._n_bins)))
-        columns[:, self._column_of] = noise * (self.options.random_strength * gain_root)
-        return columns
+        """Return what is added to the score of each feature."""
+        added: Floats = noise * (self.options.random_strength * gain_root)
+        return added
 
     def _make_room_for_hessians(self, packing: Packing) -> None:
         if not self._hessians.size:
@@ -350,15 +345,22 @@ class Grower:
 
     def _tree_data(self, features: Integers | None, packing: Packing) -> TreeData:
         split_bins, bin_offsets = self._splittable, self._bin_offsets
+        bundles, bundle_offsets = self._bundles, self._bundle_offsets
         if features is not None:
-            columns = self._column_of[features]
             split_bins = np.zeros_like(self._splittable)
-            split_bins[columns] = self._splittable[columns]
+            split_bins[features] = self._splittable[features]
             bin_offsets = _bin_offsets(split_bins)
+            bundle_offsets = bundles.offsets(split_bins, bin_offsets)
         main, more = self.binned.main, self.binned.more
         return TreeData(
-            bins=main.bins.reshape(-1),
-            more_bins=more.bins.reshape(-1),
+            bundled=main.bundled.reshape(-1),
+            more_bundled=more.bundled.reshape(-1),
+            n_bundles=main.bundled.shape[1],
+            n_more_bundles=more.bundled.shape[1],
+            bundle_columns=bundles.columns,
+            bundle_codes=self._shared_codes,
+            bundle_offsets=bundle_offsets,
+            strides=bundles.strides,
             columns=main.columns,
             more_columns=more.columns,
             n_bins=self._n_bins,
@@ -369,7 +371,7 @@ class Grower:
             hessians=self._hessians,
             **packing._asdict(),
             noise=NO_NOISE,
-            directions=self._column_directions,
+            directions=self._directions,
             groups=self._groups,
         )
 
@@ -396,7 +398,6 @@ class Grower:
         )
         lay_out(grown, layout)
         column, cut = grown.splits[layout.order][:, [SPLIT_COLUMN, SPLIT_CUT]].T
-        feature = np.searchsorted(self._column_of, column).astype(np.int32)
         leaf_docs = grown.leaf_docs[layout.leaf_order]
         threshold, left_sets = self._cuts[column, cut], NO_SETS
         if len(grown.left_sets):
@@ -404,7 +405,7 @@ class Grower:
             threshold[categorical] = np.nan
             left_sets = grown.left_sets[layout.order][categorical]
         tree = Tree(
-            feature=feature,
+            feature=column.astype(np.int32),
             threshold=threshold,
             missing_left=layout.missing_left,
             first=layout.first,
@@ -470,7 +471,7 @@ class Grower:
 
     def _columns_and_cuts(self, tree: Tree) -> tuple[Integers, Integers]:
         """Return the column of each split, and which of its cut points the threshold is."""
-        column = self._column_of[tree.feature]
+        column = tree.feature.astype(np.int64)
         cut = np.empty(len(column), np.int64)
         find_thresholds(tree.threshold, column, self._cuts, cut)
         return column, cut

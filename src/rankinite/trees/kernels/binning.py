@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.jit import kernel
-from rankinite.trees.kernels.histogram import COLUMNS_PER_WORD
 
-# Rows that are binned together: their bins of eight columns are transposed within the cache.
+# Rows that are binned together: so many values of a few features stay in the cache.
 BLOCK_ROWS = 64
+FEATURES_PER_BLOCK = 8
+# Rows whose bytes are written together, so that they stay in the cache from column to column.
+BUNDLED_ROWS = 256
 
 
 @kernel
@@ -146,29 +148,41 @@ def encode(
     cuts: NDArray[np.float32],
     n_bins: NDArray[np.int64],
     categorical: NDArray[np.bool_],
-    bins: NDArray[np.uint8],
     columns: NDArray[np.uint8],
 ) -> None:
-    """Write the bins of all features of some rows, row by row and column by column.
-
-    ``bins`` may have no rows if only columns are needed; columns beyond the features of X are
-    left alone.
-    """
+    """Write the bins of all features of some rows, column by column."""
     n_features = X.shape[1]
     features = np.arange(n_features)
     values = np.empty(BLOCK_ROWS, np.float32)
     positions = np.empty(BLOCK_ROWS, np.uint64)
     for start in range(first_row, last_row, BLOCK_ROWS):
         end = min(start + BLOCK_ROWS, last_row)
-        for word in range(0, n_features, COLUMNS_PER_WORD):
-            last = min(word + COLUMNS_PER_WORD, n_features)
-            block_columns = columns[word:last, start:end]
+        for first in range(0, n_features, FEATURES_PER_BLOCK):
+            last = min(first + FEATURES_PER_BLOCK, n_features)
             encode_rows(
-                X, rows, start, features[word:last], cuts[word:last], n_bins[word:last],
-                categorical[word:last], values, positions, block_columns,
+                X, rows, start, features[first:last], cuts[first:last], n_bins[first:last],
+                categorical[first:last], values, positions, columns[first:last, start:end],
             )  # fmt: skip
-            # Transposed at once, while the block is still in the cache.
-            if len(bins) > 0:
+
+
+@kernel
+def write_bundles(
+    first_row: int,
+    last_row: int,
+    columns: NDArray[np.uint8],
+    bundle_columns: NDArray[np.int64],
+    strides: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None:
+    """Write the bytes of some rows, which are 0: for each bundle, bins times strides.
+
+    ``bundle_columns`` has the first column of each bundle, and the one behind the last.
+    """
+    for start in range(first_row, last_row, BUNDLED_ROWS):
+        end = min(start + BUNDLED_ROWS, last_row)
+        for bundle in range(len(bundle_columns) - 1):
+            for column in range(bundle_columns[bundle], bundle_columns[bundle + 1]):
+                bins = columns[column]
+                stride = np.uint8(strides[column])
                 for row in range(start, end):
-                    for column in range(word, last):
-                        bins[row, column] = columns[column, row]
+                    out[row, bundle] += bins[row] * stride

@@ -29,7 +29,7 @@ from rankinite.trees.kernels.categories import (
 )
 from rankinite.trees.kernels.gain import Limits, leaf_value
 from rankinite.trees.kernels.histogram import (
-    COLUMNS_PER_WORD,
+    BUNDLES_PER_WORD,
     DEPTH,
     END,
     GRADIENT,
@@ -150,15 +150,16 @@ def search_columns(
     The candidates of the share are the best splits of the two siblings made last, or the best
     split of the level.
     """
-    # Shares are whole words of columns, since histograms are counted word by word.
-    n_words = (data.columns.shape[0] + data.more_columns.shape[0]) // COLUMNS_PER_WORD
-    first = n_words * share // n_shares * COLUMNS_PER_WORD
-    last = n_words * (share + 1) // n_shares * COLUMNS_PER_WORD
+    # Shares are whole words of bundles, since histograms are counted word by word.
+    n_words = (data.n_bundles + data.n_more_bundles) // BUNDLES_PER_WORD
+    first_bundle = n_words * share // n_shares * BUNDLES_PER_WORD
+    last_bundle = n_words * (share + 1) // n_shares * BUNDLES_PER_WORD
+    first, last = data.bundle_columns[first_bundle], data.bundle_columns[last_bundle]
     leaves, siblings = frontier.leaves, frontier.siblings
     for k in range(n_siblings):
         count_siblings(
-            data, workspace, leaves, siblings[k, 0], siblings[k, 1], first, last, tile,
-            workspace.tile_values[share],
+            data, workspace, leaves, siblings[k, 0], siblings[k, 1], first_bundle, last_bundle,
+            tile, workspace.tile_values[share],
         )  # fmt: skip
     # Allocated by each share, because threads must not write into the same scratch.
     scratch = np.empty((SCRATCH_ROWS, MAX_CUTS))
@@ -182,12 +183,12 @@ def search_columns(
 def search_work(data: TreeData, frontier: Frontier, n_siblings: int) -> int:
     """Return about how many additions it takes to search the leaves made last."""
     leaves, siblings = frontier.leaves, frontier.siblings
-    n_columns = data.columns.shape[0] + data.more_columns.shape[0]
+    n_bundles = data.n_bundles + data.n_more_bundles
     work = np.int64(0)
     for k in range(n_siblings):
         smaller, larger = siblings[k, 0], siblings[k, 1]
         if leaves[smaller, SPLITTABLE] == 1 or (larger >= 0 and leaves[larger, SPLITTABLE] == 1):
-            work += (leaves[smaller, END] - leaves[smaller, START]) * n_columns
+            work += (leaves[smaller, END] - leaves[smaller, START]) * n_bundles
             # A bin is cleared, subtracted, added up and compared.
             work += 4 * data.bin_offsets[-1]
     return work

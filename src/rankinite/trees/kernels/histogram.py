@@ -7,10 +7,12 @@ threads. Gradients are packed once per tree; then, leaf by leaf, they are added 
 which splits are found. The more documents there are, the fewer bits each of them has: where too few
 would be left, hessians have histograms of their own, which takes nearly twice as long.
 
-Eight columns make a word. Rows are gathered a tile at a time and transposed, so that the bins of
-one word's columns (16 KB) stay in the first-level cache while the whole tile is added to them:
-four times as fast as adding row by row. Columns that may not be split have no bins in the histogram
-and are not counted; the others of their word are, four, two or one at a time.
+A row has a byte for each bundle of columns (trees/bundles.py), most of which are one column, and
+eight bundles make a word. Rows are gathered a tile at a time and transposed, so that the bins of
+one word (16 KB) stay in the first-level cache while the whole tile is added to them: four times as
+fast as adding row by row. Columns that may not be split have no bins in the histogram, and bundles
+of such columns are not counted; the others of their word are, four, two or one at a time. The codes
+of several columns are counted in scratch behind the histograms of all leaves.
 
 Arguments of the tree kernels are bundled in named tuples. Numba compiles a named tuple of arrays
 like its members, so a bundle costs nothing when it is passed on. Reading a member in an inner loop
@@ -33,7 +35,8 @@ from rankinite.core.lanes import in_all_lanes, load_lanes, n_lanes, select, sum_
 SUM_BLOCKS = 64
 # Sums side by side in each block.
 SUMS = n_lanes(np.float64)
-COLUMNS_PER_WORD = 8
+BUNDLES_PER_WORD = 8
+MOST_CODES = 256  # of a bundle: the values of a byte
 # The words and values of a tile, 4 KB each, are in the cache beside the bins of a word.
 TILE_ROWS = 512
 # A distance between words that is no power of two spreads them over the sets of the cache.
@@ -74,11 +77,22 @@ class TreeData(NamedTuple):
 
     Attributes
     ----------
-    bins, more_bins
-        Bins of the main and of the appended columns, row by row, flattened: histograms read whole
-        rows.
+    bundled, more_bundled
+        Bundles of the main and of the appended columns, row by row, flattened: histograms read
+        whole rows.
+    n_bundles, n_more_bundles
+        Bytes of such a row.
+    bundle_columns
+        First column of each bundle, and the number of all columns behind the last.
+    bundle_codes
+        Number of codes of each bundle of several columns; 0 for one of a single column.
+    bundle_offsets
+        Position of each bundle's first code: in a histogram if it is a single column, otherwise in
+        the scratch behind all histograms; -1 if none of its columns may be split.
+    strides
+        What a bin of each column counts in the code of its bundle.
     columns, more_columns
-        The same bins column by column: a split reads a single column.
+        Bins column by column: a split reads a single column.
     n_bins
         Number of bins of each column, without the bin for missing values.
     split_bins
@@ -104,8 +118,14 @@ class TreeData(NamedTuple):
         if there is none.
     """
 
-    bins: NDArray[np.uint8]
-    more_bins: NDArray[np.uint8]
+    bundled: NDArray[np.uint8]
+    more_bundled: NDArray[np.uint8]
+    n_bundles: int
+    n_more_bundles: int
+    bundle_columns: NDArray[np.int64]
+    bundle_codes: NDArray[np.int64]
+    bundle_offsets: NDArray[np.int64]
+    strides: NDArray[np.int64]
     columns: NDArray[np.uint8]
     more_columns: NDArray[np.uint8]
     n_bins: NDArray[np.int64]
@@ -132,7 +152,8 @@ class Workspace(NamedTuple):
     right_rows
         Scratch of the same length for partitioning.
     histograms, hessian_histograms
-        Pools with one histogram per leaf; that of hessians has no columns unless it is used.
+        Pools with one histogram per leaf, and rows for the codes of bundles behind them; that of
+        hessians has no columns unless it is used.
     tiles, tile_values
         Bins of some rows, transposed, and their gradients or hessians; one row per thread.
     sides
@@ -291,13 +312,13 @@ def rows_with_docs(gradients: NDArray[np.int64], count_bits: int, out: NDArray[n
 
 
 @kernel
-def add_eight_columns(
+def add_eight_bundles(
     words: NDArray[np.uint64],
     values: NDArray[np.int64],
     offsets: NDArray[np.uint64],
     histogram: NDArray[np.int64],
 ) -> None:
-    """Add values to the bins of all columns of a word, which begin at ``offsets``."""
+    """Add values to the codes of all bundles of a word, which begin at ``offsets``."""
     # Local variables stay in registers; elements of an array would be loaded for every row, as
     # the compiler cannot know that the histogram does not overlap them.
     o0, o1, o2, o3 = offsets[0], offsets[1], offsets[2], offsets[3]
@@ -316,17 +337,17 @@ def add_eight_columns(
 
 
 @kernel
-def add_some_columns(
+def add_some_bundles(
     words: NDArray[np.uint64],
     values: NDArray[np.int64],
     offsets: NDArray[np.uint64],
     shifts: NDArray[np.uint64],
-    n_columns: int,
+    n_bundles: int,
     histogram: NDArray[np.int64],
 ) -> None:
-    """Add values to the bins of some columns of a word, whose bytes begin at bits ``shifts``."""
+    """Add values to the codes of some bundles of a word, whose bytes begin at bits ``shifts``."""
     done = 0
-    while n_columns - done >= 4:
+    while n_bundles - done >= 4:
         o0, o1, o2, o3 = offsets[done], offsets[done + 1], offsets[done + 2], offsets[done + 3]
         s0, s1, s2, s3 = shifts[done], shifts[done + 1], shifts[done + 2], shifts[done + 3]
         for k in range(len(words)):
@@ -337,7 +358,7 @@ def add_some_columns(
             histogram[o2 + ((word >> s2) & BYTE)] += value
             histogram[o3 + ((word >> s3) & BYTE)] += value
         done += 4
-    if n_columns - done >= 2:
+    if n_bundles - done >= 2:
         o0, o1, s0, s1 = offsets[done], offsets[done + 1], shifts[done], shifts[done + 1]
         for k in range(len(words)):
             word = words[k]
@@ -345,7 +366,7 @@ def add_some_columns(
             histogram[o0 + ((word >> s0) & BYTE)] += value
             histogram[o1 + ((word >> s1) & BYTE)] += value
         done += 2
-    if done < n_columns:
+    if done < n_bundles:
         o0, s0 = offsets[done], shifts[done]
         for k in range(len(words)):
             histogram[o0 + ((words[k] >> s0) & BYTE)] += values[k]
@@ -353,92 +374,150 @@ def add_some_columns(
 
 @kernel
 def add_rows(
-    bins: NDArray[np.uint8],
+    bundled: NDArray[np.uint8],
     row_bytes: int,
     first_byte: int,
     last_byte: int,
     rows: NDArray[np.int32],
     values: NDArray[np.int64],
-    bin_offsets: NDArray[np.int64],
-    histogram: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    start: int,
+    scratch_start: int,
+    histograms: NDArray[np.int64],
     tile: NDArray[np.uint64],
     tile_values: NDArray[np.int64],
 ) -> None:
-    """Add the values of some rows to the histograms of the columns from first to last byte.
+    """Add the values of some rows to the codes of the bundles from first to last byte.
 
-    ``bins`` holds rows of ``row_bytes`` columns one behind the other. The bins of the column in
-    byte c begin at ``bin_offsets[c]`` and end at ``bin_offsets[c + 1]``; a column without bins is
-    not counted.
+    ``bundled`` holds rows of ``row_bytes`` bundles one behind the other. The codes of the bundle in
+    byte c begin ``offsets[c]`` behind ``start`` if ``codes[c]`` is 0, else behind
+    ``scratch_start``; a bundle with a negative offset is not counted.
     """
     n = len(rows)
-    offsets = np.empty(COLUMNS_PER_WORD, np.uint64)
-    shifts = np.empty(COLUMNS_PER_WORD, np.uint64)
-    for start in range(0, n, TILE_ROWS):
-        size = min(TILE_ROWS, n - start)
+    word_offsets = np.empty(BUNDLES_PER_WORD, np.uint64)
+    shifts = np.empty(BUNDLES_PER_WORD, np.uint64)
+    for first in range(0, n, TILE_ROWS):
+        size = min(TILE_ROWS, n - first)
         for k in range(size):
             # Rows of a node are far apart in memory: ask for those that come soon.
-            ahead = min(start + k + PREFETCH_ROWS, n - 1)
+            ahead = min(first + k + PREFETCH_ROWS, n - 1)
             row_start = np.int64(rows[ahead]) * row_bytes
             for byte in range(first_byte, last_byte, CACHE_LINE):
-                prefetch(bins, row_start + byte)
+                prefetch(bundled, row_start + byte)
             # Rows do not begin at cache lines, so the steps above may miss the last line.
-            prefetch(bins, row_start + last_byte - 1)
-            # In 64 bits, because the position of its bins may be beyond 2^31.
-            row = np.int64(rows[start + k])
+            prefetch(bundled, row_start + last_byte - 1)
+            # In 64 bits, because the position of its bytes may be beyond 2^31.
+            row = np.int64(rows[first + k])
             tile_values[k] = values[row]
             row_start = row * row_bytes
             # Transposed: a tile has the words of one place of all rows behind each other.
             target = k
-            for byte in range(first_byte, last_byte, COLUMNS_PER_WORD):
-                tile[target] = load_word(bins, row_start + byte)
+            for byte in range(first_byte, last_byte, BUNDLES_PER_WORD):
+                tile[target] = load_word(bundled, row_start + byte)
                 target += TILE_STRIDE
         source = 0
-        for byte in range(first_byte, last_byte, COLUMNS_PER_WORD):
-            # A column is written down in any case, and overwritten by the next if it has no bins.
-            n_columns = 0
-            for c in range(COLUMNS_PER_WORD):
+        for byte in range(first_byte, last_byte, BUNDLES_PER_WORD):
+            # A bundle is written down in any case, and overwritten if it is not counted.
+            n_bundles = 0
+            for c in range(BUNDLES_PER_WORD):
+                offset = offsets[byte + c] + (start if codes[byte + c] == 0 else scratch_start)
                 # Unsigned, because a signed index is first checked for counting from the end.
-                offsets[n_columns] = np.uint64(bin_offsets[byte + c])
-                shifts[n_columns] = np.uint64(8 * c)
-                n_columns += bin_offsets[byte + c] < bin_offsets[byte + c + 1]
+                word_offsets[n_bundles] = np.uint64(offset)
+                shifts[n_bundles] = np.uint64(8 * c)
+                n_bundles += offsets[byte + c] >= 0
             words = tile[source : source + size]
-            if n_columns == COLUMNS_PER_WORD:
-                add_eight_columns(words, tile_values, offsets, histogram)
+            if n_bundles == BUNDLES_PER_WORD:
+                add_eight_bundles(words, tile_values, word_offsets, histograms)
             else:
-                add_some_columns(words, tile_values, offsets, shifts, n_columns, histogram)
+                add_some_bundles(words, tile_values, word_offsets, shifts, n_bundles, histograms)
             source += TILE_STRIDE
 
 
+@inlined_kernel
+def clear(sums: NDArray[np.int64]) -> None:
+    """Write zeros.
+
+    Into a slice, because indexes from 0 on need not be checked for counting from the end, which
+    would keep the loop from being vectorised.
+    """
+    for k in range(len(sums)):
+        sums[k] = 0
+
+
 @kernel
-def count_columns(
+def add_digit(
+    codes: NDArray[np.int64], stride: int, n_values: int, histogram: NDArray[np.int64]
+) -> None:
+    """Add the sums over all codes with the same digit in one place to a histogram."""
+    period = stride * n_values
+    for begin in range(0, len(codes), period):
+        for value in range(n_values):
+            first = begin + value * stride
+            total = np.int64(0)
+            for code in range(first, first + stride):
+                total += codes[code]
+            histogram[value] += total
+
+
+@kernel
+def count_bundles(
     data: TreeData,
     values: NDArray[np.int64],
     rows: NDArray[np.int32],
     first: int,
     last: int,
-    histogram: NDArray[np.int64],
+    pool: NDArray[np.int64],
+    leaf: int,
+    n_leaves: int,
     tile: NDArray[np.uint64],
     tile_values: NDArray[np.int64],
 ) -> None:
-    """Make the histogram of some rows in the columns first to last, which may be in both blocks."""
-    offsets = data.bin_offsets
-    row_bytes, more_bytes = data.columns.shape[0], data.more_columns.shape[0]
-    # The bins of other columns belong to other threads. A slice, because indexes from 0 on need not
-    # be checked for counting from the end, which would keep the loop from being vectorised.
-    cleared = histogram[offsets[first] : offsets[last]]
-    for k in range(len(cleared)):
-        cleared[k] = 0
-    if first < row_bytes:
-        end = min(last, row_bytes)
+    """Make the histogram of some rows in the bundles first to last, which may be in both blocks.
+
+    The histogram is the row ``leaf`` of the pool; behind ``n_leaves`` of them is scratch.
+    """
+    offsets, codes, bundle_columns = data.bundle_offsets, data.bundle_codes, data.bundle_columns
+    n_bundles, n_more = data.n_bundles, data.n_more_bundles
+    bin_offsets, split_bins, strides = data.bin_offsets, data.split_bins, data.strides
+    flat = pool.reshape(pool.size)
+    start, scratch_start = leaf * pool.shape[1], n_leaves * pool.shape[1]
+    histogram = pool[leaf]
+    # The bins of other columns belong to other threads.
+    clear(histogram[bin_offsets[bundle_columns[first]] : bin_offsets[bundle_columns[last]]])
+    for bundle in range(first, last):
+        if codes[bundle] > 0 and offsets[bundle] >= 0:
+            begin = scratch_start + offsets[bundle]
+            clear(flat[begin : begin + codes[bundle]])
+    if first < n_bundles:
+        end = min(last, n_bundles)
         add_rows(
-            data.bins, row_bytes, first, end, rows, values, offsets, histogram, tile, tile_values
-        )
-    if last > row_bytes:
-        start = max(first, row_bytes) - row_bytes
-        add_rows(
-            data.more_bins, more_bytes, start, last - row_bytes, rows, values,
-            offsets[row_bytes:], histogram, tile, tile_values,
+            data.bundled, n_bundles, first, end, rows, values, codes, offsets, start,
+            scratch_start, flat, tile, tile_values,
         )  # fmt: skip
+    if last > n_bundles:
+        begin = max(first, n_bundles) - n_bundles
+        add_rows(
+            data.more_bundled, n_more, begin, last - n_bundles, rows, values, codes[n_bundles:],
+            offsets[n_bundles:], start, scratch_start, flat, tile, tile_values,
+        )  # fmt: skip
+    for bundle in range(first, last):
+        if codes[bundle] == 0 or offsets[bundle] < 0:
+            continue
+        begin = scratch_start + offsets[bundle]
+        counted = flat[begin : begin + codes[bundle]]
+        # A column's digit ends where the next one's stride begins.
+        period = codes[bundle]
+        for column in range(bundle_columns[bundle + 1] - 1, bundle_columns[bundle] - 1, -1):
+            if strides[column] == 0:
+                continue
+            if split_bins[column] > 0:
+                begin = bin_offsets[column]
+                add_digit(
+                    counted, strides[column], period // strides[column],
+                    histogram[begin : bin_offsets[column + 1]],
+                )  # fmt: skip
+            period = strides[column]
 
 
 @kernel
@@ -462,7 +541,7 @@ def count_siblings(
     tile: NDArray[np.uint64],
     tile_values: NDArray[np.int64],
 ) -> None:
-    """Make the histograms of two new leaves in the columns first to last.
+    """Make the histograms of two new leaves in the bundles first to last.
 
     The smaller leaf is counted; the larger, which has its parent's histogram, is parent minus
     smaller. A leaf that cannot be split needs no histogram. ``larger`` is -1 for the root.
@@ -472,16 +551,21 @@ def count_siblings(
         return
     rows = workspace.rows[leaves[smaller, START] : leaves[smaller, END]]
     counted = leaves[smaller, HISTOGRAM]
-    histogram = workspace.histograms[counted]
-    count_columns(data, data.gradients, rows, first, last, histogram, tile, tile_values)
+    histograms, hessian_histograms = workspace.histograms, workspace.hessian_histograms
+    n_leaves = len(leaves)
+    count_bundles(
+        data, data.gradients, rows, first, last, histograms, counted, n_leaves, tile, tile_values
+    )
     if data.separate_hessians:
-        hessians = workspace.hessian_histograms[counted]
-        count_columns(data, data.hessians, rows, first, last, hessians, tile, tile_values)
+        count_bundles(
+            data, data.hessians, rows, first, last, hessian_histograms, counted, n_leaves, tile,
+            tile_values,
+        )  # fmt: skip
     if larger_counts:
         # Exact, since these are sums of integers: no rounding errors add up from level to level.
         inherited = leaves[larger, HISTOGRAM]
-        begin, end = data.bin_offsets[first], data.bin_offsets[last]
-        subtract(workspace.histograms[inherited], histogram, begin, end)
+        begin = data.bin_offsets[data.bundle_columns[first]]
+        end = data.bin_offsets[data.bundle_columns[last]]
+        subtract(histograms[inherited], histograms[counted], begin, end)
         if data.separate_hessians:
-            pool = workspace.hessian_histograms
-            subtract(pool[inherited], pool[counted], begin, end)
+            subtract(hessian_histograms[inherited], hessian_histograms[counted], begin, end)
