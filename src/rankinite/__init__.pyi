@@ -43,6 +43,7 @@ from .evaluation.comparison import Comparison as Comparison
 from .evaluation.evaluate import Evaluation as Evaluation
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.scorer import scorer as scorer
+from .interop.export import export as export
 from .measures.definitions import DCG as DCG
 from .measures.definitions import ERR as ERR
 from .measures.definitions import MAP as MAP
