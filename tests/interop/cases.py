@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import json
+import secrets
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -21,6 +22,13 @@ from rankinite.interop.sum_of_trees import SumOfTrees
 N_FEATURES = 6
 CATEGORICAL = "f1"
 LARGEST = np.finfo(np.float32).max
+
+
+NO_MISSING = {"ranklib", "solr"}
+# JSON has no infinity, behind which a threshold for "missing or not" would be.
+DUMPS = {"xgboost-dump", "opensearch", "elasticsearch"}
+NO_CATEGORIES = {*DUMPS, *NO_MISSING, "onnx", "vespa"}
+ENDINGS = {"lightgbm": ".txt", "onnx": ".onnx", "c": ".c", "python": ".py"}
 
 
 def data(*, missing: bool = True, categories: bool = False) -> rk.RankingData:
@@ -107,6 +115,14 @@ def documents(trees: SumOfTrees, n: int) -> np.ndarray:
     return X
 
 
+def documents_for(to: str, trees: SumOfTrees, n: int) -> np.ndarray:
+    """Return documents without what a format cannot tell: missing values, or the largest number."""
+    X = documents(trees, n)
+    if to in NO_MISSING:
+        return np.where(np.isnan(X), np.float32(0.5), X)
+    return np.where(X == LARGEST, np.float32(0.5), X) if to in DUMPS else X
+
+
 # What other tools score, by their own code
 
 
@@ -143,7 +159,8 @@ GCC = ["gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2", "-s
 
 
 def by_c(path: Path, X: np.ndarray) -> np.ndarray:
-    library = path.with_suffix(".so").resolve()
+    # A library of the same name would not be loaded again.
+    library = path.resolve().with_name(f"{secrets.token_hex(8)}.so")
     subprocess.run([*GCC, "-o", str(library), str(path)], check=True, timeout=120)
     loaded = ctypes.CDLL(str(library))
     scores = np.empty(len(X))

@@ -20,14 +20,20 @@ from rankinite.interop.export import FORMATS
 from rankinite.interop.exporter import DOUBLE
 from rankinite.interop.sum_of_trees import sum_of_trees
 from rankinite.interop.thresholds import SLACK, at_most, below, with_slack
-from tests.interop.cases import MODELS, SCORED_BY, data, documents, model
+from tests.interop.cases import (
+    ENDINGS,
+    MODELS,
+    NO_CATEGORIES,
+    NO_MISSING,
+    SCORED_BY,
+    data,
+    documents_for,
+    model,
+)
 
 N_DOCS = 3_000
-ENDINGS = {"lightgbm": ".txt", "onnx": ".onnx", "c": ".c", "python": ".py"}
 # In units of the largest sum of a document's leaves.
 TOLERANCE = {True: 1e-14, False: 3e-7}
-NO_CATEGORIES = {"xgboost-dump", "onnx", "opensearch", "elasticsearch", "ranklib", "solr", "vespa"}
-NO_MISSING = {"ranklib", "solr"}
 
 
 def relevant(train):
@@ -45,19 +51,15 @@ def size(trees) -> float:
 def test_other_tools_score_as_we_do(kind, to):
     exported = model(kind)
     trees = sum_of_trees(exported)
-    X = documents(trees, N_DOCS)
     if kind == "categories" and to in NO_CATEGORIES:
         with pytest.raises(UsageError, match=r"has \d+ categorical splits, which .* cannot hold"):
             rk.export(exported, f"m{ENDINGS.get(to, '.json')}", to)
         assert list(Path().iterdir()) == []
         return
-    if to in NO_MISSING:
-        if trees.n_learned_missing_left:
-            with pytest.raises(UsageError, match=r"\d+ of \d+ splits send documents without a val"):
-                rk.export(exported, f"m{ENDINGS.get(to, '.json')}", to)
-        X = np.where(np.isnan(X), np.float32(0.5), X)
-    if to in ("opensearch", "elasticsearch", "xgboost-dump"):
-        X = np.where(np.finfo(np.float32).max == X, np.float32(0.5), X)
+    if to in NO_MISSING and trees.n_learned_missing_left:
+        with pytest.raises(UsageError, match=r"\d+ of \d+ splits send documents without a val"):
+            rk.export(exported, f"m{ENDINGS.get(to, '.json')}", to)
+    X = documents_for(to, trees, N_DOCS)
     written = rk.export(exported, f"m{ENDINGS.get(to, '.json')}", to, allow=to in NO_MISSING)
     assert all(path.exists() for path in written.files)
     expected = trees.scores(X)
