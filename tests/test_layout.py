@@ -9,13 +9,14 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "src" / "rankinite"
 # Tests of the project as a whole.
 WHOLE = {
-    "attacks", "benchmarks", "docs", "layout", "models", "processors", "public_names", "vocabulary"
+    "attacks", "benchmarks", "concurrency", "docs", "layout", "models", "processors",
+    "public_names", "vocabulary",
 }  # fmt: skip
 # Folders that mirror no package.
 OTHER_FOLDERS = {"attacks", "naive"}
 # `rankers/trainer.py` in a document is a file of the package, `tests/x.py` one of the project.
 NAMED_FILE = re.compile(r"`([a-z_]+/[a-z_/]+\.pyi?)`")
-HELPERS = {"__init__.py", "cases.py", "conftest.py", "pages.py", "processes.py"}
+HELPERS = {"__init__.py", "__main__.py", "cases.py", "conftest.py", "pages.py", "processes.py"}
 
 
 def test_folders_of_tests_are_packages():

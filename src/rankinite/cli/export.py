@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +14,8 @@ from rankinite.cli.outputs import Outputs, refuse_missing_folders
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import FileFormatError
 from rankinite.core.files import atomic_write
+
+log = logging.getLogger("rankinite")
 
 # As in interop/export.py, which takes long to import.
 ExportFormat = Literal[
@@ -89,7 +92,7 @@ def export(
         )
         return
     for note in order.notes:
-        terminal.say(f"note: {note}")
+        log.info("%s", note)
     terminal.say_written(targets)
 
 
