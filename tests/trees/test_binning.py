@@ -251,8 +251,19 @@ DAMAGES |= {f"text for {name}": contents(f"{name}.npy", lambda _: b"hello") for 
 def test_a_damaged_folder_is_refused(features, damage):
     appended(features, 8, 21).save("bins")
     damage(Path("bins"))
+    with pytest.raises(DataError, match=r"^bins: cannot be opened as binned data: bins/"):
+        BinnedData.open("bins")
+    # As in folders of earlier versions, and as if the checksums were right.
+    Path("bins/SHA256SUMS").unlink()
     with pytest.raises(DataError, match=r"^bins: "):
         BinnedData.open("bins")
+
+
+def test_a_folder_without_checksums_of_an_earlier_version_is_opened(features, target):
+    binned = bin_all(features)
+    binned.save("bins")
+    Path("bins/SHA256SUMS").unlink()
+    assert trees_of(BinnedData.open("bins"), target) == trees_of(binned, target)
 
 
 def test_a_folder_that_is_not_there():

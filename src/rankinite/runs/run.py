@@ -35,14 +35,14 @@ from rankinite.evaluation.tables import Summary
 from rankinite.rankers.features import check_features
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.graph import Graph, StageModel, with_dependencies
+from rankinite.runs.inputs import inputs_of, numbers_of_bins, share
 from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
-from rankinite.runs.recipe_reader import read_recipe, recipe_of
+from rankinite.runs.recipe_reader import read_recipe
 from rankinite.runs.results import HELD_OUT, Outcome, Results, facts_of, measured_subsets
 from rankinite.runs.scheduler import compile_kernels, execute, logged_to
 from rankinite.runs.store import (
     DATA,
     ENSEMBLE_FILE,
-    NAME,
     RECIPE,
     REPORT,
     SETS,
@@ -51,9 +51,6 @@ from rankinite.runs.store import (
     TRAIN,
     VERSIONS,
     Store,
-    inputs_of,
-    numbers_of_bins,
-    share,
     write_text,
 )
 from rankinite.runs.tables import NAME as TABLES
@@ -215,7 +212,7 @@ def open_run(folder: str | Path) -> Run:
     if TRAIN not in digests or not (path / RECIPE).is_file():
         raise DataError(f"{path}: the run is not finished; {RESUME}")
     store = Store(path, digests)
-    recipe = recipe_of(f"{state.get(NAME, path.name)}.toml", (path / RECIPE).read_text("utf-8"))
+    recipe = store.read_recipe(state)
     graph = Graph(recipe, store.digests[TRAIN])
 
     def require_finished(tasks: Iterable[Task], title: str) -> None:
@@ -224,8 +221,8 @@ def open_run(folder: str | Path) -> Run:
         if missing:
             raise DataError(
                 f"{path}: the run is not finished by this version of rankinite: {len(missing):,} "
-                f"of {len(needed):,} tasks of the {title} are missing, such as "
-                f"{missing[0].name!r}; {RESUME}"
+                f"of {len(needed):,} tasks of the {title} are missing or damaged, such as "
+                f"{missing[0].name!r} ({store.damage(missing[0].key)}); {RESUME}"
             )
 
     return _Stages(graph, store.digests, store, require_finished, Silent()).run(state[VERSIONS])
