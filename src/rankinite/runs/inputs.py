@@ -12,6 +12,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.checksums import Checksums
@@ -146,9 +147,13 @@ class TaskInputs:
             return ranker
         return WithScoreFeatures.from_fitted(self.fitted(model.scorer, {}), ranker)
 
-    def scores(self, key: str) -> Floats:
-        """Return the scores that a task has written."""
-        return self._array(key, SCORES)
+    def scores(self, key: str, data: RankingData) -> Floats:
+        """Return the scores that a task has written for the documents of a data set."""
+        scores = self._array(key, SCORES)
+        if scores.shape != (data.n_docs,) or scores.dtype != np.float64:
+            path = self.store.task(key) / SCORES
+            raise DamageError(f"{path}: are not the scores of {data.n_docs:,} documents")
+        return scores
 
     def _array(self, key: str, name: str) -> NDArray[Any]:
         content = self.store.result(key, name)

@@ -141,7 +141,8 @@ def run_recipe(
     named = {TRAIN: train, VALID: valid, TEST: test}
     sets = {name: with_top_grade(chosen, data) for name, data in named.items() if data is not None}
     reporter = progress or Silent()
-    with store.locked(), logged_to(store), opened(new_workers(jobs, cluster)) as workers:
+    files = result_files(chosen)
+    with store.locked(files), logged_to(store), opened(new_workers(jobs, cluster)) as workers:
         start = time.perf_counter()
         digests = prepare(chosen, sets, store, reporter)
         # From now on the mapped files of the store are used, as in all tasks: data in memory
@@ -357,7 +358,7 @@ class _Stages:
         tasks = self.graph.selection_scores()
         self._execute(tasks.values(), "first stage")
         data = self.graph.first.outside(self.sets[TRAIN])
-        scores = {name: self.inputs.scores(task.key) for name, task in tasks.items()}
+        scores = {name: self.inputs.scores(task.key, data) for name, task in tasks.items()}
         search = self._search_options() if len(scores) > 1 else None
         subsets = measured_subsets(self.recipe)
         return select_members(scores, data, self.recipe.measures, subsets, search)
@@ -408,7 +409,7 @@ class _Stages:
     def _outcome(self, name: str, final: Mapping[str, StageModel], ensemble: Average) -> Outcome:
         data = self.sets[name]
         scores = {
-            model: self.inputs.scores(self.graph.score(staged, name, self.digests[name]).key)
+            model: self.inputs.scores(self.graph.score(staged, name, self.digests[name]).key, data)
             for model, staged in final.items()
         }
         scores[ENSEMBLE] = ensemble.combine(scores)

@@ -13,7 +13,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -119,10 +119,16 @@ class Store:
             (self.path / name).mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, files: Iterable[str] = ()) -> Iterator[None]:
         """Hold the lock of the folder; refuse it while another process holds it.
 
         The operating system releases the lock of a process that was killed.
+
+        Parameters
+        ----------
+        files
+            Files that are written into the folder itself, besides its state and recipe. Unfinished
+            ones of killed processes are removed; those of commands that write others there stay.
         """
         self.make()
         # Appended to, as somebody else's file of this name must not be emptied.
@@ -144,14 +150,14 @@ class Store:
                         problem.strerror,
                     )
             # Under the lock: nobody else can be writing these files now.
-            self._remove_unfinished()
+            self._remove_unfinished({STATE, SETTINGS, RECIPE, *files})
             yield
 
-    def _remove_unfinished(self) -> None:
+    def _remove_unfinished(self, files: Container[str]) -> None:
         """Remove unfinished files of a killed run; other people's folders stay untouched."""
-        names = ("data", "tasks", "checkpoints", "models", "measures")
-        for folder in (self.path, *(self.path / name for name in names)):
-            remove_unfinished(folder)
+        remove_unfinished(self.path, files)
+        for name in ("data", "tasks", "checkpoints", "models", "measures"):
+            remove_unfinished(self.path / name)
         for folder in (self.path / "scores").glob("*"):
             remove_unfinished(folder)
 

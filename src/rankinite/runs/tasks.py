@@ -254,7 +254,8 @@ class GatherScores:
         # them.
         scores = np.full(data.n_docs, np.nan)
         for fit, split in zip(self.fits, self.splits, strict=True):
-            scores[rows_of(split.left_out_queries(data))] = inputs.scores(fit)
+            left_out = split.left_out_queries(data)
+            scores[rows_of(left_out)] = inputs.scores(fit, left_out)
         inside = self.splits[0].stage.inside(data)
         rows = rows_of(inside)
         added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)

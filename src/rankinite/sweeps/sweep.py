@@ -163,7 +163,7 @@ def run_sweep(
     check_folder(out, force=force)
     store = Store(out)
     reporter = progress or Silent()
-    with quietly(), store.locked(), logged_to(store):
+    with quietly(), store.locked(RESULT_FILES), logged_to(store):
         # Before anything is written: the folder may hold another sweep, or a run.
         check_settings(store, settings)
         with opened(new_workers(jobs, cluster)) as workers:
@@ -235,7 +235,7 @@ def open_sweep(folder: str | Path) -> Sweep:
             )
 
     # The lock keeps another process from adding trials: opening their file repairs it.
-    with quietly(), store.locked():
+    with quietly(), store.locked(RESULT_FILES):
         return _TrialLoop(read_settings(store), store, require_finished, renew=False).sweep()
 
 
