@@ -32,6 +32,17 @@ from tests.sweeps.cases import files_of, micro_sweep
 
 MEMORY = 2 << 30
 TRIED = Path("tried")
+# How files are damaged, and how often.
+HOW = {
+    "flip": 0.25,
+    "bytes": 0.2,
+    "huge": 0.25,
+    "forged": 0.1,
+    "swap": 0.08,
+    "swap folders": 0.04,
+    "remove": 0.04,
+    "folder": 0.04,
+}
 NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]+)?")
 
 
@@ -163,7 +174,7 @@ def remove(path: Path) -> None:
 def lose(rng: np.random.Generator) -> int:
     """Remove the results of some tasks, which are to be executed again; how many."""
     tasks = sorted((TRIED / "tasks").iterdir())
-    chosen = rng.choice(len(tasks), int(rng.integers(1, len(tasks))), replace=False)
+    chosen = rng.choice(len(tasks), int(rng.integers(1, len(tasks) + 1)), replace=False)
     for k in chosen:
         shutil.rmtree(tasks[k])
     return len(chosen)
@@ -172,14 +183,21 @@ def lose(rng: np.random.Generator) -> int:
 def change(rng: np.random.Generator) -> tuple[str, bool]:
     """Change something in a folder; what was done, and whether its checksum was forged."""
     paths = [path for path in sorted(TRIED.rglob("*")) if path.is_file()]
-    # By kind of file: most are small records of tasks.
+    # By kind of file: most are small records of tasks. Arrays are what damage passes through.
     names = sorted({path.name for path in paths} - {"log.txt", "lock"})
+    if rng.random() < 0.5:
+        names = [name for name in names if name.endswith((".npy", "curve.json", "spread.json"))]
     chosen = str(rng.choice(names))
     alike = [path for path in paths if path.name == chosen]
     path = alike[int(rng.integers(len(alike)))]
-    how = str(rng.choice(["bytes", "huge", "forged", "swap", "swap folders", "remove", "folder"],
-                         p=[0.4, 0.2, 0.15, 0.1, 0.05, 0.05, 0.05]))  # fmt: skip
+    how = str(rng.choice(list(HOW), p=list(HOW.values())))
     what = f"{path}: {how}"
+    if how == "flip":
+        content = bytearray(path.read_bytes() or b"0")
+        # Of a number more often than of a header.
+        content[int(len(content) * (1 - rng.random() ** 2)) - 1] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        return what, False
     if how == "bytes":
         done, content = damaged(rng, path.read_bytes() or b"0")
         path.write_bytes(content)
@@ -236,7 +254,8 @@ def huge(rng: np.random.Generator, path: Path) -> bytes:
 def forge(path: Path) -> None:
     """Make the checksums fit a changed file."""
     if path.parent == TRIED:
-        with contextlib.suppress(ValueError, AttributeError):
+        # Not all of them have one.
+        with contextlib.suppress(ValueError, AttributeError, KeyError):
             content = json.loads(path.read_text())
             del content[CHECKSUM]
             path.write_text(json.dumps(with_checksum(content)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -346,9 +347,12 @@ def read_spread(store: Store, key: str) -> tuple[float, float]:
     """Return mean and standard deviation that a task has measured."""
     spread = store.read_json(key, SPREAD)
     try:
-        return float(spread["mean"]), float(spread["scale"])
+        mean, scale = float(spread["mean"]), float(spread["scale"])
     except (KeyError, TypeError, ValueError) as problem:
         raise DamageError(f"{store.task(key) / SPREAD}: {problem!r}") from None
+    if not (math.isfinite(mean) and 0.0 < scale < math.inf):
+        raise DamageError(f"{store.task(key) / SPREAD}: is no spread of scores")
+    return mean, scale
 
 
 @dataclass(frozen=True)
