@@ -44,5 +44,7 @@ class Campaign:
 
 CAMPAIGNS: dict[str, Campaign] = {
     "cache-damage": Campaign("cache:damage", few=30, many=10_000, part=500),
+    "run-damage": Campaign("runs:damage", few=6, many=2_000, part=100),
+    "kills": Campaign("kills:killed", few=3, many=2_000, part=100),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

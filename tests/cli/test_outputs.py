@@ -179,7 +179,7 @@ def test_the_state_of_another_tool_is_not_taken_for_that_of_a_run(call):
     Path("run/run.json").write_text('{"id": 7}')
     rk.save(rk.polynomials(8, n_docs=4, n_features=2), "train.parquet")
     said = call("recipe", "run", "mine.toml", "--train", "train.parquet", "--out", "run", code=1)
-    assert "run/run.json: is not the state of a run, or is damaged; name another folder" in said
+    assert "run/run.json: is not the state of a run of this version, or is damaged; name" in said
     assert Path("run/run.json").read_text() == '{"id": 7}'
 
 

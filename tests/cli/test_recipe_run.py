@@ -5,6 +5,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core import progress
+from rankinite.core.checksums import with_checksum
 from tests import processes
 from tests.runs.cases import MICRO, micro_data
 
@@ -128,7 +129,15 @@ def test_a_report_of_what_is_no_finished_run_is_a_sentence(call):
     assert "empty: is not the folder of a run; name one" in call(
         "recipe", "report", "empty", code=2
     )
-    Path("empty/run.json").write_text('{"data": {}, "files": []}')
+    state = {
+        "recipe": "R",
+        "recipe sha256": "",
+        "data": {},
+        "files": [],
+        "sets": [],
+        "versions": {},
+    }
+    Path("empty/run.json").write_text(json.dumps(with_checksum(state)))
     assert "empty: the run is not finished; run the recipe again" in call(
         "recipe", "report", "empty", code=1
     )

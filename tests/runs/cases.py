@@ -69,7 +69,7 @@ Trees = ["A", "B"]
 
 
 # What tells of times, and so differs between two runs.
-FREE = {"task.json", "log.txt", "lock", "report.html"}
+FREE = {"task.json", "SHA256SUMS", "log.txt", "lock", "report.html"}
 
 
 def bytes_of(folder):

@@ -10,6 +10,8 @@ import rankinite as rk
 from rankinite.core.errors import DataError, UsageError
 from rankinite.data.memmap import fingerprint
 from rankinite.runs.graph import Graph
+from rankinite.runs.run import open_run
+from rankinite.runs.store import Store
 from tests.runs.cases import TEST, TRAIN, VALID, bytes_of, go, micro_data, tasks_of
 
 
@@ -185,19 +187,88 @@ def test_damaged_tasks_are_executed_again(recipe_of, tmp_path, damage):
     assert bytes_of(tmp_path / "run") == expected
 
 
-@pytest.mark.parametrize("name", ["model.rk", "scores.npy", "spread.json"])
-def test_damage_that_changes_no_size_is_a_sentence(recipe_of, tmp_path, name):
+def flip(path, place=-2):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_any_flipped_bit_is_made_anew(recipe_of, tmp_path, caplog):
     recipe = recipe_of()
     go(recipe)
     expected = bytes_of(tmp_path / "run")
-    damaged = list((tmp_path / "run" / "tasks").rglob(name))
-    for path in damaged:
-        path.write_bytes(b"!" * path.stat().st_size)
-    (tmp_path / "run" / "ensemble.rk").unlink()
-    with pytest.raises(DataError, match=f"{name}: .*; delete the folder .*/tasks/.*"):
+    folder = tmp_path / "run"
+    # One file of each kind, in as many folders.
+    damaged = {
+        path.name: path for path in sorted([*folder.glob("tasks/*/*"), *folder.glob("data/*/*")])
+    }
+    assert {"model.rk", "scores.npy", "added.npy", "features.npy.json", "main-cuts.npy",
+            "y.npy", "manifest.json", "SHA256SUMS"} <= damaged.keys()  # fmt: skip
+    for path in damaged.values():
+        flip(path)
+    with pytest.raises(DataError, match=r"data/\w+-\w+: cannot be opened .*run the recipe"):
+        open_run(folder)
+    go(recipe)
+    assert bytes_of(folder) == expected
+    assert "tasks/" in caplog.text
+    assert "is damaged: its checksum is not the one that it was written with" in caplog.text
+
+
+def test_results_and_data_in_the_place_of_others_are_made_anew(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    folder = tmp_path / "run"
+    expected = bytes_of(folder)
+    tasks = sorted(path.parent for path in folder.glob("tasks/*/scores.npy"))
+    sets = [path for path in folder.glob("data/*") if path.name.startswith(("test", "valid"))]
+    for first, second in (tasks[:2], sets):
+        first.rename(tmp_path / "first")
+        second.rename(first)
+        (tmp_path / "first").rename(second)
+    with pytest.raises(DataError, match="holds the files of"):
+        open_run(folder)
+    go(recipe)
+    assert bytes_of(folder) == expected
+
+
+def test_a_file_of_somebody_else_is_not_removed_with_damaged_ones(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    expected = bytes_of(tmp_path / "run")
+    task = next((tmp_path / "run" / "tasks").iterdir())
+    (task / "notes.txt").write_text("mine")
+    go(recipe)
+    (task / "task.json").unlink()
+    with pytest.raises(DataError, match=r"notes\.txt: is not of rankinite, .*; move it elsewhere"):
         go(recipe)
-    for path in damaged:
-        shutil.rmtree(path.parent)
+    (task / "notes.txt").rename(tmp_path / "notes.txt")
+    go(recipe)
+    assert bytes_of(tmp_path / "run") == expected
+
+
+@pytest.mark.parametrize("name", ["run.json", "recipe.toml"])
+def test_a_damaged_state_is_a_sentence(recipe_of, tmp_path, name):
+    go(recipe_of())
+    flip(tmp_path / "run" / name, 10)
+    with pytest.raises(DataError, match=rf"{name}: .*damaged"):
+        open_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"[" * 100_000, b"\xff", b'{"sha256": 1}'])
+def test_what_is_no_state_is_a_sentence(tmp_path, content):
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"run\.json: is not the state of a run of this version"):
+        Store(tmp_path).read_state()
+
+
+def test_a_checkpoint_of_another_training_is_not_taken(recipe_of, tmp_path):
+    recipe = recipe_of()
+    go(recipe)
+    expected = bytes_of(tmp_path / "run")
+    graph = Graph(recipe, fingerprint(TRAIN))
+    first = graph.model("A", graph.final).fits[0]
+    shutil.rmtree(tmp_path / "run" / "tasks" / first.key)
+    rk.MART(n_trees=3).fit(TRAIN, checkpoint=tmp_path / "run" / "checkpoints" / first.key)
     go(recipe)
     assert bytes_of(tmp_path / "run") == expected
 

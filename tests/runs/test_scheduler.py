@@ -112,7 +112,7 @@ def test_bad_luck_is_tried_again(store, how, processes):
     for finished in (unlucky, *others):
         assert store.is_finished(finished.key)
         assert sorted(p.name for p in store.task(finished.key).iterdir()) == [
-            "half.txt", "task.json", "whole.txt"]  # fmt: skip
+            "SHA256SUMS", "half.txt", "task.json", "whole.txt"]  # fmt: skip
 
 
 def test_three_failures_end_the_run_and_the_rest_is_kept(store):

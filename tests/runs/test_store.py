@@ -33,11 +33,21 @@ def test_the_folder_of_a_sweep_is_refused(recipe_of, tmp_path):
 def test_only_unfinished_work_of_the_run_itself_is_cleared_away(recipe_of, tmp_path):
     other = tmp_path / "run" / "another" / "tasks" / ".0123.77-0123abcd.part"
     mine = tmp_path / "run" / ".download.part"
+    # Of a command that may be writing it at this moment.
+    scores = tmp_path / "run" / ".scores.txt.77-0123abcd.part"
     other.mkdir(parents=True)
-    mine.write_text("not of the run")
+    for path in (mine, scores):
+        path.write_text("not of the run")
+    left = ["run.json", "ensemble.rk", "tables.md", "report.html", "models/A.rk",
+            "scores/test/A.txt", "measures/test.csv", "checkpoints/0123"]  # fmt: skip
+    for name in left:
+        path = tmp_path / "run" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name(f".{path.name}.77-0123abcd.part").write_text("half")
     go(recipe_of())
     assert other.exists()
-    assert mine.exists()
+    assert {path.name for path in tmp_path.rglob("*.part")} == {
+        other.name, mine.name, scores.name}  # fmt: skip
 
 
 def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path, monkeypatch, caplog):

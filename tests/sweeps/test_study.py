@@ -18,6 +18,7 @@ from rankinite.sweeps.study import (
     import_optuna,
     importances,
     next_batch,
+    open_journal,
     quietly,
 )
 from rankinite.sweeps.trials import (
@@ -44,6 +45,9 @@ ENDLESS = {
 def quiet():
     with quietly():
         yield
+
+
+SWEEP = "the hash of a sweep"
 
 
 def a_trial(number, parameters, value=0.5, curve=(0.1, 0.2), *, is_pruned=False):
@@ -99,15 +103,15 @@ def test_tpe_learns():
 
 def test_the_journal_gives_back_what_it_got(tmp_path):
     trials = a_sweep(ENDLESS, "random", 6)
-    journal = Journal(tmp_path, ENDLESS)
+    journal = Journal(tmp_path, ENDLESS, SWEEP)
     for trial in trials:
         journal.add(trial)
-    assert journal.trials() == Journal(tmp_path, ENDLESS).trials() == trials
+    assert journal.trials() == Journal(tmp_path, ENDLESS, SWEEP).trials() == trials
 
 
 def test_a_journal_cut_anywhere_goes_on(tmp_path):
     trials = a_sweep(FINITE, "random", 3, size=3)
-    journal = Journal(tmp_path, FINITE)
+    journal = Journal(tmp_path, FINITE, SWEEP)
     for trial in trials:
         journal.add(trial)
     path = tmp_path / JOURNAL
@@ -117,19 +121,62 @@ def test_a_journal_cut_anywhere_goes_on(tmp_path):
         path.write_bytes(whole[:end])
         # What a process leaves that is killed while it writes.
         (tmp_path / f"{JOURNAL}.lock").symlink_to(path)
-        again = Journal(tmp_path, FINITE)
+        again = Journal(tmp_path, FINITE, SWEEP)
         kept = again.trials()
         assert kept == trials[: len(kept)]
         assert len(kept) == {len(whole): 3, last: 2, last + 1: 2, len(whole) - 1: 2}.get(end, 0)
         for trial in trials[len(kept) :]:
             again.add(trial)
-        assert Journal(tmp_path, FINITE).trials() == trials
+        assert Journal(tmp_path, FINITE, SWEEP).trials() == trials
 
 
 def test_a_damaged_journal_is_a_sentence(tmp_path):
     (tmp_path / JOURNAL).write_bytes(b"nonsense\nmore\n")
     with pytest.raises(DataError, match=r"optuna\.log: is damaged"):
-        Journal(tmp_path, FINITE)
+        Journal(tmp_path, FINITE, SWEEP)
+
+
+CHANGES = {
+    "value": lambda lines: [line.replace(b'"value":1.', b'"value":0.', 1) for line in lines],
+    "fold": lambda lines: [line.replace(b'{"value":1.', b'{"value":0.', 1) for line in lines],
+    "range": lambda lines: [line.replace(b": 11}", b": 17}", 1) for line in lines],
+    "lost": lambda lines: [*lines[:-2], lines[-1]],
+    "again": lambda lines: [*lines, lines[-1]],
+    "swapped": lambda lines: [*lines[:-2], lines[-1], lines[-2]],
+    "no checksum": lambda lines: [line.replace(b"sha256", b"sha257") for line in lines],
+    "nonsense": lambda lines: [*lines, b"nonsense"],
+    "a list": lambda lines: [*lines, b"[]"],
+    "a number": lambda lines: [*lines, b"7"],
+    "an empty entry": lambda lines: [*lines, b"{}"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_changed_journal_is_refused_or_begun_anew(tmp_path, change, caplog):
+    trials = a_sweep(FINITE, "random", 3, size=3)
+    journal = Journal(tmp_path, FINITE, SWEEP)
+    for trial in trials:
+        journal.add(trial)
+    path = tmp_path / JOURNAL
+    path.write_bytes(b"\n".join(change(path.read_bytes().splitlines())) + b"\n")
+    with pytest.raises(DataError, match=r"optuna\.log: .*; run the recipe or the sweep again"):
+        open_journal(tmp_path, FINITE, SWEEP, renew=False)
+    journal, kept = open_journal(tmp_path, FINITE, SWEEP, renew=True)
+    assert kept == journal.trials() == []
+    assert "is made anew" in caplog.text
+
+
+def test_trials_of_another_sweep_are_not_taken(tmp_path):
+    Journal(tmp_path, FINITE, SWEEP).add(a_trial(0, next(points_of(FINITE)), 0.5))
+    with pytest.raises(DataError, match=r"optuna\.log: the checksum of a trial"):
+        open_journal(tmp_path, FINITE, "another sweep", renew=False)
+
+
+def test_only_locks_of_optuna_are_removed(tmp_path):
+    mine = tmp_path / f"{JOURNAL}.lock-notes.txt"
+    mine.write_text("mine")
+    Journal(tmp_path, FINITE, SWEEP)
+    assert mine.read_text() == "mine"
 
 
 def test_lists_come_back_as_they_were(tmp_path):
@@ -140,10 +187,10 @@ def test_lists_come_back_as_they_were(tmp_path):
         points = next_batch(space, search, 1, [], 0, 9)
         assert sorted(points, key=repr) == sorted(points_of(space), key=repr)
         trials = [a_trial(k, point, k / 10) for k, point in enumerate(points)]
-    journal = Journal(tmp_path, space)
+    journal = Journal(tmp_path, space, SWEEP)
     for trial in trials:
         journal.add(trial)
-    assert Journal(tmp_path, space).trials() == trials
+    assert Journal(tmp_path, space, SWEEP).trials() == trials
     more = [a_trial(k, {"a": [3, 2], "b": True}, k % 4) for k in range(6, 12)]
     assert importances(space, [*trials, *more], 0).keys() == {"a", "b"}
 

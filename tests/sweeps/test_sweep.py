@@ -6,12 +6,14 @@ import csv
 import json
 import shutil
 import statistics
+from pathlib import Path
 
 import numpy as np
 import optuna
 import pytest
 
 import rankinite as rk
+from rankinite.core.checksums import with_checksum
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.random import child_seed
 from rankinite.report import write_sweep_report
@@ -191,12 +193,38 @@ def test_a_recipe_of_somebody_else_is_not_written_over(tmp_path):
     assert (tmp_path / "recipe.toml").read_text() == RECIPE
 
 
-def test_a_damaged_learning_curve_is_a_sentence(tmp_path):
+def test_damaged_learning_curves_are_made_anew(tmp_path, caplog):
     micro_sweep("s", trials=1, folds=2)
+    expected = files_of(tmp_path / "s")
     for path in (tmp_path / "s" / "tasks").rglob("curve.json"):
         path.write_bytes(b"!" * path.stat().st_size)
-    with pytest.raises(DataError, match=r"cannot be read: .*; delete the folder .*/tasks/"):
-        micro_sweep("s", trials=1, folds=2)
+    with pytest.raises(DataError, match=r"own parameters, fold 1 of 2' \(.*curve.json: is damaged"):
+        open_sweep("s")
+    micro_sweep("s", trials=1, folds=2)
+    assert "curve.json: is damaged: its checksum" in caplog.text
+    assert files_of(tmp_path / "s") == expected
+
+
+def test_a_damaged_journal_is_made_anew_of_finished_trainings(tmp_path):
+    micro_sweep("s", trials=2, folds=2)
+    expected = files_of(tmp_path / "s")
+    tasks = {path: path.stat().st_mtime_ns for path in (tmp_path / "s" / "tasks").rglob("*")}
+    journal = tmp_path / "s" / "optuna.log"
+    journal.write_bytes(journal.read_bytes().replace(b"learning_rate", b"learning_rats"))
+    with pytest.raises(DataError, match=r"optuna.log: is damaged: .*; run the recipe or the sweep"):
+        open_sweep("s")
+    micro_sweep("s", trials=2, folds=2)
+    assert files_of(tmp_path / "s") == expected
+    assert {path: path.stat().st_mtime_ns for path in tasks} == tasks
+
+
+@pytest.mark.parametrize("name", ["settings.json", "run.json", "swept.toml"])
+def test_damaged_settings_are_a_sentence(whole, name):
+    shutil.copytree(whole[1], "copy")
+    path = Path("copy", name)
+    path.write_bytes(path.read_bytes().replace(b"e", b"f", 1))
+    with pytest.raises(DataError, match=rf"copy/{name}: .*(damaged|changed)"):
+        open_sweep("copy")
 
 
 def test_another_sweep_in_the_folder_is_refused(tmp_path):
@@ -338,7 +366,8 @@ def test_what_is_no_finished_sweep_is_not_opened(whole, tmp_path):
     shutil.copytree(whole[1], tmp_path / "copy")
     settings = json.loads((tmp_path / "copy" / "settings.json").read_text())
     other = {**settings, "version of rankinite": "0.0.0"}
-    (tmp_path / "copy" / "settings.json").write_text(json.dumps(other))
+    del other["sha256"]
+    (tmp_path / "copy" / "settings.json").write_text(json.dumps(with_checksum(other)))
     with pytest.raises(DataError, match="has another version of rankinite; run the sweep again"):
         open_sweep("copy")
     (tmp_path / "copy" / "settings.json").write_text(json.dumps(settings))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rankinite.core.checksums import summed_folder
 from rankinite.core.errors import DataError, RankiniteError
 from rankinite.trees.binning import BinnedData
 from rankinite.trees.forest import Forest
@@ -252,6 +253,13 @@ DAMAGES |= {f"text for {name}": contents(f"{name}.npy", lambda _: b"hello") for 
 def test_a_damaged_folder_is_refused(features, damage):
     appended(features, 8, 21).save("bins")
     damage(Path("bins"))
+    with pytest.raises(DataError, match=r"^bins: cannot be opened as binned data: bins/"):
+        BinnedData.open("bins")
+    # As if the checksums were right, too.
+    Path("bins").rename("damaged")
+    with summed_folder("bins") as folder:
+        for path in Path("damaged").glob("*[!S]"):
+            path.rename(folder / path.name)
     with pytest.raises(DataError, match=r"^bins: "):
         BinnedData.open("bins")
 

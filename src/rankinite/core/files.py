@@ -10,7 +10,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Names of unfinished files. Processes on several machines may have the same id, hence the token.
-UNFINISHED = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part")
+UNFINISHED = re.compile(r"\.(.+)\.\d+-[0-9a-f]{8}\.part")
 
 
 @contextlib.contextmanager
@@ -83,10 +83,19 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         _flush(target.parent)
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Remove unfinished files and folders that killed processes left in a folder."""
+def remove_unfinished(folder: Path, names: Container[str] | None = None) -> None:
+    """Remove unfinished files and folders that killed processes left in a folder.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    names
+        Names that they would have got; any if None.
+    """
     for part in list(folder.iterdir()) if folder.is_dir() else []:
-        if UNFINISHED.fullmatch(part.name) is None:
+        match = UNFINISHED.fullmatch(part.name)
+        if match is None or (names is not None and match[1] not in names):
             continue
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)

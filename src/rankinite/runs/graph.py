@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 from rankinite.core.random import child_seed
+from rankinite.runs.inputs import ModelKeys
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe, Samples
-from rankinite.runs.store import TRAIN, ModelKeys
+from rankinite.runs.store import TRAIN
 from rankinite.runs.tasks import (
     Fit,
     Fold,

@@ -21,8 +21,8 @@ from rankinite.evaluation.evaluate import Evaluation
 from rankinite.objectives.position_bias import PositionBias
 from rankinite.rankers.tree_ranker import TreeRanker
 from rankinite.runs.graph import Graph, StageModel
+from rankinite.runs.inputs import TaskInputs
 from rankinite.runs.recipe import ENSEMBLE, Recipe
-from rankinite.runs.store import TaskInputs
 from rankinite.runs.tasks import Task, read_record
 
 if TYPE_CHECKING:

@@ -35,14 +35,14 @@ from rankinite.evaluation.tables import Summary
 from rankinite.rankers.features import check_features
 from rankinite.rankers.ranker import Ranker
 from rankinite.runs.graph import Graph, StageModel, with_dependencies
+from rankinite.runs.inputs import inputs_of, numbers_of_bins, share
 from rankinite.runs.recipe import ALL, ENSEMBLE, EVERY, MOST_EXHAUSTIVE, NAMED, Recipe
-from rankinite.runs.recipe_reader import read_recipe, recipe_of
+from rankinite.runs.recipe_reader import read_recipe
 from rankinite.runs.results import HELD_OUT, Outcome, Results, facts_of, measured_subsets
 from rankinite.runs.scheduler import compile_kernels, execute, logged_to
 from rankinite.runs.store import (
     DATA,
     ENSEMBLE_FILE,
-    NAME,
     RECIPE,
     REPORT,
     SETS,
@@ -51,9 +51,6 @@ from rankinite.runs.store import (
     TRAIN,
     VERSIONS,
     Store,
-    inputs_of,
-    numbers_of_bins,
-    share,
     write_text,
 )
 from rankinite.runs.tables import NAME as TABLES
@@ -144,7 +141,8 @@ def run_recipe(
     named = {TRAIN: train, VALID: valid, TEST: test}
     sets = {name: with_top_grade(chosen, data) for name, data in named.items() if data is not None}
     reporter = progress or Silent()
-    with store.locked(), logged_to(store), opened(new_workers(jobs, cluster)) as workers:
+    files = result_files(chosen)
+    with store.locked(files), logged_to(store), opened(new_workers(jobs, cluster)) as workers:
         start = time.perf_counter()
         digests = prepare(chosen, sets, store, reporter)
         # From now on the mapped files of the store are used, as in all tasks: data in memory
@@ -215,7 +213,7 @@ def open_run(folder: str | Path) -> Run:
     if TRAIN not in digests or not (path / RECIPE).is_file():
         raise DataError(f"{path}: the run is not finished; {RESUME}")
     store = Store(path, digests)
-    recipe = recipe_of(f"{state.get(NAME, path.name)}.toml", (path / RECIPE).read_text("utf-8"))
+    recipe = store.read_recipe(state)
     graph = Graph(recipe, store.digests[TRAIN])
 
     def require_finished(tasks: Iterable[Task], title: str) -> None:
@@ -224,8 +222,8 @@ def open_run(folder: str | Path) -> Run:
         if missing:
             raise DataError(
                 f"{path}: the run is not finished by this version of rankinite: {len(missing):,} "
-                f"of {len(needed):,} tasks of the {title} are missing, such as "
-                f"{missing[0].name!r}; {RESUME}"
+                f"of {len(needed):,} tasks of the {title} are missing or damaged, such as "
+                f"{missing[0].name!r} ({store.damage(missing[0].key)}); {RESUME}"
             )
 
     return _Stages(graph, store.digests, store, require_finished, Silent()).run(state[VERSIONS])
@@ -360,7 +358,7 @@ class _Stages:
         tasks = self.graph.selection_scores()
         self._execute(tasks.values(), "first stage")
         data = self.graph.first.outside(self.sets[TRAIN])
-        scores = {name: self.inputs.scores(task.key) for name, task in tasks.items()}
+        scores = {name: self.inputs.scores(task.key, data) for name, task in tasks.items()}
         search = self._search_options() if len(scores) > 1 else None
         subsets = measured_subsets(self.recipe)
         return select_members(scores, data, self.recipe.measures, subsets, search)
@@ -411,7 +409,7 @@ class _Stages:
     def _outcome(self, name: str, final: Mapping[str, StageModel], ensemble: Average) -> Outcome:
         data = self.sets[name]
         scores = {
-            model: self.inputs.scores(self.graph.score(staged, name, self.digests[name]).key)
+            model: self.inputs.scores(self.graph.score(staged, name, self.digests[name]).key, data)
             for model, staged in final.items()
         }
         scores[ENSEMBLE] = ensemble.combine(scores)

@@ -22,7 +22,8 @@ from rankinite.core.errors import RankiniteError, RunError
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
 from rankinite.runs.graph import with_dependencies
-from rankinite.runs.store import LOG, Store, inputs_of
+from rankinite.runs.inputs import inputs_of
+from rankinite.runs.store import LOG, Store
 from rankinite.runs.tasks import Fit, Task, TaskRecord, execute_task
 from rankinite.runs.workers import Workers, is_death, problem_of
 

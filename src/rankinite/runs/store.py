@@ -1,40 +1,34 @@
-"""The store of a run: the layout of its folder, its lock, and what tasks read from it.
+"""The store of a run: the layout of its folder, its lock, and what damage does to its files.
 
-Data sets and their bins are written into it once (`share`). All tasks map these files into memory
-(`TaskInputs`): processes on one machine share the pages, and nothing is sent to them.
+Nothing of the folder is computed with before its checksum was compared (`core/checksums.py`), by
+every process once in a run. The process of the run does so with all results that it needs, before
+it hands out tasks: what is damaged is made anew.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+import secrets
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rankinite.core.cached import cached_property
-from rankinite.core.errors import DataError, ModelFileError, UsageError
+from rankinite.core.checksums import (
+    SUMS,
+    Checksums,
+    json_text,
+    read_with_checksum,
+    with_checksum,
+)
+from rankinite.core.errors import DataError, UsageError
 from rankinite.core.files import atomic_write, remove_unfinished
-from rankinite.core.progress import Progress
-from rankinite.core.types import Floats
-from rankinite.data.memmap import fingerprint, open_shared, save_shared
-from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.average import Average
-from rankinite.ensembles.score_features import WithScoreFeatures
-from rankinite.models import RANKERS, load_model
-from rankinite.rankers.ranker import Ranker
 from rankinite.runs.recipe import Recipe
-from rankinite.trees.binning import BinnedData
-
-if TYPE_CHECKING:
-    from rankinite.models import TrainedRanker
+from rankinite.runs.recipe_reader import recipe_of
 
 try:
     import fcntl
@@ -46,10 +40,11 @@ log = logging.getLogger("rankinite")
 TRAIN = "train"
 STATE = "run.json"
 # The keys of the state.
-NAME, DATA, FILES, SETS, VERSIONS = "recipe", "data", "files", "sets", "versions"
+NAME, TEXT, DATA = "recipe", "recipe sha256", "data"
+FILES, SETS, VERSIONS = "files", "sets", "versions"
 # Only the folder of a sweep has this file; that of a run has not.
 SETTINGS = "settings.json"
-# In the folder of a task: its name, how it went, and the sizes of its other files.
+# In the folder of a task: its name, and how it went.
 RECORD = "task.json"
 # Digits of a fingerprint in the names of folders.
 DIGITS = 16
@@ -61,7 +56,28 @@ LOG = "log.txt"
 # The result files of tasks.
 MODEL, SCORES = "model.rk", "scores.npy"
 # Score features: the four columns alone, and the whole matrix with them.
-ADDED, WIDE = "added.npy", "features.npy"
+ADDED, WIDE, MORE_NAMES = "added.npy", "features.npy", "features.npy.json"
+SPREAD, CURVE = "spread.json", "curve.json"
+# Files in the folders of tasks, of data sets and of bins; others are not of rankinite.
+RESULTS = {RECORD, MODEL, SCORES, ADDED, WIDE, MORE_NAMES, SPREAD, CURVE, SUMS, "manifest.json"}
+ARRAYS = re.compile(r"(features|y|offsets|qids|query_weight|label-[0-9]+|(main|more)-\w+)\.npy")
+
+
+class DamageError(DataError):
+    """A file in the folder of a run is not as it was written.
+
+    Parameters
+    ----------
+    problem
+        The file, and what is wrong with it.
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.problem}; run the recipe or the sweep again there, which makes it anew"
 
 
 class Store:
@@ -83,11 +99,19 @@ class Store:
         The folder.
     digests
         The fingerprint of every data set, by name; known as soon as the data are checked.
+    run
+        Stands for one run of all its processes; drawn if None.
     """
 
-    def __init__(self, path: str | Path, digests: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        digests: Mapping[str, str] | None = None,
+        run: str | None = None,
+    ) -> None:
         self.path = Path(path)
         self.digests = dict(digests or {})
+        self.run = run or secrets.token_hex(8)
 
     def make(self) -> None:
         """Make the folders that are missing."""
@@ -95,10 +119,16 @@ class Store:
             (self.path / name).mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, files: Iterable[str] = ()) -> Iterator[None]:
         """Hold the lock of the folder; refuse it while another process holds it.
 
         The operating system releases the lock of a process that was killed.
+
+        Parameters
+        ----------
+        files
+            Files that are written into the folder itself, besides its state and recipe. Unfinished
+            ones of killed processes are removed; those of commands that write others there stay.
         """
         self.make()
         # Appended to, as somebody else's file of this name must not be emptied.
@@ -120,40 +150,70 @@ class Store:
                         problem.strerror,
                     )
             # Under the lock: nobody else can be writing these files now.
-            self._remove_unfinished()
+            self._remove_unfinished({STATE, SETTINGS, RECIPE, *files})
             yield
 
-    def _remove_unfinished(self) -> None:
+    def _remove_unfinished(self, files: Container[str]) -> None:
         """Remove unfinished files of a killed run; other people's folders stay untouched."""
-        names = ("data", "tasks", "checkpoints", "models", "measures")
-        for folder in (self.path, *(self.path / name for name in names)):
-            remove_unfinished(folder)
+        remove_unfinished(self.path, files)
+        for name in ("data", "tasks", "checkpoints", "models", "measures"):
+            remove_unfinished(self.path / name)
         for folder in (self.path / "scores").glob("*"):
             remove_unfinished(folder)
 
     def absolute(self) -> Store:
         """Return the same store for other processes, whatever their working directory is."""
-        return Store(self.path.absolute(), self.digests)
+        return Store(self.path.absolute(), self.digests, self.run)
 
     def task(self, key: str) -> Path:
         """Return the folder of a task."""
         return self.path / "tasks" / key
 
     def is_finished(self, key: str) -> bool:
-        """Tell whether a task is finished: all its files are there, with their sizes."""
-        folder = self.task(key)
+        """Tell whether a task is finished, and no file of it was damaged or removed since."""
+        return self.task(key).is_dir() and not self.damage(key)
+
+    def damage(self, key: str) -> str:
+        """Return what is wrong with the files of a finished task; empty if nothing is."""
+        checked, folder = _checked(self.run), self.task(key).absolute()
         try:
-            # The record is written last, into a folder that appears whole. Sizes tell of files that
-            # were cut or removed since.
-            sizes = json.loads((folder / RECORD).read_text("utf-8"))["sizes"]
-            return all((folder / name).stat().st_size == size for name, size in sizes.items())
-        # Whatever is wrong with the record, the task is executed again.
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return False
+            # Else of an earlier run in this process, or of nobody.
+            if folder not in checked:
+                sums = Checksums.of(self.task(key))
+                sums.require_name()
+                sums.check(RECORD)
+                sums.check()
+                checked.add(folder)
+        except ValueError as problem:
+            return str(problem)
+        return ""
 
     def remove(self, key: str) -> None:
-        """Remove the remains of a task that is not finished."""
-        shutil.rmtree(self.task(key), ignore_errors=True)
+        """Remove what is left of a task that is not finished."""
+        if self.task(key).is_dir():
+            remove_damaged(self.task(key), self.damage(key))
+
+    def result(self, key: str, name: str) -> bytes:
+        """Return the content of a file of a finished task."""
+        try:
+            return Checksums.of(self.task(key)).read(name)
+        except ValueError as problem:
+            raise DamageError(str(problem)) from None
+
+    def result_file(self, key: str, name: str) -> Path:
+        """Return a file of a finished task, of which nothing was changed."""
+        if problem := self.damage(key):
+            raise DamageError(problem)
+        return self.task(key) / name
+
+    def read_json(self, key: str, name: str) -> dict[str, Any]:
+        """Return the content of a JSON file of a finished task."""
+        content = self.result(key, name)
+        try:
+            value: dict[str, Any] = json.loads(content)
+        except (ValueError, RecursionError) as problem:
+            raise DamageError(f"{self.task(key) / name}: {problem}") from None
+        return value
 
     def checkpoint(self, key: str) -> Path:
         """Return the checkpoint file of a task that trains."""
@@ -194,7 +254,8 @@ class Store:
         state[DATA] = {**known, **digests}
         # A recipe may take its name from its file, which has another name here.
         state[NAME] = recipe.name
-        write_json(self.path / STATE, state)
+        state[TEXT] = hashlib.sha256(recipe.text.encode()).hexdigest()
+        write_json(self.path / STATE, with_checksum(state))
         write_text(self.path / file, recipe.text)
 
     @property
@@ -243,7 +304,7 @@ class Store:
             if ".." not in Path(name).parts and not Path(name).is_absolute():
                 (self.path / name).unlink(missing_ok=True)
         state |= {FILES: names, SETS: list(sets), VERSIONS: dict(versions)}
-        write_json(self.path / STATE, state)
+        write_json(self.path / STATE, with_checksum(state))
 
     def read_state(self) -> dict[str, Any]:
         """Return the state of the run: fingerprints of data, files, and versions of packages."""
@@ -252,195 +313,44 @@ class Store:
         if not path.exists():
             return state
         try:
-            content = json.loads(path.read_text("utf-8"))
-            state |= content
-            kinds = {DATA: dict, FILES: list, SETS: list, VERSIONS: dict}
+            content = read_with_checksum(path)
             # A file of another tool could have this name.
-            if DATA in content and all(isinstance(state[name], kinds[name]) for name in kinds):
-                return state
-        except (ValueError, TypeError):
+            if content.keys() >= {NAME, TEXT, *state}:
+                return content
+        except (OSError, ValueError):
             pass
         raise DataError(
-            f"{path}: is not the state of a run, or is damaged; name another folder, or delete it: "
-            "then the run resumes with the data that you give"
+            f"{path}: is not the state of a run of this version, or is damaged; name another "
+            "folder, or delete it: then the run resumes with the data that you give"
         )
 
-
-def share(
-    sets: Mapping[str, RankingData],
-    bins: Sequence[int | None],
-    store: Store,
-    progress: Progress,
-    digests: Mapping[str, str] | None = None,
-) -> None:
-    """Write data sets, and bins of the training data, into the store for all tasks.
-
-    Sets that are there under the same fingerprint, undamaged, are not written again.
-    """
-    store.digests = dict(digests or {name: fingerprint(data) for name, data in sets.items()})
-    with progress.start("sharing data", len(sets) + len(bins), "sets") as bar:
-        for name, data in sets.items():
-            if not _is_sound(store.data(name), open_shared):
-                save_shared(data, store.data(name))
-            bar.advance(1)
-        for most_bins in bins:
-            if not _is_sound(store.binned(most_bins), BinnedData.open):
-                train = sets[TRAIN]
-                # Without the seed of a recipe, as all recipes of one store share the bins.
-                binned = BinnedData.make(
-                    train.X,
-                    train.feature_names,
-                    most_bins=most_bins,
-                    categorical=[train.feature_names.index(name) for name in train.categories],
-                )
-                binned.save(store.binned(most_bins))
-            bar.advance(1)
-
-
-def _is_sound(folder: Path, opened: Callable[[Path], object]) -> bool:
-    """Tell whether a shared folder can be opened; remove one that is damaged."""
-    if not folder.is_dir():
-        return False
-    try:
-        opened(folder)
-    except DataError:
-        shutil.rmtree(folder)
-        return False
-    return True
-
-
-def numbers_of_bins(models: Iterable[tuple[str, Mapping[str, Any]]]) -> list[int | None]:
-    """Return the different values of ``most_bins`` of rankers of trees.
-
-    Parameters
-    ----------
-    models
-        Name of each ranker's class, and its parameters.
-    """
-    different = {
-        parameters["most_bins"] for ranker, parameters in models if RANKERS[ranker].takes_binned
-    }
-    return sorted(different, key=lambda most_bins: most_bins or 0)
-
-
-@dataclass(frozen=True)
-class ModelKeys:
-    """A model of a stage, as tasks refer to it.
-
-    Attributes
-    ----------
-    fits
-        Keys of its trainings.
-    scorer
-        Key of the training whose scores it sees as features, if any.
-    scoring
-        Parameters that only affect scores.
-    """
-
-    fits: tuple[str, ...]
-    scorer: str | None
-    scoring: Mapping[str, Any]
-
-
-class TaskInputs:
-    """What tasks read: the data of a run, mapped into memory once, and results of other tasks.
-
-    Parameters
-    ----------
-    store
-        The store of the run.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    @cached_property
-    def train(self) -> RankingData:
-        """The training data."""
-        return self.data(TRAIN)
-
-    def data(self, name: str) -> RankingData:
-        """Return one of the data sets."""
-        return open_shared(self.store.data(name))
-
-    def train_with(self, features: str | None) -> RankingData:
-        """Return the training data with the score features of a task, unless that is None."""
-        if features is None:
-            return self.train
-        return open_shared(self.store.data(TRAIN), self.store.task(features) / WIDE)
-
-    def binned(self, most_bins: int | None, features: str | None) -> BinnedData:
-        """Return the binned training data with the score features of a task, unless None."""
-        shared = BinnedData.open(self.store.binned(most_bins))
-        if features is None:
-            return shared
-        # Only the new columns are binned; the others are mapped, and the same for all models.
-        added = _read_array(self.store.task(features) / ADDED)
-        names = self.train_with(features).feature_names[-added.shape[1] :]
-        return shared.append(added, names)
-
-    def fitted(self, key: str, scoring: Mapping[str, Any]) -> TrainedRanker:
-        """Return the ranker that a task has fitted, with parameters that only affect scores."""
-        path = self.store.task(key) / MODEL
-        try:
-            loaded: Any = load_model(path)
-        except ModelFileError as problem:
-            raise unreadable(path, problem) from None
-        ranker: TrainedRanker = loaded.set_params(**scoring)
-        return ranker
-
-    def ranker(self, model: ModelKeys) -> Ranker:
-        """Return all trainings of a model as one ranker."""
-        bags = [self.fitted(key, model.scoring) for key in model.fits]
-        ranker: Ranker = bags[0]
-        if len(bags) > 1:
-            # Without standardisation: bags are trainings of one model and share its scale.
-            ranker = Average.from_members({str(k): bag for k, bag in enumerate(bags, 1)})
-        if model.scorer is None:
-            return ranker
-        return WithScoreFeatures.from_fitted(self.fitted(model.scorer, {}), ranker)
-
-    def scores(self, key: str) -> Floats:
-        """Return the scores that a task has written."""
-        return _read_array(self.store.task(key) / SCORES)
-
-
-def inputs_of(store: Store) -> TaskInputs:
-    """Return the inputs of a store; a process that executes many tasks opens the data once."""
-    # The fingerprints are part of what is cached: a process may outlive the data of a folder.
-    return _inputs(store.path.absolute(), tuple(store.digests.items()))
+    def read_recipe(self, state: Mapping[str, Any], file: str = RECIPE) -> Recipe:
+        """Return the recipe of the run, from the file that has its text."""
+        path = self.path / file
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != state[TEXT]:
+            raise DamageError(f"{path}: was changed, or is damaged")
+        return recipe_of(f"{state[NAME]}.toml", content.decode())
 
 
 @lru_cache(maxsize=2)
-def _inputs(path: Path, digests: tuple[tuple[str, str], ...]) -> TaskInputs:
-    return TaskInputs(Store(path, dict(digests)))
+def _checked(run: str) -> set[Path]:
+    """Return the folders of tasks that this process has checked in a run."""
+    return set()
 
 
-def _read_array(path: Path) -> NDArray[Any]:
-    try:
-        # Reading a result executes nothing.
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
-    except (OSError, EOFError, ValueError) as problem:
-        raise unreadable(path, problem) from None
-    return array
-
-
-def unreadable(path: Path, problem: Exception) -> DataError:
-    """Return the error for a damaged result file of a task."""
-    text = str(problem)
-    sentence = text if text.startswith(f"{path}: ") else f"{path}: cannot be read: {text}"
-    return DataError(
-        f"{sentence}; delete the folder {path.parent}, and run the command again to make it anew"
-    )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the content of a JSON file of a task."""
-    try:
-        content: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as problem:
-        raise unreadable(path, problem) from None
-    return content
+def remove_damaged(folder: Path, problem: str) -> None:
+    """Remove a damaged folder, whose files are made anew, and say so; keep files of others."""
+    log.warning("%s; it is made anew", problem)
+    for path in list(folder.iterdir()):
+        is_known = path.name in RESULTS or ARRAYS.fullmatch(path.name) is not None
+        if path.is_dir() or not is_known:
+            raise DataError(
+                f"{path}: is not of rankinite, and in a folder of it that has to be made anew; "
+                "move it elsewhere"
+            )
+        path.unlink()
+    folder.rmdir()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -452,4 +362,4 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, json_text(value))

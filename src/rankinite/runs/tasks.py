@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,38 +20,37 @@ import numpy as np
 
 from rankinite.core import __version__
 from rankinite.core.cached import cached_property
-from rankinite.core.errors import ModelFileError
-from rankinite.core.files import atomic_folder, atomic_write, save_array
+from rankinite.core.checksums import summed_folder
+from rankinite.core.errors import ModelFileError, UsageError
+from rankinite.core.files import atomic_write, save_array
 from rankinite.core.sources import module_hash
 from rankinite.core.types import Floats32
 from rankinite.data.augment import augment
 from rankinite.data.categories import chosen_features
 from rankinite.data.concat import concat
-from rankinite.data.memmap import names_file
 from rankinite.data.ranking_data import RankingData, rows_of
 from rankinite.ensembles.members import Scaling
 from rankinite.ensembles.score_features import FEATURE_NAMES, score_features
 from rankinite.models import RANKERS
 from rankinite.rankers.callbacks import Callback
+from rankinite.runs.inputs import ModelKeys, TaskInputs, inputs_of
 from rankinite.runs.recipe import Samples
 from rankinite.runs.store import (
     ADDED,
     MODEL,
+    MORE_NAMES,
     RECORD,
     SCORES,
+    SPREAD,
     WIDE,
-    ModelKeys,
+    DamageError,
     Store,
-    TaskInputs,
-    inputs_of,
-    read_json,
     write_json,
 )
 
 if TYPE_CHECKING:
     from rankinite.models import TrainedRanker
 
-SPREAD = "spread.json"
 # Rows at a time of a matrix that may not fit into memory twice.
 ROWS = 10_000
 # Hexadecimal digits, so 80 bits: enough that no two tasks of a store ever share a key.
@@ -194,8 +194,10 @@ class Fit:
         options = {"valid": valid, "callbacks": callbacks, **self.options(inputs)}
         try:
             ranker.fit(train, checkpoint=checkpoint, **options)
-        except ModelFileError:
-            checkpoint.unlink(missing_ok=True)  # it was damaged, and the training begins anew
+        except (ModelFileError, UsageError):
+            # It was damaged, or is of another training; or something else is wrong, and comes
+            # again.
+            checkpoint.unlink(missing_ok=True)
             ranker.fit(train, checkpoint=checkpoint, **options)
         fitted: TrainedRanker = ranker
         return fitted
@@ -253,7 +255,8 @@ class GatherScores:
         # them.
         scores = np.full(data.n_docs, np.nan)
         for fit, split in zip(self.fits, self.splits, strict=True):
-            scores[rows_of(split.left_out_queries(data))] = inputs.scores(fit)
+            left_out = split.left_out_queries(data)
+            scores[rows_of(left_out)] = inputs.scores(fit, left_out)
         inside = self.splits[0].stage.inside(data)
         rows = rows_of(inside)
         added = np.full((data.n_docs, len(FEATURE_NAMES)), np.nan, np.float32)
@@ -261,7 +264,7 @@ class GatherScores:
         # Both: rankers are fitted to the matrix, while of trees only the four columns are binned;
         # the bins of all others are shared by all tasks.
         save_array(folder / ADDED, added)
-        write_json(names_file(folder / WIDE), list(FEATURE_NAMES))
+        write_json(folder / MORE_NAMES, list(FEATURE_NAMES))
         _save_side_by_side(folder / WIDE, data.matrix, added)
         return TaskSummary(f"{len(rows):,} documents")
 
@@ -342,8 +345,14 @@ class Spread:
 
 def read_spread(store: Store, key: str) -> tuple[float, float]:
     """Return mean and standard deviation that a task has measured."""
-    spread = read_json(store.task(key) / SPREAD)
-    return float(spread["mean"]), float(spread["scale"])
+    spread = store.read_json(key, SPREAD)
+    try:
+        mean, scale = float(spread["mean"]), float(spread["scale"])
+    except (KeyError, TypeError, ValueError) as problem:
+        raise DamageError(f"{store.task(key) / SPREAD}: {problem!r}") from None
+    if not (math.isfinite(mean) and 0.0 < scale < math.inf):
+        raise DamageError(f"{store.task(key) / SPREAD}: is no spread of scores")
+    return mean, scale
 
 
 @dataclass(frozen=True)
@@ -397,12 +406,10 @@ def execute_task(store: Store, task: Task) -> TaskRecord:
     if inputs.store.is_finished(task.key):  # by a worker that was taken for dead
         return read_record(store, task)
     # The folder appears whole or not at all, so that a task is finished or was never begun.
-    with atomic_folder(inputs.store.task(task.key)) as folder:
+    with summed_folder(inputs.store.task(task.key)) as folder:
         summary = task.function(inputs, task.key, folder)
         record = TaskRecord(summary, time.perf_counter() - start)
-        # By them a later run recognises a file that was cut or removed.
-        sizes = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
-        content = {"name": task.name, "seconds": record.seconds, **asdict(summary), "sizes": sizes}
+        content = {"name": task.name, "seconds": record.seconds, **asdict(summary)}
         write_json(folder / RECORD, content)
     inputs.store.checkpoint(task.key).unlink(missing_ok=True)
     return record
@@ -410,5 +417,8 @@ def execute_task(store: Store, task: Task) -> TaskRecord:
 
 def read_record(store: Store, task: Task) -> TaskRecord:
     """Return the record of a finished task."""
-    content = read_json(store.task(task.key) / RECORD)
-    return TaskRecord(TaskSummary(content["text"], content["value"]), float(content["seconds"]))
+    content = store.read_json(task.key, RECORD)
+    try:
+        return TaskRecord(TaskSummary(content["text"], content["value"]), float(content["seconds"]))
+    except (KeyError, TypeError, ValueError) as problem:
+        raise DamageError(f"{store.task(task.key) / RECORD}: {problem!r}") from None

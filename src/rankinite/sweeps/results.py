@@ -8,6 +8,7 @@ JSON, as CSV and as the recipe with the best parameters.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -18,16 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core import __version__
+from rankinite.core.checksums import read_with_checksum, with_checksum
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import MISSING, counted, number_text, value_text
 from rankinite.core.sources import module_hash
 from rankinite.evaluation.tables import Summary, Table
 from rankinite.runs.graph import Graph
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe
-from rankinite.runs.recipe_reader import recipe_of
 from rankinite.runs.store import (
     DATA,
-    NAME,
     RECIPE,
     SETTINGS,
     STATE,
@@ -111,6 +111,12 @@ class Settings:
             "score features": self._features(),
         }
 
+    @property
+    def key(self) -> str:
+        """Hash of all that trials depend on."""
+        text = json.dumps([self.to_json(), self.data], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
     def _features(self) -> dict[str, Any] | None:
         """Return the score features, with the key of all that they depend on except the data."""
         if self.model.features is None:
@@ -190,7 +196,7 @@ def check_settings(store: Store, settings: Settings) -> None:
             f"{difference}; ask for the same again (the number of trials may grow), or name "
             "another folder"
         )
-    write_json(path, _as_stored(settings))
+    write_json(path, with_checksum(_as_stored(settings)))
     store.check_data({TRAIN: settings.data}, settings.recipe, SWEPT)
 
 
@@ -204,8 +210,7 @@ def read_settings(store: Store) -> Settings:
     """
     state, content = store.read_state(), _read(store)
     try:
-        text = (store.path / SWEPT).read_text("utf-8")
-        recipe = recipe_of(f"{state[NAME]}.toml", text)
+        recipe = store.read_recipe(state, SWEPT)
         model = recipe.models[content["model"]]
         settings = Settings(
             recipe=recipe,
@@ -240,12 +245,12 @@ def _as_stored(settings: Settings) -> dict[str, Any]:
 def _read(store: Store) -> Mapping[str, Any]:
     path = store.path / SETTINGS
     try:
-        content = json.loads(path.read_text("utf-8"))
-        if isinstance(content, dict):
-            return content
-    except (ValueError, UnicodeDecodeError):
-        pass
-    raise DataError(f"{path}: is damaged; name another folder")
+        return read_with_checksum(path)
+    except (OSError, ValueError):
+        raise DataError(
+            f"{path}: is not the settings of a sweep of this version, or is damaged; name another "
+            f"folder, or delete it and {STATE}: then the sweep resumes with what you ask for"
+        ) from None
 
 
 def trials_table(sweep: Sweep, most: int | None = None) -> Table:

@@ -6,9 +6,12 @@ before it, so that a sweep that was killed tries the same again.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
+import logging
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -16,16 +19,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rankinite.core.errors import DataError, MissingExtraError
+from rankinite.core.checksums import CHECKSUM
+from rankinite.core.errors import MissingExtraError
 from rankinite.core.random import child_seed, generator
+from rankinite.runs.store import DamageError
 from rankinite.sweeps.space import Choice, Domain, Range, Space, Steps, n_points, points_of
 from rankinite.sweeps.trials import FoldResult, Trial
+
+log = logging.getLogger("rankinite")
 
 TPE, GRID, RANDOM = "tpe", "grid", "random"
 SEARCHES = (TPE, GRID, RANDOM)
 
 NAME = "sweep"
 JOURNAL = "optuna.log"
+# What Optuna makes beside it while it writes, and renames before it removes it.
+LOCKS = re.compile(r"\.lock([0-9a-f-]{36}\.rename)?")
 # Number of proposals of a sampler in which at least one must be new.
 MOST_PROPOSALS = 20
 FEWEST_FOR_IMPORTANCE = 8  # trials; shares of fewer are noise
@@ -208,6 +217,30 @@ def _thawed(frozen: Any, space: Space) -> Trial:
     )
 
 
+def open_journal(
+    folder: Path, space: Space, sweep: str, *, renew: bool
+) -> tuple[Journal, list[Trial]]:
+    """Open the journal of a sweep, and return it with its trials.
+
+    Parameters
+    ----------
+    folder, space, sweep
+        As in `Journal`.
+    renew
+        Whether to begin a damaged journal anew: its trials follow from finished trainings, and are
+        added again.
+    """
+    try:
+        journal = Journal(folder, space, sweep)
+        return journal, journal.trials()
+    except DamageError as damage:
+        if not renew:
+            raise
+        log.warning("%s; it is made anew", damage.problem)
+        (folder / JOURNAL).unlink()
+        return Journal(folder, space, sweep), []
+
+
 class Journal:
     """The file of a sweep's trials, which Optuna's own tools can read.
 
@@ -219,40 +252,68 @@ class Journal:
         The folder of the sweep.
     space
         The swept parameters and their values.
+    sweep
+        Hash of all that the trials depend on.
     """
 
-    def __init__(self, folder: Path, space: Space) -> None:
+    def __init__(self, folder: Path, space: Space, sweep: str) -> None:
         optuna = import_optuna()
         self.space = space
-        path = folder / JOURNAL
+        self.sweep = sweep
+        self.path = path = folder / JOURNAL
         # A record after half a line would be lost with it, and Optuna would wait for the lock of a
         # process that is dead.
         _repair(path)
-        backend = optuna.storages.journal.JournalFileBackend(str(path))
         try:
+            backend = optuna.storages.journal.JournalFileBackend(str(path))
             self.study = optuna.create_study(
                 storage=optuna.storages.JournalStorage(backend),
                 study_name=NAME,
                 direction="maximize",
                 load_if_exists=True,
             )
-        except (ValueError, KeyError) as problem:
-            raise DataError(f"{path}: is damaged: {problem}; name another folder") from None
+        # Optuna does not check what it reads: any exception may come of a damaged line.
+        except Exception as problem:
+            raise DamageError(f"{path}: is damaged: {problem}") from None
 
     def trials(self) -> list[Trial]:
         """Return all trials, in the order of their numbers."""
-        return [_thawed(frozen, self.space) for frozen in self.study.get_trials(deepcopy=False)]
+        try:
+            frozen = self.study.get_trials(deepcopy=False)
+            trials = [_thawed(trial, self.space) for trial in frozen]
+            is_damaged = not all(map(self._is_sound, trials, frozen))
+        except Exception as problem:
+            raise DamageError(f"{self.path}: is damaged: {problem!r}") from None
+        if is_damaged:
+            raise DamageError(f"{self.path}: the checksum of a trial does not fit it")
+        return trials
+
+    def _is_sound(self, trial: Trial, frozen: Any) -> bool:
+        # What Optuna's tools read besides has to be the same.
+        shown, expected = (
+            (other.value, other.distributions, other.intermediate_values)
+            for other in (frozen, _frozen(trial, self.space))
+        )
+        return frozen.user_attrs[CHECKSUM] == self._digest_of(trial) and bool(shown == expected)
 
     def add(self, trial: Trial) -> None:
         """Add a trial, as one line of the file: it is there whole or not at all."""
-        self.study.add_trial(_frozen(trial, self.space))
+        frozen = _frozen(trial, self.space)
+        frozen.set_user_attr(CHECKSUM, self._digest_of(trial))
+        self.study.add_trial(frozen)
+
+    def _digest_of(self, trial: Trial) -> str:
+        """Return a hash of a trial and of what it depends on, its number among that."""
+        text = json.dumps([self.sweep, asdict(trial)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _repair(path: Path) -> None:
     """Remove what a process that was killed while writing has left: half a line, and its lock."""
     # No other process can hold Optuna's lock: it would have to hold that of the folder.
     for lock in path.parent.glob(f"{path.name}.lock*"):
-        lock.unlink(missing_ok=True)
+        if LOCKS.fullmatch(lock.name.removeprefix(path.name)):
+            lock.unlink(missing_ok=True)
     if not path.exists():
         return
     with path.open("r+b") as file:

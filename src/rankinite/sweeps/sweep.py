@@ -20,11 +20,12 @@ from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
 from rankinite.models import RANKERS
 from rankinite.runs.graph import Graph, cost_of, with_dependencies
+from rankinite.runs.inputs import numbers_of_bins, share
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.recipe_reader import read_recipe
 from rankinite.runs.run import ORIGINALS, Executor, with_top_grade
 from rankinite.runs.scheduler import compile_kernels, execute, logged_to
-from rankinite.runs.store import SETTINGS, TRAIN, Store, numbers_of_bins, share
+from rankinite.runs.store import SETTINGS, TRAIN, Store
 from rankinite.runs.tasks import Fold, Split, Task
 from rankinite.runs.workers import new_workers, opened
 from rankinite.sweeps.results import (
@@ -54,9 +55,9 @@ from rankinite.sweeps.study import (
     JOURNAL,
     SEARCHES,
     TPE,
-    Journal,
     importances,
     next_batch,
+    open_journal,
     quietly,
 )
 from rankinite.sweeps.trials import (
@@ -162,7 +163,7 @@ def run_sweep(
     check_folder(out, force=force)
     store = Store(out)
     reporter = progress or Silent()
-    with quietly(), store.locked(), logged_to(store):
+    with quietly(), store.locked(RESULT_FILES), logged_to(store):
         # Before anything is written: the folder may hold another sweep, or a run.
         check_settings(store, settings)
         with opened(new_workers(jobs, cluster)) as workers:
@@ -173,7 +174,7 @@ def run_sweep(
             def execute_here(tasks: Iterable[Task], title: str) -> None:
                 execute(tasks, store, workers, reporter, title)
 
-            loop = _TrialLoop(settings, store, execute_here)
+            loop = _TrialLoop(settings, store, execute_here, renew=True)
             # Kernels are compiled by one task first, or every worker would compile them.
             if not loop.trials:
                 compile_kernels(loop.baseline_tasks()[:1], store, workers, reporter)
@@ -229,13 +230,13 @@ def open_sweep(folder: str | Path) -> Sweep:
         missing = [t for t in with_dependencies(tasks).values() if not store.is_finished(t.key)]
         if missing:
             raise DataError(
-                f"{path}: the sweep is not finished: {title} lack the task {missing[0].name!r}; "
-                f"{AGAIN}"
+                f"{path}: the sweep is not finished: {title} lack the task {missing[0].name!r} "
+                f"({store.damage(missing[0].key)}); {AGAIN}"
             )
 
     # The lock keeps another process from adding trials: opening their file repairs it.
-    with quietly(), store.locked():
-        return _TrialLoop(read_settings(store), store, require_finished).sweep()
+    with quietly(), store.locked(RESULT_FILES):
+        return _TrialLoop(read_settings(store), store, require_finished, renew=False).sweep()
 
 
 def _check_data(train: RankingData, folds: int) -> None:
@@ -327,7 +328,7 @@ class _TrialLoop:
     and after any interruption.
     """
 
-    def __init__(self, settings: Settings, store: Store, execute: Executor) -> None:
+    def __init__(self, settings: Settings, store: Store, execute: Executor, *, renew: bool) -> None:
         self.settings = settings
         self.store = store
         self.execute = execute
@@ -337,8 +338,9 @@ class _TrialLoop:
         # Made by models that have not seen the labels of a document's own query, as in a run.
         self.features = graph.model(settings.model.name, graph.final).features
         self.pruning_rounds = pruning_rounds(max(self._most_rounds()))
-        self.journal = Journal(store.path, settings.space)
-        self.trials = self.journal.trials()
+        self.journal, self.trials = open_journal(
+            store.path, settings.space, settings.key, renew=renew
+        )
 
     def _most_rounds(self) -> Iterator[int]:
         """Go through the largest numbers of rounds of trainings."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from rankinite.core.errors import DataError
 from rankinite.rankers.callbacks import Round
-from rankinite.runs.store import Store, TaskInputs, read_json, write_json
+from rankinite.runs.inputs import TaskInputs
+from rankinite.runs.store import CURVE, DamageError, Store, write_json
 from rankinite.runs.tasks import Fit, Task, TaskSummary
 
-CURVE = "curve.json"
 # Points of a learning curve that are kept, evenly spaced: no chart can show more.
 MOST_POINTS = 60
 
@@ -220,8 +220,15 @@ class SweepFit(Fit):
 
 def read_curve(store: Store, task: Task) -> LearningCurve:
     """Return the learning curve of a finished task."""
-    content = read_json(store.task(task.key) / CURVE)
-    return LearningCurve(tuple(content["values"]), content["kept"], content["is_pruned"])
+    content = store.read_json(task.key, CURVE)
+    try:
+        values = tuple(float(value) for value in content["values"])
+        curve = LearningCurve(values, int(content["kept"]), bool(content["is_pruned"]))
+    except (KeyError, TypeError, ValueError) as problem:
+        raise DamageError(f"{store.task(task.key) / CURVE}: {problem!r}") from None
+    if not 1 <= curve.kept <= len(values):
+        raise DamageError(f"{store.task(task.key) / CURVE}: has no round {curve.kept}")
+    return curve
 
 
 class _Pruning:

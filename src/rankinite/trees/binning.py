@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.cached import cached_property
+from rankinite.core.checksums import Checksums, summed_folder
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.files import atomic_folder, save_array
+from rankinite.core.files import save_array
 from rankinite.core.jit import frozen
 from rankinite.core.memory import require_memory
+from rankinite.core.npy import map_array
 from rankinite.core.params import Whole, check, or_none
 from rankinite.core.random import generator
 from rankinite.core.threads import parallel_for
@@ -389,7 +391,7 @@ class BinnedData:
         if target.exists():
             raise UsageError(f"{target}: is there already; name a new folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_folder(target) as folder:
+        with summed_folder(target) as folder:
             for name, block in (("main", self.main), ("more", self.more)):
                 for field in fields(BinnedColumns):
                     save_array(folder / f"{name}-{field.name}.npy", getattr(block, field.name))
@@ -401,20 +403,21 @@ class BinnedData:
         """Map the bins of a folder into memory; processes that do so share it."""
         source = Path(folder)
         try:
+            Checksums.of(source).check()
             manifest = json.loads((source / MANIFEST).read_text())
             if manifest["format"] != FORMAT:
                 raise ValueError(f"its format is {manifest['format']!r}, expected {FORMAT!r}")
             main, more = (
                 BinnedColumns(
                     *(
-                        np.asarray(np.load(source / f"{name}-{field.name}.npy", mmap_mode="r"))
+                        map_array(source / f"{name}-{field.name}.npy")
                         for field in fields(BinnedColumns)
                     )
                 )
                 for name in ("main", "more")
             )
             names = tuple(str(name) for name in manifest["feature_names"])
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as problem:
+        except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{source}: cannot be opened as binned data: {problem}") from None
         return cls(main, more, names)._checked(source)
 
