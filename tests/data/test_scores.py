@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, FileFormatError, UsageError
-from rankinite.data import scores as scores_module
+from rankinite.data import stream
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import (
     check_scores,
@@ -299,7 +299,7 @@ def test_other_digits_and_damage_are_no_numbers(text, sentence):
 
 @pytest.mark.parametrize("piece", [1, 3, 1 << 18])
 def test_pieces_of_a_file_do_not_matter(piece, monkeypatch):
-    monkeypatch.setattr(scores_module, "PIECE", piece)
+    monkeypatch.setattr(stream, "PIECE", piece)
     FILE.write_text("1\n\n 2\n3.25 \n\n4\r\n-5e-3")
     assert load_scores(FILE, NAMED).tolist() == [1, 2, 3.25, 4, -0.005]
     FILE.write_text("1\n\n2\n\nthree")

@@ -70,13 +70,6 @@ def require_memory(owner: str, what: str, n_bytes: int, advice: str) -> None:
         raise DataError(f"{owner}: {problem}")
 
 
-def require_memory_for_file(path: str | Path, what: str, n_bytes: int, advice: str) -> None:
-    """Refuse a file that takes more memory than is available."""
-    problem = shortage(what, n_bytes, advice)
-    if problem is not None:
-        raise FileFormatError(path, problem)
-
-
 @contextlib.contextmanager
 def refusing_to_run_out(path: str | Path) -> Iterator[None]:
     """Refuse a file for which memory did not suffice, although what it says of itself would fit.

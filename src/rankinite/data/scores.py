@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +13,13 @@ from rankinite.core.format import quoted
 from rankinite.core.memory import refusing_to_run_out
 from rankinite.core.numerals import BYTES_OF_NUMBERS, parse_number
 from rankinite.core.params import OneOf, check
-from rankinite.core.progress import Silent
 from rankinite.core.types import Floats, Integers
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.stream import create_text, read_blocks_of_lines
+from rankinite.data.stream import create_text, read_lines, read_pieces
 
 log = logging.getLogger("rankinite")
 
 RUN_FIELDS = 6  # query Q0 document rank score tag
-NEWLINE = ord("\n")
-PIECE = 1 << 18  # bytes of text that are Python objects at a time
 
 
 def check_scores(scores: ArrayLike, data: RankingData) -> Floats:
@@ -87,11 +83,10 @@ def load_scores(
     check("load_scores", "missing", missing, OneOf(["refuse", "last"]))
     source = Path(path)
     with refusing_to_run_out(source):
-        lines = _lines(source)
+        lines = enumerate(read_lines(source), 1)
         first = next(((number, _fields(line)) for number, line in lines if _fields(line)), None)
         if first is None:
             raise FileFormatError(source, "there are no scores in this file")
-        lines.close()
         number, fields = first
         if len(fields) == RUN_FIELDS:
             return _from_run(source, data, missing)
@@ -162,7 +157,7 @@ def _from_numbers(path: Path, n_docs: int) -> Floats:
     """Read one number per line; lines without are passed over."""
     scores = np.empty(n_docs)
     n_scores = n_lines = 0
-    for text in _pieces(path):
+    for text in read_pieces(path):
         values = _plain_numbers(text)
         if values is None or not np.isfinite(values).all():
             values = _one_by_one(path, text, n_lines)
@@ -203,30 +198,8 @@ def _one_by_one(path: Path, text: bytes, n_lines: int) -> Floats:
     return np.array(values)
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    """Iterate over a file in small pieces of whole lines: a number is larger as a Python object."""
-    for block in read_blocks_of_lines(path, Silent()):
-        start = 0
-        while start < block.n_bytes:
-            end = min(start + PIECE, block.n_bytes)
-            newlines = np.flatnonzero(block.text[start:end] == NEWLINE)
-            if len(newlines) == 0:  # in the middle of a long line
-                newlines = np.flatnonzero(block.text[start : block.n_bytes] == NEWLINE)[:1]
-            end = start + int(newlines[-1]) + 1
-            yield block.text[start:end].tobytes()
-            start = end
-
-
 def _fields(line: bytes) -> list[str]:
     return line.decode("utf-8", "backslashreplace").split()
-
-
-def _lines(path: Path) -> Generator[tuple[int, bytes]]:
-    number = 0
-    for piece in _pieces(path):
-        for line in piece.split(b"\n")[:-1]:
-            number += 1
-            yield number, line
 
 
 def _from_run(path: Path, data: RankingData, missing: str) -> Floats:
@@ -236,7 +209,7 @@ def _from_run(path: Path, data: RankingData, missing: str) -> Floats:
     if len(place) != data.n_docs:
         raise DataError("the data set has a document id twice in a query; a run cannot tell which")
     scores = np.full(data.n_docs, np.nan)
-    for number, line in _lines(path):
+    for number, line in enumerate(read_lines(path), 1):
         fields = _fields(line)
         if not fields:
             continue

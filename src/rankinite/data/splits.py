@@ -153,7 +153,7 @@ def refuse_dependent_queries(owner: str, qids: NDArray[Any]) -> None:
 def _origin(qid: str) -> str:
     """Return the query at the root: a sample of a sample shares documents with it as well."""
     name, _, number = qid.rpartition(SEPARATOR)
-    while name and number.isascii() and number.isdecimal():
+    while name and number.isdecimal():
         qid = name
         name, _, number = qid.rpartition(SEPARATOR)
     return qid

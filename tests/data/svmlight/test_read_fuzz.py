@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from rankinite.core import memory
 from rankinite.core.errors import FileFormatError, RankiniteError
 from rankinite.core.threads import set_threads
 from rankinite.data import stream
@@ -220,7 +221,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def little_memory() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read, "available_memory", lambda: FREE)
+        patch.setattr(memory, "available_memory", lambda: FREE)
         yield patch
 
 
