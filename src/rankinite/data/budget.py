@@ -20,6 +20,7 @@ MANY_FEATURES = 1_000_000
 BYTES_PER_FEATURE = 1100
 # Python objects of JSON, per byte of its text: those of "[],[],[]" are the largest.
 BYTES_OF_JSON = 30
+SHORT_JSON = 1 << 20  # bytes, for which nobody need look
 # Copies of texts: as they are read, and concatenated.
 COPIES_OF_TEXTS = 2
 LEAVE_OUT = "leave out or renumber rare features, or give scipy.sparse matrices from Python"
@@ -53,4 +54,5 @@ def require_memory(path: str | Path, what: str, n_bytes: int, advice: str = TAKE
 
 def require_memory_of_json(path: str | Path, what: str, length: int) -> None:
     """Refuse JSON of this length if its objects do not fit into memory."""
-    require_memory(path, what, BYTES_OF_JSON * length)
+    if length > SHORT_JSON:
+        require_memory(path, what, BYTES_OF_JSON * length)

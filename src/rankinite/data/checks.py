@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import quoted
-from rankinite.core.lazy import LazyModule
+from rankinite.core.lazy import LazyModule, is_instance
 from rankinite.core.memory import require_memory
 from rankinite.core.params import Real, SourceName, check
 from rankinite.core.types import Floats, Floats32, Integers
@@ -176,6 +176,8 @@ def text_array(name: str, texts: Sequence[str] | None, n_docs: int) -> Any:
         return None
     if len(texts) != n_docs:
         raise DataError(f"{name}: {len(texts)} of them for {n_docs} documents")
+    if is_instance(texts, "pyarrow", "LargeStringArray"):
+        return texts
     strings = ["" if text is None else str(text) for text in texts]
     try:
         return pa.array(strings, pa.large_string())
@@ -383,8 +385,8 @@ def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
             if rounded.any():
                 doc = int(rounded.argmax())
                 raise DataError(
-                    f"qid: {ids[doc]:.0f} of document {doc} may be several whole numbers, which are "
-                    f"the same as {ids.dtype}; give integers or texts"
+                    f"qid: {ids[doc]:.0f} of document {doc} may be several whole numbers, which "
+                    f"are the same as {ids.dtype}; give integers or texts"
                 )
         return ids.astype(np.int64)
     if ids.dtype.kind in "UST":

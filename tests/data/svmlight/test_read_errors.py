@@ -190,7 +190,12 @@ def test_a_damaged_header_is_blamed_before_a_bad_line() -> None:
 @pytest.mark.parametrize(
     ("bad", "column", "options", "words"),
     [
-        ("1 qid:1 1:1 90000:1 2:1", 13, {}, "feature number 90000 is too large: a matrix of about"),
+        (
+            "1 qid:1 1:1 90000:1 2:1",
+            13,
+            {},
+            "feature number 90000 is too large: a data set of about",
+        ),
         ("1 qid:1 0090000:1", 9, {}, "documents x 90,000 features takes"),
         ("1 qid:1 2147483646:1", 9, {}, "features takes"),
         ("1 qid:1 2:1 3:1", 13, {"n_features": 2}, "number 3 is too large: n_features is 2"),

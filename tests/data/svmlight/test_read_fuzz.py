@@ -301,7 +301,7 @@ def _check_place(error: RankiniteError, expected: Any) -> None:
     assert isinstance(error, FileFormatError)
     assert str(error).startswith(f"{error.path}:")
     if isinstance(expected, naive_svmlight.Refused) and expected.line is not None:
-        early = ("compressed file", "n_features is", "a matrix of")
+        early = ("compressed file", "n_features is", "a data set of")
         if any(words in error.problem for words in early):
             assert error.line is None or error.line <= expected.line
         else:

@@ -46,7 +46,6 @@ DOCID = ASSIGNED.format(name="docid")
 ONLY_DOCID = r"^[\s\v]*docid[\s\v]*=[\s\v]*[^\s\v]+[\s\v]*$"
 # Exceptions of damaged JSON, and of JSON with other types than texts and numbers.
 WRONG_JSON = (ValueError, TypeError, OverflowError, RecursionError)
-LONG_JSON = 1 << 20  # bytes of a comment whose objects are looked for in the memory
 TEXTS_A_BLOCK = 1 << 12  # comments that are Python objects at a time
 GROUP_SIZE_SUFFIXES = (".query", ".group")
 MOST_DIGITS_OF_SIZES = 15  # more than any file has documents, and fits in 64 bits
@@ -429,8 +428,7 @@ def _from_json(
 
 def _json_row(path: Path, text: str, n_sources: int, line: int) -> tuple[Any, ...]:
     """Return comment, document id and labels of a comment that our writer made."""
-    if len(text) > LONG_JSON:
-        require_memory_of_json(path, f"the comment of line {line}", len(text))
+    require_memory_of_json(path, f"the comment of line {line}", len(text))
     try:
         comment, doc_id, *values = _list(json.loads(text))
         if len(values) != n_sources:

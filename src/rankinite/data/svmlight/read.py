@@ -396,7 +396,7 @@ def _cut(block: Block) -> tuple[Integers, Integers, Integers]:
 
 
 def _matrix_of(n_rows: int, width: int) -> str:
-    return f"a matrix of about {n_rows:,} documents x {width:,} features"
+    return f"a data set of about {n_rows:,} documents x {width:,} features"
 
 
 def _guess_width(block: Block) -> int:
