@@ -47,6 +47,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "hostile-text": Campaign("data:text", few=100, many=80_000, part=2_000),
     "hostile-scores": Campaign("data:scores", few=150, many=20_000, part=2_000),
     "hostile-parquet": Campaign("data:parquet", few=60, many=20_000, part=1_000),
-    "small-files": Campaign("data:small", few=2, many=160, part=20),
+    "small-files": Campaign("data:small", few=1, many=120, part=20),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

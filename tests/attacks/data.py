@@ -10,9 +10,9 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,14 @@ from tests.attacks.damage import damaged
 from tests.attacks.tries import refused_or
 from tests.data.svmlight.mutants import FREE, Mutant, mutant, random_file, verdict
 
+T = TypeVar("T")
 PROJECT = Path(__file__).parents[2]
 SHOWN = 300
+
+
+def pick(rng: np.random.Generator, choices: Sequence[T]) -> T:
+    """Return one of some choices as it is; numpy's would end before a NUL."""
+    return choices[int(rng.integers(len(choices)))]
 
 
 # Text
@@ -81,11 +87,11 @@ DIGITS = set("0123456789+-.eE")
 def scores(rng: np.random.Generator, n: int) -> Iterator[Outcome]:
     """Generate and damage files of scores and runs: what is read is what Python's floats are."""
     for _ in range(n):
-        numbers = [str(rng.choice(NUMBERS[:10])) for _ in range(4 + int(rng.integers(3) == 0))]
+        numbers = [pick(rng, NUMBERS[:10]) for _ in range(4 + int(rng.integers(3) == 0))]
         if rng.random() < 0.5:
-            numbers[int(rng.integers(4))] = str(rng.choice(NUMBERS))
+            numbers[int(rng.integers(4))] = pick(rng, NUMBERS)
         is_run = rng.random() < 0.4
-        ending = str(rng.choice(["\n", "\r\n", "\n\n", " \n"]))
+        ending = pick(rng, ["\n", "\r\n", "\n\n", " \n"])
         lines = (
             [f"{q} Q0 {d} 1 {s} t" for (q, d), s in zip(RUNS, numbers, strict=False)]
             if is_run
@@ -159,7 +165,7 @@ def parquet(rng: np.random.Generator, n: int) -> Iterator[Outcome]:
         elif kind == 1:
             what, table = _odd_types(rng)
         else:
-            name = str(rng.choice(list(whole)))
+            name = pick(rng, list(whole))
             what, content = damaged(rng, whole[name])
             path.write_bytes(content)
             yield refused_or("read", f"{name}: {what}", lambda: _used(path))
@@ -241,14 +247,13 @@ def _forged(rng: np.random.Generator) -> tuple[str, Any]:
     for name, keys in KEYS.items():
         chance = rng.random()
         if chance < 0.25:
-            metadata[name] = str(rng.choice(ODD_JSON))
+            metadata[name] = pick(rng, ODD_JSON)
         elif chance < 0.3:
             metadata[name] = rng.bytes(9)
         elif chance < 0.8:
             said: dict[str, Any] = dict(SAVED[name])
             for _ in range(int(rng.integers(1, 3))):
-                value = JSON_VALUES[int(rng.integers(len(JSON_VALUES)))]
-                said[keys[int(rng.integers(len(keys)))]] = value
+                said[pick(rng, keys)] = pick(rng, JSON_VALUES)
             metadata[name] = json.dumps(said)
     return repr(metadata)[:SHOWN], pa.table(_plain()).replace_schema_metadata(metadata)
 
@@ -286,7 +291,7 @@ def _odd_types(rng: np.random.Generator) -> tuple[str, Any]:
     columns = list(_plain().items())
     what = []
     for _ in range(int(rng.integers(1, 4))):
-        name = str(rng.choice(NAMES))
+        name = pick(rng, NAMES)
         number = int(rng.integers(len(ODD_COLUMNS)))
         what.append(f"{name[:9]!r}: {number}")
         at = int(rng.integers(len(columns)))
@@ -307,7 +312,8 @@ READER = """
 import resource, sys, time
 import rankinite as rk, pyarrow.parquet
 from rankinite.core.errors import RankiniteError
-rk.save(rk.polynomials(2, n_features=2, n_docs=2), "warm.txt"); rk.load("warm.txt")
+with open("warm.txt", "w") as file: file.write("1 qid:1 1:1\\n")
+rk.load("warm.txt")
 data = rk.RankingData([[1.0]] * 3, [0, 1, 2], [1, 1, 1])
 with open("/proc/self/statm") as file:
     size = int(file.read().split()[0]) * resource.getpagesize()
@@ -357,7 +363,7 @@ def _read_in_child(paths: list[str]) -> Iterator[Outcome]:
 
 def _small_file(rng: np.random.Generator, number: int) -> str:
     """Write a file of a random kind; return its name, which says what is in it."""
-    kind = SMALL_FILES[int(rng.integers(len(SMALL_FILES)))]
+    kind = pick(rng, SMALL_FILES)
     times = int(rng.integers(1, 10))
     prefix, suffix, content = kind(rng, times)
     path = f"{prefix}-{kind.__name__}-{times}-{number}{suffix}"
@@ -385,52 +391,52 @@ def feature(rng: np.random.Generator, times: int) -> Content:
 
 
 def newlines(rng: np.random.Generator, times: int) -> Content:
-    piece = rng.choice([b"\n", b" \n", b"\r\n", b"#\n", b"# a comment\n"])
-    return str(rng.choice(["text", "scores"])), ".gz", _packed(bytes(piece), 20 * times)
+    piece = pick(rng, [b"\n", b" \n", b"\r\n", b"#\n", b"# a comment\n"])
+    return pick(rng, ["text", "scores"]), ".gz", _packed(piece, 10 * times)
 
 
 def one_line(rng: np.random.Generator, times: int) -> Content:
-    head = rng.choice([b"", b"1 qid:1 1:1 #", b"1 qid:1 1:", b"1 qid:", b"1", b"#rankinite "])
-    piece = rng.choice([b"1", b"a", b" ", b" 1:1", b"[", b"0", b"\0"])
-    content = _packed(bytes(piece), 60 * times, bytes(head))
-    return str(rng.choice(["text", "scores"])), ".gz", content
+    head = pick(rng, [b"", b"1 qid:1 1:1 #", b"1 qid:1 1:", b"1 qid:", b"1", b"#rankinite "])
+    piece = pick(rng, [b"1", b"a", b" ", b" 1:1", b"[", b"0", b"\0"])
+    content = _packed(piece, 40 * times, head)
+    return pick(rng, ["text", "scores"]), ".gz", content
 
 
 def rows(rng: np.random.Generator, times: int) -> Content:
-    head = rng.choice([b"", b"1 qid:1 5000:1\n", b"1 qid:1 100:1 #a\n"])
-    piece = rng.choice([b"1 qid:1\n", b"1 qid:1 1:1\n", b"1 qid:1 1:1 #docid = a\n", b"1\n"])
-    return "text", ".gz", _packed(bytes(piece), 30 * times, bytes(head))
+    head = pick(rng, [b"", b"1 qid:1 5000:1\n", b"1 qid:1 100:1 #a\n"])
+    piece = pick(rng, [b"1 qid:1\n", b"1 qid:1 1:1\n", b"1 qid:1 1:1 #docid = a\n", b"1\n"])
+    return "text", ".gz", _packed(piece, 30 * times, head)
 
 
 def many_scores(rng: np.random.Generator, times: int) -> Content:
-    piece = rng.choice([b"1\n", b"1e5\n", b"x Q0 a 1 1 t\n", b"1 2\n"])
-    return "scores", ".gz", _packed(bytes(piece), 5 * times)
+    piece = pick(rng, [b"1\n", b"1e5\n", b"x Q0 a 1 1 t\n", b"1 2\n"])
+    return "scores", ".gz", _packed(piece, 5 * times)
 
 
 def long_score(rng: np.random.Generator, times: int) -> Content:
-    token = rng.choice([b"1", b"1.", b"-", b"1e", b"_"])[:1] * (1000 * times**3)
-    tail = bytes(rng.choice([b"", b"x", b"e5"]))
-    return "scores", ".txt", b"1\n" * 100_000 + bytes(token) + tail + b"\n" + b"1\n" * 100_000
+    token = pick(rng, [b"1", b"1.", b"-", b"1e", b"_"])[:1] * (1000 * times**3)
+    tail = pick(rng, [b"", b"x", b"e5"])
+    return "scores", ".txt", b"1\n" * 100_000 + token + tail + b"\n" + b"1\n" * 100_000
 
 
 def header(rng: np.random.Generator, times: int) -> Content:
-    piece = str(rng.choice(["[],", '"",', "1,", "{},", "[[],[]],", "null,"]))
-    name = str(rng.choice(["qids", "feature_names", "documents", "categories", "more"]))
+    piece = pick(rng, ["[],", '"",', "1,", "{},", "[[],[]],", "null,"])
+    name = pick(rng, ["qids", "feature_names", "documents", "categories", "more"])
     text = f'#rankinite {{"{name}": [' + piece * (300_000 * times) + "0]}\n1 qid:1 1:1\n"
     return "text", ".gz", gzip.compress(text.encode(), 1)
 
 
 def odd_line(rng: np.random.Generator, times: int) -> Content:
     order = rng.permutation(20_000 * times) + 1
-    value = str(rng.choice(["1", "+1", "1e-300", "nan", "x", "0.1234567890123456789"]))
+    value = pick(rng, ["1", "+1", "1e-300", "nan", "x", "0.1234567890123456789"])
     line = " ".join(f"{number}:{value}" for number in order)
     return "text", ".txt", f"1 qid:1 {line}\n".encode() * 2
 
 
 def digits(rng: np.random.Generator, times: int) -> Content:
-    token = b"1" * (200_000 * times) + bytes(rng.choice([b"", b"x", b".", b"e"]))
-    line = rng.choice([b"%s qid:1 1:1", b"1 qid:%s 1:1", b"1 qid:1 %s:1", b"1 qid:1 1:%s"])
-    return "text", ".txt", bytes(line).replace(b"%s", token) + b"\n"
+    token = b"1" * (200_000 * times) + pick(rng, [b"", b"x", b".", b"e"])
+    line = pick(rng, [b"%s qid:1 1:1", b"1 qid:%s 1:1", b"1 qid:1 %s:1", b"1 qid:1 1:%s"])
+    return "text", ".txt", line.replace(b"%s", token) + b"\n"
 
 
 def constant_rows(rng: np.random.Generator, times: int) -> Content:
@@ -448,7 +454,7 @@ def constant_rows(rng: np.random.Generator, times: int) -> Content:
 
 def long_texts(rng: np.random.Generator, times: int) -> Content:
     n = 20_000 * times
-    column = str(rng.choice(["qid", "label", "a", "docid", "b"]))
+    column = pick(rng, ["qid", "label", "a", "docid", "b"])
 
     def write(path: str) -> None:
         plain = {"qid": np.arange(n) // 5, "label": np.ones(n), "a": np.ones(n), "docid": ["d"] * n}
