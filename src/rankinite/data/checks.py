@@ -246,7 +246,7 @@ def group_queries(
     """Find the queries in a column of ids; ``group`` brings scattered documents together."""
     if ids.dtype.kind == "O":
         # By number: an array of texts gives each the room of the longest.
-        numbers, names = _numbered(ids)
+        numbers, names = numbered_ids(ids)
         order, offsets, chosen = _grouped(numbers, names, group=group)
         return order, offsets, text_ids([names[k] for k in chosen.tolist()])
     return _grouped(_id_array(ids), None, group=group)
@@ -272,7 +272,7 @@ def _grouped(
     return (order, *_grouped(ids[order], names, group=False)[1:])
 
 
-def _numbered(ids: NDArray[Any]) -> tuple[Integers, list[str]]:
+def numbered_ids(ids: NDArray[Any]) -> tuple[Integers, list[str]]:
     """Return ids as numbers of distinct texts, and the texts; ids of one column are of one kind."""
     places: dict[str, int] = {}
     numbers = np.empty(len(ids), np.int64)

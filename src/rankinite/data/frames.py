@@ -438,7 +438,7 @@ def _saved(path: Path, schema: Any) -> _Saved:
 
 def _texts_in(schema: Any, columns: Columns, encoder: CategoryEncoder) -> list[str]:
     """Return the columns of texts; refuse others that should hold numbers, before they are read."""
-    kinds = {schema.names[j]: schema.types[j] for j in range(len(schema.names))}
+    kinds = dict(zip(schema.names, schema.types, strict=True))
     named = {columns.qid, columns.doc_id, columns.comment}
     for name in columns.wanted():
         if name not in named and not encoder.takes(name, kinds[name]):

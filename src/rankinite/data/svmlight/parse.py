@@ -46,6 +46,7 @@ DOCID = ASSIGNED.format(name="docid")
 ONLY_DOCID = r"^[\s\v]*docid[\s\v]*=[\s\v]*[^\s\v]+[\s\v]*$"
 # Exceptions of damaged JSON, and of JSON with other types than texts and numbers.
 WRONG_JSON = (ValueError, TypeError, OverflowError, RecursionError)
+TEXT_A_CHECK = 1 << 24  # bytes of comments; to look at the memory takes longer than a short file
 TEXTS_A_BLOCK = 1 << 12  # comments that are Python objects at a time
 GROUP_SIZE_SUFFIXES = (".query", ".group")
 MOST_DIGITS_OF_SIZES = 15  # more than any file has documents, and fits in 64 bits
@@ -293,6 +294,7 @@ class CommentColumn:
     blocks: list[Any] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     n_bytes: int = 0
+    n_checked: int = TEXT_A_CHECK
 
     def take(
         self,
@@ -311,7 +313,10 @@ class CommentColumn:
         lengths = np.maximum(ends - begins, 0)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         self.n_bytes += int(offsets[-1])
-        require_memory(self.path, "the text of the comments", COPIES_OF_TEXTS * self.n_bytes)
+        if self.n_bytes > self.n_checked:
+            n_bytes = COPIES_OF_TEXTS * self.n_bytes
+            require_memory(self.path, "the text of the comments", n_bytes)
+            self.n_checked = self.n_bytes + TEXT_A_CHECK
         copied = np.empty(offsets[-1], np.uint8)
         kernels.gather_text(text, begins, begins + lengths, copied)
         # Arrow takes the buffers as they are: no text becomes a Python object.

@@ -382,8 +382,13 @@ class _ParsedLines:
 
 
 def _first_line(block: Block) -> bytes:
-    end = int((block.text[: block.n_bytes] == ord("\n")).argmax())
-    return block.text[:end].tobytes()
+    size = 1 << 12
+    while True:
+        head = block.text[: min(size, block.n_bytes)].tobytes()
+        line, newline, _ = head.partition(b"\n")
+        if newline:
+            return line
+        size *= 4
 
 
 def _cut(block: Block) -> tuple[Integers, Integers, Integers]:
