@@ -31,7 +31,7 @@ suite: $(VENV)/installed
 # What takes long by nature: the campaign of attacks, and new examples where `make test` has the
 # same ones every time.
 test-long: $(VENV)/installed
-	RANKINITE_FUZZ_FILES=100000 $(PYTEST) --long
+	$(PYTEST) --long
 	$(MAKE) --no-print-directory attacks
 
 # Forged files, damage, kills and full disks: how many were tried, and what came of them.

@@ -46,5 +46,9 @@ CAMPAIGNS: dict[str, Campaign] = {
     "cache-damage": Campaign("cache:damage", few=30, many=10_000, part=500),
     "run-damage": Campaign("runs:damage", few=6, many=2_000, part=100),
     "kills": Campaign("kills:killed", few=3, many=2_000, part=100),
+    "hostile-text": Campaign("data:text", few=100, many=80_000, part=2_000),
+    "hostile-scores": Campaign("data:scores", few=150, many=20_000, part=2_000),
+    "hostile-parquet": Campaign("data:parquet", few=60, many=20_000, part=1_000),
+    "small-files": Campaign("data:small", few=1, many=120, part=20),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

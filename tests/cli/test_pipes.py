@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -119,3 +120,26 @@ def test_models_are_evaluated_and_compared(call, files):
     compare = ["compare", "--data", "test.txt", "-m", "NDCG@3"]
     expected = call(*compare, "scores.txt", "other.txt").replace("scores", "m     ")
     assert call(*compare, "m.rk", "other.rk").split() == expected.split()
+
+
+def test_a_pipe_that_nobody_writes_to_is_waited_for_and_says_so(files):
+    os.mkfifo("late")
+    command = [sys.executable, "-m", "rankinite", "data", "describe", "late"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        said = process.stderr.readline()
+        assert b"late: this is a pipe; waiting for a program that writes to it" in said
+        Path("late").write_bytes(Path("test.txt").read_bytes())
+        output, _ = process.communicate(timeout=LIMIT)
+        assert process.returncode == 0
+        assert b"6" in output
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT)
+        assert process.returncode == 130
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_devices_without_an_end_are_refused(call, device):
+    said = call("data", "describe", device, code=1)
+    assert f"{device}: this is a device without an end; expected a file or a pipe" in said

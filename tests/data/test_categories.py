@@ -13,8 +13,8 @@ import pytest
 import rankinite as rk
 from rankinite.core.errors import FileFormatError
 from rankinite.data.categories import codes_by_text, extended_tables, match_codes
-from rankinite.data.frames import ROWS_A_BATCH
 from rankinite.data.memmap import fingerprint, open_shared, save_shared
+from rankinite.data.tables import ROWS_A_BATCH
 
 NAN = np.nan
 ROWS = {"qid": [1, 1, 2, 2], "label": [0, 1, 0, 2], "price": [0.5, 1.5, 2.5, 3.5]}

@@ -443,3 +443,35 @@ def test_one_text_is_no_list_of_names():
     data = RankingData([[1, 2]], [0], [1], feature_names=["2", "5"])
     with pytest.raises(UsageError, match=r"expected a list, \['25'\]"):
         data.select_features("25")
+
+
+@pytest.mark.parametrize(
+    ("qid", "sentence"),
+    [
+        (["a\0", "a"], "the id 'a\\x00' has a NUL character"),
+        (np.array(["a", "a\0"], object), "the id 'a\\x00' has a NUL character"),
+        (["\ud800", "a"], "the id '\\ud800' is not Unicode"),
+        (
+            [1, "1"],
+            "document 1 has \"'1'\", and document 0 has '1'; expected either numbers or texts",
+        ),
+        (["1", 1.0], "expected either numbers or texts"),
+        (np.array(["1", 1], object), "expected either numbers or texts"),
+        ([b"a", "a"], "expected either numbers or texts"),
+        ([2.0**53, 1.0], "9007199254740992 of document 0 may be several whole numbers"),
+        (np.array([1, 2**24], np.float32), "16777216 of document 1 may be several whole numbers"),
+        (np.array([[1], [1, 2]], object), "document 0 has a list; expected whole numbers or texts"),
+    ],
+)
+def test_ids_that_numpy_would_merge(qid, sentence):
+    with pytest.raises(DataError) as caught:
+        RankingData([[0.5], [0.1]], [1, 0], qid)
+    assert sentence in str(caught.value)
+
+
+def test_ids_of_different_objects_are_different_queries():
+    data = RankingData(np.ones((4, 1)), np.ones(4), ["é", "é", "a", "ab"])
+    assert data.qids.tolist() == ["é", "a", "ab"]
+    assert data.qids.dtype.kind == "U"
+    largest = RankingData(np.ones((2, 1)), np.ones(2), [2.0**53 - 1, 2.0**53 - 2])
+    assert largest.qids.tolist() == [2**53 - 1, 2**53 - 2]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankinite.core.errors import DataError, FileFormatError, UsageError
+from rankinite.data import stream
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.scores import (
     check_scores,
@@ -89,18 +90,22 @@ WORDS = [
     "1,5",
     "--1",
     "infinity",
+    "1\0",
     "٣",
 ]
+
+
+PLAIN = set("0123456789+-.eE")
 
 
 @settings(deadline=None)
 @given(lines=st.lists(st.sampled_from([*WORDS, "", "  ", "\t7", "8\r", "1 2"]), max_size=4))
 def test_what_is_read_at_once_is_what_is_read_one_by_one(lines):
-    """numpy reads whole files; what Python's float says is right."""
+    """What Python's float says of ASCII digits, signs, points and exponents is right."""
     FILE.write_text("\n".join([*lines, "0"]))
     expected = [line.split() for line in [*lines, "0"] if line.split()]
     try:
-        scores = [float(word) for (word,) in expected]
+        scores = [float(word) if set(word) <= PLAIN else np.nan for (word,) in expected]
     except ValueError:
         scores = [np.nan]
     data = RankingData(
@@ -131,7 +136,7 @@ def test_a_run_is_matched_by_name_not_by_order():
         ("nan\n", ":1", "'nan' is not a score; expected a number"),
         ("1\n-inf\n", ":2", "'-inf' is not a score; expected a number"),
         ("1e400\n", ":1", "'1e400' is not a score; expected a number"),
-        (f"{'9' * 400}x\n", ":1", f"'{'9' * 30}' is not a score; expected a number"),
+        (f"{'9' * 400}x\n", ":1", f"'{'9' * 30}...' is not a score; expected a number"),
         (RUN + "x Q0 a\n", ":6", "3 fields; expected: query Q0 document rank score tag"),
         (RUN + "x Q0 z 1 1 t\n", ":6", "the data set has no document 'z' in a query 'x'"),
         ("z Q0 a 1 1 t\n", ":1", "the data set has no document 'a' in a query 'z'"),
@@ -273,3 +278,33 @@ def test_documents_without_a_value_of_a_feature_rank_last():
     assert np.isfinite(scores).all()
     assert np.argsort(-scores).tolist() == [0, 3, 2, 1]
     assert len(set(scores.tolist())) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1_0", "'1_0'"),
+        ("1\0", "'1\\x00'"),
+        ("\u0661", "'\u0661'"),
+        ("1\u00a0", r"'1\xa0'"),
+        ("9" * 100_000 + "x", f"'{'9' * 30}...'"),
+    ],
+)
+def test_other_digits_and_damage_are_no_numbers(text, sentence):
+    FILE.write_text("1\n2\n3\n4\n" + text)
+    with pytest.raises(FileFormatError) as caught:
+        load_scores(FILE, NAMED)
+    assert str(caught.value) == f"scores.txt:5: {sentence} is not a score; expected a number"
+
+
+@pytest.mark.parametrize("piece", [1, 3, 1 << 18])
+def test_pieces_of_a_file_do_not_matter(piece, monkeypatch):
+    monkeypatch.setattr(stream, "PIECE", piece)
+    FILE.write_text("1\n\n 2\n3.25 \n\n4\r\n-5e-3")
+    assert load_scores(FILE, NAMED).tolist() == [1, 2, 3.25, 4, -0.005]
+    FILE.write_text("1\n\n2\n\nthree")
+    with pytest.raises(FileFormatError, match=r"^scores\.txt:5: 'three'"):
+        load_scores(FILE, NAMED)
+    FILE.write_text("1\n" * 9)
+    with pytest.raises(FileFormatError, match="9 scores for 5 documents"):
+        load_scores(FILE, NAMED)

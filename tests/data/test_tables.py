@@ -55,5 +55,5 @@ def test_what_is_a_table():
 
 def test_a_matrix_that_does_not_fit_into_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 10)
-    with pytest.raises(rk.DataError, match="a matrix of 3 documents x 1 features takes 12 bytes"):
+    with pytest.raises(rk.DataError, match="reading 3 documents x 1 features takes 462 bytes"):
         rk.from_frame(FRAME, doc_id="doc")

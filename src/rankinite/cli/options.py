@@ -24,6 +24,7 @@ from rankinite.cli.files import refuse_narrow_text
 from rankinite.cli.pipes import readable
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.numerals import parse_number, parse_whole
 from rankinite.core.params import (
     YES_OR_NO,
     Bounds,
@@ -274,7 +275,7 @@ def _names(flag: str, text: str, example: str) -> list[str]:
 def numbers_of(command: str, flag: str, text: str, example: str) -> list[float]:
     """Return the numbers of a flag's text, separated by commas."""
     try:
-        return [float(part) for part in text.split(",")]
+        return _reals(text)
     except ValueError:
         raise UsageError(
             f"{command}: {flag} {text!r} are not all numbers; expected numbers such as {example}"
@@ -384,7 +385,7 @@ def or_text(convert: Callable[[str], Any], choices: Sequence[str] = ()) -> Calla
 
 
 def _wholes(text: str) -> int | list[int]:
-    numbers = [int(part) for part in text.split(",")]
+    numbers = [parse_whole(part.strip()) for part in text.split(",")]
     return numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -394,7 +395,7 @@ def _features(text: str) -> str | list[str]:
 
 
 def _reals(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    return [parse_number(part.strip()) for part in text.split(",")]
 
 
 def _value_type(constraint: Constraint | None) -> tuple[Any, dict[str, Any]]:

@@ -157,6 +157,21 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
+def quoted(text: str | bytes, most: int = 30) -> str:
+    """Return a piece of a file in quotes for an error message, cut to what a terminal can show.
+
+    Examples
+    --------
+    >>> quoted(b"1_0"), quoted("a long text", most=6)
+    ("'1_0'", "'a long...'")
+    """
+    # Of the length that can be shown, as a text may fill the memory; a character has 4 bytes.
+    if isinstance(text, bytes):
+        # The file may hold any bytes; those that are not UTF-8 are shown as escapes.
+        text = text[: 4 * most + 4].decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= most else text[:most] + "...")
+
+
 def some_of(names: Sequence[str], most: int = 12) -> str:
     """Return a list of names for an error message, shortened if there are many.
 

@@ -38,7 +38,7 @@ Codes = Mapping[str, Mapping[str, int]]
 # Larger whole numbers are not all different as 32-bit floats.
 MOST_CODES = 1 << 24
 ALL_TEXTS = "all"
-WHOLE = re.compile(r"0|[1-9]\d{0,7}")
+WHOLE = re.compile(r"0|[1-9][0-9]{0,7}")
 
 
 def checked_tables(

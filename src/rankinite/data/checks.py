@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
+import numbers
+import uuid
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.lazy import LazyModule
+from rankinite.core.format import quoted
+from rankinite.core.lazy import LazyModule, is_instance
+from rankinite.core.memory import require_memory
 from rankinite.core.params import Real, SourceName, check
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data.names import numbered_names
@@ -170,6 +176,8 @@ def text_array(name: str, texts: Sequence[str] | None, n_docs: int) -> Any:
         return None
     if len(texts) != n_docs:
         raise DataError(f"{name}: {len(texts)} of them for {n_docs} documents")
+    if is_instance(texts, "pyarrow", "LargeStringArray"):
+        return texts
     strings = ["" if text is None else str(text) for text in texts]
     try:
         return pa.array(strings, pa.large_string())
@@ -216,30 +224,105 @@ def query_layout(
     if group_sizes is not None:
         offsets = offsets_from_sizes(group_sizes, n_docs)
         return None, offsets, np.arange(1, len(offsets))
-    ids = plain_array(qid)
+    ids = id_values(qid)
     if ids.shape != (n_docs,):
         raise DataError(f"qid: {_shape(ids)} for {n_docs} documents; expected one per document")
-    return group_queries(_id_array(ids), group=group)
+    return group_queries(ids, group=group)
+
+
+def id_values(values: Any) -> NDArray[Any]:
+    """Return ids as an array in which different ids differ: texts in lists stay Python's."""
+    # As numpy's texts they would lose a NUL at the end, and 1 would become "1".
+    if isinstance(values, (list, tuple)) and any(isinstance(i, (str, bytes)) for i in values):
+        ids = np.empty(len(values), object)
+        ids[:] = values
+        return ids
+    return plain_array(values)
 
 
 def group_queries(
     ids: NDArray[Any], *, group: bool
 ) -> tuple[Integers | None, Integers, NDArray[Any]]:
     """Find the queries in a column of ids; ``group`` brings scattered documents together."""
+    if ids.dtype.kind == "O":
+        # By number: an array of texts gives each the room of the longest.
+        numbers, names = numbered_ids(ids)
+        order, offsets, chosen = _grouped(numbers, names, group=group)
+        return order, offsets, text_ids([names[k] for k in chosen.tolist()])
+    return _grouped(_id_array(ids), None, group=group)
+
+
+def _grouped(
+    ids: NDArray[Any], names: Sequence[str] | None, *, group: bool
+) -> tuple[Integers | None, Integers, NDArray[Any]]:
     scattered = first_scattered(ids)
     if scattered is None:
         starts = _query_starts(ids)
         return None, np.append(starts, len(ids)), ids[starts]
     if not group:
         again, began = scattered
+        name = ids[again] if names is None else names[ids[again]]
         raise DataError(
-            f"qid: query {ids[again]} comes again at document {again} after others "
+            f"qid: query {name} comes again at document {again} after others "
             f"(it began at document {began}); put its documents together, or give group=True"
         )
     # Queries in the order of their first documents, and stable: documents keep their order.
     _, first, query = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first[query], kind="stable").astype(np.int64)
-    return (order, *group_queries(ids[order], group=False)[1:])
+    return (order, *_grouped(ids[order], names, group=False)[1:])
+
+
+def numbered_ids(ids: NDArray[Any]) -> tuple[Integers, list[str]]:
+    """Return ids as numbers of distinct texts, and the texts; ids of one column are of one kind."""
+    places: dict[str, int] = {}
+    numbers = np.empty(len(ids), np.int64)
+    first_text = -1
+    for doc, qid in enumerate(ids):
+        # NaN and NaT are not equal to themselves.
+        if qid is None or (isinstance(qid, (float, Decimal, datetime.date)) and qid != qid):
+            raise DataError(f"qid: document {doc} has none; expected one per document")
+        is_text = isinstance(qid, str)
+        if doc == 0:
+            first_text = is_text
+        elif is_text != first_text:
+            # 1 and "1" would become the same query.
+            raise DataError(
+                f"qid: document {doc} has {quoted(repr(qid))}, and document 0 has "
+                f"{quoted(repr(ids[0]))}; expected either numbers or texts"
+            )
+        numbers[doc] = places.setdefault(_as_id(doc, qid), len(places))
+    return numbers, list(places)
+
+
+def _as_id(doc: int, qid: Any) -> str:
+    if isinstance(qid, str):
+        return qid
+    if isinstance(qid, bytes):
+        try:
+            return qid.decode("ascii")
+        except UnicodeDecodeError as problem:
+            raise DataError(f"qid: a query id is not text: {problem}") from None
+    if isinstance(qid, (numbers.Number, Decimal, np.generic, datetime.date, uuid.UUID)):
+        return str(qid)
+    raise DataError(
+        f"qid: document {doc} has a {type(qid).__name__}; expected whole numbers or texts"
+    )
+
+
+def text_ids(texts: Sequence[str]) -> NDArray[np.str_]:
+    """Return ids that are texts as an array; refuse those that it would not keep as they are."""
+    for text in texts:
+        # numpy ends a text at its last character that is not NUL.
+        if "\0" in text:
+            raise DataError(f"qid: the id {quoted(text)} has a NUL character; leave it out")
+        try:
+            text.encode()
+        except UnicodeEncodeError as problem:
+            raise DataError(f"qid: the id {quoted(text)} is not Unicode: {problem}") from None
+    longest = max(map(len, texts), default=0)
+    what = f"an array of {len(texts):,} query ids, of which the longest has {longest:,} characters,"
+    require_memory("qid", what, 2 * 4 * len(texts) * longest, "give shorter ids")
+    return np.array(texts, np.str_)
 
 
 def first_scattered(ids: NDArray[Any]) -> tuple[int, int] | None:
@@ -297,21 +380,21 @@ def _id_array(ids: NDArray[Any]) -> NDArray[Any]:
             raise DataError(
                 f"qid: {ids[doc]} of document {doc} does not fit in a 64-bit integer; give texts"
             )
+        if ids.dtype.kind == "f":
+            rounded = np.abs(ids) >= 2.0 ** (np.finfo(ids.dtype).nmant + 1)
+            if rounded.any():
+                doc = int(rounded.argmax())
+                raise DataError(
+                    f"qid: {ids[doc]:.0f} of document {doc} may be several whole numbers, which "
+                    f"are the same as {ids.dtype}; give integers or texts"
+                )
         return ids.astype(np.int64)
-    if ids.dtype.kind in "OUST":
-        _refuse_missing(ids)
+    if ids.dtype.kind in "UST":
         try:
             return ids.astype(str)
         except UnicodeDecodeError as problem:
             raise DataError(f"qid: a query id is not text: {problem}") from None
     raise DataError(f"qid: cannot use {ids.dtype} as query ids; expected whole numbers or texts")
-
-
-def _refuse_missing(ids: NDArray[Any]) -> None:
-    """Refuse None and NaN, which would turn into queries called "None" and "nan"."""
-    for doc, qid in enumerate(ids if ids.dtype.kind == "O" else ()):
-        if qid is None or (isinstance(qid, float) and np.isnan(qid)):
-            raise DataError(f"qid: document {doc} has none; expected one per document")
 
 
 def _column(name: str, values: ArrayLike, length: int, what: str) -> Floats:

@@ -20,19 +20,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankinite.core.errors import DataError, FileFormatError, UsageError
+from rankinite.core.errors import DataError, FileFormatError
 from rankinite.core.files import atomic_write
-from rankinite.core.format import refuse_text, some_of
+from rankinite.core.format import quoted, refuse_text, some_of
 from rankinite.core.params import Real
 from rankinite.core.progress import Progress, Silent
 from rankinite.data.categories import CategoryEncoder, category_array
+from rankinite.data.parquet import METADATA, batches, open_parquet, refusing_damage, saved_fields
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.sparse import dense_rows
-from rankinite.data.tables import ROWS_A_BATCH, MatrixOfBatches, decoded, numbers, open_table
+from rankinite.data.tables import (
+    MatrixOfBatches,
+    PandasMetadata,
+    ids,
+    is_text,
+    numbers,
+    open_table,
+    require_numbers,
+    texts,
+)
 
 log = logging.getLogger("rankinite")
 
-METADATA = b"rankinite"
 LABEL = "label"
 CATEGORICAL = "categorical_features"
 ROWS_A_GROUP = 1 << 16  # rows that are copied out of the matrix at a time
@@ -148,7 +157,7 @@ def from_frame(
     table = open_table("from_frame", frame)
     sources = {name: name for name in labels}
     columns = Columns(label, qid, sources, features, query_weight, doc_id, comment)
-    columns = columns.complete(_without_index(table.names, table.pandas_metadata, columns))
+    columns = columns.complete(_without_index(table.names, table.index, columns))
     n_docs, batches = table.read(columns.wanted())
     encoder = CategoryEncoder(categorical_features)
     return _assemble(batches, n_docs, columns, encoder, group=group, top_grade=top_grade)
@@ -186,9 +195,10 @@ top_grade
     source = Path(path)
     refuse_text("load", "labels", labels)
     refuse_text("load", "features", features)
-    with _open(source) as file:
+    with open_parquet(source) as file, refusing_damage(source):
         schema = file.schema_arrow
-        columns, saved_top_grade = _parse_metadata(source, schema.metadata or {})
+        saved = _saved(source, schema)
+        columns = saved.columns
         roles: dict[str, Any] = {
             "label": label,
             "qid": qid,
@@ -203,24 +213,23 @@ top_grade
         chosen = {name: value for name, value in roles.items() if value is not None}
         columns = replace(columns, **chosen)
         if top_grade is None and label is None:  # the saved one belongs to the saved label column
-            top_grade = saved_top_grade
-        try:
-            described = schema.pandas_metadata or {}
-            columns = columns.complete(_without_index(schema.names, described, columns))
-            if features is not None:
-                _note_ignored(source, schema.names, columns)
-            return _assemble(
-                _batches(file, columns, source, progress or Silent()),
-                file.metadata.num_rows,
-                columns,
-                CategoryEncoder(categorical_features, _saved_categorical(schema)),
-                group=group,
-                top_grade=top_grade,
-            )
-        except (FileFormatError, UsageError):
-            raise  # both are ValueErrors, and name the file or the argument already
-        except (ValueError, pa.ArrowException, OSError) as problem:
-            raise FileFormatError(source, str(problem)) from None
+            top_grade = saved.top_grade
+        described = PandasMetadata.of(schema)
+        columns = columns.complete(_without_index(schema.names, described.index, columns))
+        if features is not None:
+            _note_ignored(source, schema.names, columns)
+        encoder = CategoryEncoder(
+            categorical_features, (*saved.categorical, *described.categorical)
+        )
+        of_texts = _texts_in(schema, columns, encoder)
+        return _assemble(
+            batches(source, file, columns.wanted(), of_texts, progress or Silent()),
+            file.metadata.num_rows,
+            columns,
+            encoder,
+            group=group,
+            top_grade=top_grade,
+        )
 
 
 def write_parquet(data: RankingData, path: str | Path, *, progress: Progress | None = None) -> None:
@@ -269,12 +278,9 @@ def _note_ignored(path: Path, names: Sequence[str], columns: Columns) -> None:
         log.info("%s: the columns %s are ignored", path, some_of(ignored))
 
 
-def _without_index(
-    names: Sequence[str], pandas_metadata: Mapping[str, Any], columns: Columns
-) -> list[str]:
+def _without_index(names: Sequence[str], index: frozenset[str], columns: Columns) -> list[str]:
     """Return the columns without those of a pandas index, unless they are used by name."""
     # pandas writes its index as a column, which would otherwise be a feature.
-    index = {name for name in pandas_metadata.get("index_columns", ()) if isinstance(name, str)}
     asked = {*columns.named(), columns.label or LABEL, *(columns.features or ())}
     return [name for name in names if name in asked or name not in index]
 
@@ -298,9 +304,10 @@ def _assemble(
             pieces.append(batch.column(name))
     if features.n_filled == 0:
         raise DataError("there are no documents")
+    features.require_all()
     features.rounding.warn(names)
-    whole = {name: pa.concat_arrays(pieces) for name, pieces in parts.items()}
-    qids = _ids(whole[columns.qid], columns.qid)
+    whole = {name: _concatenated(parts.pop(name)) for name in list(parts)}
+    qids = ids(whole[columns.qid], columns.qid)
     return RankingData(
         features.matrix,
         None if columns.label is None else _floats(whole[columns.label], columns.label),
@@ -309,8 +316,10 @@ def _assemble(
             source: _floats(whole[column], column) for source, column in columns.labels.items()
         },
         query_weight=_weights(whole, columns, qids),
-        doc_ids=None if columns.doc_id is None else _texts(whole[columns.doc_id]),
-        comments=None if columns.comment is None else _texts(whole[columns.comment]),
+        doc_ids=_texts(whole, columns.doc_id),
+        comments=None
+        if columns.comment is None
+        else texts(whole[columns.comment], columns.comment),
         feature_names=names,
         categories=encoder.tables(features.matrix, names),
         group=group,
@@ -322,14 +331,14 @@ def _floats(column: Any, name: str) -> NDArray[np.float64]:
     return numbers(column, name).astype(np.float64, copy=False)
 
 
-def _ids(column: Any, name: str) -> NDArray[Any]:
-    if column.null_count:
-        raise DataError(f"column {name!r} has no query for some documents; expected one for each")
-    return np.asarray(decoded(column).to_numpy(zero_copy_only=False))
+def _concatenated(pieces: list[Any]) -> Any:
+    # Each piece of a column of categories or texts may have a dictionary of its own.
+    whole = pa.chunked_array(pieces).unify_dictionaries()
+    return pa.concat_arrays(whole.chunks)
 
 
-def _texts(column: Any) -> list[str]:
-    return ["" if text is None else str(text) for text in column.to_pylist()]
+def _texts(whole: Mapping[str, Any], name: str | None) -> Any:
+    return None if name is None else texts(whole[name], name)
 
 
 def _weights(
@@ -395,44 +404,43 @@ def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
     return arrays
 
 
-def _open(path: Path) -> Any:
-    if path.is_dir():
-        raise FileFormatError(path, "this is a directory; expected a file")
-    try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
-    except FileNotFoundError:
-        raise FileFormatError(path, "there is no such file") from None
-    except (pa.ArrowException, OSError, ValueError) as problem:
-        raise FileFormatError(path, f"cannot be read as Parquet: {problem}") from None
+@dataclass(frozen=True)
+class _Saved:
+    """What Rankinite wrote about a table: roles of columns, top grade, categorical features."""
+
+    columns: Columns = Columns()
+    top_grade: float | None = None
+    categorical: tuple[str, ...] = ()
 
 
-def _parse_metadata(path: Path, metadata: Mapping[bytes, bytes]) -> tuple[Columns, float | None]:
-    """Return the roles of the columns and the top grade; defaults for a foreign file."""
-    if METADATA not in metadata:
-        return Columns(), None
+def _saved(path: Path, schema: Any) -> _Saved:
+    """Return what the metadata of a file say; defaults for a foreign file."""
     try:
-        saved = json.loads(metadata[METADATA])
-        columns = Columns(**{name: saved[name] for name in asdict(Columns())})
-        names = [*columns.named(), *(columns.features or ())]
-        if not all(isinstance(name, str) for name in names):
+        fields = saved_fields(path, schema)
+        if fields is None:
+            return _Saved()
+        columns = Columns(**{name: fields[name] for name in asdict(Columns())})
+        if not isinstance(columns.labels, dict) or not isinstance(columns.features, list | None):
+            raise TypeError("labels or features are no names")
+        categorical = fields.get(CATEGORICAL, [])
+        names = [*columns.wanted(), *categorical]
+        if not isinstance(categorical, list) or not all(isinstance(n, str) for n in names):
             raise TypeError("the name of a column is not a text")
-        if not Real(0).allows(saved["top_grade"]):
+        if not Real(0).allows(fields["top_grade"]):
             raise ValueError("the top grade is not a number of at least 0")
-        return columns, float(saved["top_grade"])
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise FileFormatError(path, f"the metadata are damaged: {problem!r}") from None
+        return _Saved(columns, float(fields["top_grade"]), tuple(categorical))
+    except FileFormatError:
+        raise  # it is a ValueError, too
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+        damage = quoted(repr(problem), 100)
+        raise FileFormatError(path, f"the metadata are damaged: {damage}") from None
 
 
-def _saved_categorical(schema: Any) -> list[str]:
-    """Return the columns that the metadata of Rankinite or pandas call categorical."""
-    ours = json.loads((schema.metadata or {}).get(METADATA, b"{}")).get(CATEGORICAL, [])
-    columns = (schema.pandas_metadata or {}).get("columns", [])
-    theirs = [c["field_name"] for c in columns if c.get("pandas_type") == "categorical"]
-    return [name for name in (*ours, *theirs) if isinstance(name, str)]
-
-
-def _batches(file: Any, columns: Columns, path: Path, progress: Progress) -> Iterator[Any]:
-    with progress.start(f"Reading {path.name}", file.metadata.num_rows, "documents") as bar:
-        for batch in file.iter_batches(ROWS_A_BATCH, columns=columns.wanted(), use_threads=True):
-            yield batch
-            bar.advance(batch.num_rows)
+def _texts_in(schema: Any, columns: Columns, encoder: CategoryEncoder) -> list[str]:
+    """Return the columns of texts; refuse others that should hold numbers, before they are read."""
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    named = {columns.qid, columns.doc_id, columns.comment}
+    for name in columns.wanted():
+        if name not in named and not encoder.takes(name, kinds[name]):
+            require_numbers(kinds[name], name)
+    return [name for name in columns.wanted() if is_text(kinds[name])]

@@ -7,7 +7,7 @@ from typing import overload
 
 # More names than this are made when they are asked for: a short text file can have a feature of
 # any number, and a text for each would take more memory than its matrix.
-MOST_TEXTS = 1_000_000
+MOST_TEXTS = 1 << 16
 
 
 class NumberedNames(Sequence[str]):

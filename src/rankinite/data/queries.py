@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import UsageError
-from rankinite.data.checks import offsets_from_sizes
+from rankinite.data.checks import id_values, numbered_ids, offsets_from_sizes
 from rankinite.data.ranking_data import RankingData
 
 
@@ -44,7 +44,7 @@ def query_ids(
             f"{owner}: qid is the text {qid!r}; give the column itself, the query of every "
             "document, or qid=0 if all documents are of one query"
         )
-    ids = np.asarray(qid)
+    ids = id_values(qid)
     return np.full(n_docs, ids) if ids.ndim == 0 else ids
 
 
@@ -69,5 +69,7 @@ def query_numbers(owner: str, X: Any, n_docs: int, qid: ArrayLike | None) -> NDA
     ids = query_ids(owner, n_docs, qid)
     if ids.shape != (n_docs,):
         raise UsageError(f"{owner}: qid has {ids.size} values for {n_docs} documents")
+    if ids.dtype.kind == "O":
+        return numbered_ids(ids)[0]
     numbers: NDArray[np.int64] = np.unique(ids, return_inverse=True)[1]
     return numbers

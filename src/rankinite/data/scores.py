@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankinite.core.errors import DataError, FileFormatError, UsageError
+from rankinite.core.format import quoted
+from rankinite.core.memory import refusing_to_run_out
+from rankinite.core.numerals import BYTES_OF_NUMBERS, parse_number
 from rankinite.core.params import OneOf, check
-from rankinite.core.progress import Silent
 from rankinite.core.types import Floats, Integers
 from rankinite.data.ranking_data import RankingData
-from rankinite.data.stream import create_text, read_blocks_of_lines
+from rankinite.data.stream import create_text, read_lines, read_pieces
 
 log = logging.getLogger("rankinite")
 
@@ -81,21 +82,18 @@ def load_scores(
     """
     check("load_scores", "missing", missing, OneOf(["refuse", "last"]))
     source = Path(path)
-    # Fast for what most files are. What it cannot read is read again, line by line, for messages
-    # with line numbers.
-    plain = _plain_numbers(source)
-    if plain is not None and len(plain) == data.n_docs:
-        return plain if order is None else plain[order]
-    lines = [(number, line.split()) for number, line in _lines(source) if line.strip()]
-    if not lines:
-        raise FileFormatError(source, "there are no scores in this file")
-    number, first = lines[0]
-    if len(first) == RUN_FIELDS:
-        return _from_run(source, lines, data, missing)
-    if len(first) != 1:
-        problem = f"{len(first)} fields; expected a score alone, or the 6 fields of a TREC run"
-        raise FileFormatError(source, problem, number)
-    scores = _from_numbers(source, lines, data)
+    with refusing_to_run_out(source):
+        lines = enumerate(read_lines(source), 1)
+        first = next(((number, _fields(line)) for number, line in lines if _fields(line)), None)
+        if first is None:
+            raise FileFormatError(source, "there are no scores in this file")
+        number, fields = first
+        if len(fields) == RUN_FIELDS:
+            return _from_run(source, data, missing)
+        if len(fields) != 1:
+            problem = f"{len(fields)} fields; expected a score alone, or the 6 fields of a TREC run"
+            raise FileFormatError(source, problem, number)
+        scores = _from_numbers(source, data.n_docs)
     return scores if order is None else scores[order]
 
 
@@ -155,53 +153,66 @@ def save_qrels(data: RankingData, path: str | Path) -> None:
         )
 
 
-def _plain_numbers(path: Path) -> Floats | None:
-    """Return the scores of a file with one number per line; None if anything is unusual."""
-    blocks = []
-    for block in read_blocks_of_lines(path, Silent()):
-        text = block.text[: block.n_bytes].tobytes()
-        tokens = text.split()
-        if len(tokens) != sum(1 for line in text.split(b"\n") if line.strip()):
-            return None
-        try:
-            blocks.append(np.array(tokens, np.bytes_).astype(np.float64))
-        except ValueError:
-            return None
-    scores = np.concatenate(blocks) if blocks else np.empty(0)
-    return scores if np.isfinite(scores).all() else None
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    number = 0
-    for block in read_blocks_of_lines(path, Silent()):
-        for line in block.text[: block.n_bytes].tobytes().split(b"\n")[:-1]:
-            number += 1
-            yield number, line.decode("utf-8", "backslashreplace")
-
-
-def _from_numbers(path: Path, lines: list[tuple[int, list[str]]], data: RankingData) -> Floats:
-    scores = np.empty(len(lines))
-    for i, (number, fields) in enumerate(lines):
-        if len(fields) != 1:
-            raise FileFormatError(path, f"{len(fields)} fields; expected a score alone", number)
-        scores[i] = _score(path, number, fields[0])
-    if len(scores) != data.n_docs:
-        raise FileFormatError(
-            path, f"{len(scores)} scores for {data.n_docs} documents; expected one per document"
-        )
+def _from_numbers(path: Path, n_docs: int) -> Floats:
+    """Read one number per line; lines without are passed over."""
+    scores = np.empty(n_docs)
+    n_scores = n_lines = 0
+    for text in read_pieces(path):
+        values = _plain_numbers(text)
+        if values is None or not np.isfinite(values).all():
+            values = _one_by_one(path, text, n_lines)
+        # What is too much is counted, for the message.
+        kept = values[: max(0, n_docs - n_scores)]
+        scores[n_scores : n_scores + len(kept)] = kept
+        n_scores += len(values)
+        n_lines += text.count(b"\n")
+    if n_scores != n_docs:
+        problem = f"{n_scores} scores for {n_docs} documents; expected one per document"
+        raise FileFormatError(path, problem)
     return scores
 
 
-def _from_run(
-    path: Path, lines: list[tuple[int, list[str]]], data: RankingData, missing: str
-) -> Floats:
+def _plain_numbers(text: bytes) -> Floats | None:
+    """Return the numbers of a text with one per line; None if anything is unusual."""
+    blanks = text.translate(None, BYTES_OF_NUMBERS + b"\n")
+    tokens = text.split()
+    if blanks.strip() or (
+        blanks and len(tokens) != sum(1 for line in text.split(b"\n") if line.strip())
+    ):
+        return None
+    try:
+        return np.fromiter(map(float, tokens), np.float64, len(tokens))
+    except ValueError:
+        return None
+
+
+def _one_by_one(path: Path, text: bytes, n_lines: int) -> Floats:
+    """Read one number per line, and blame the first line that has none."""
+    values = []
+    for number, line in enumerate(text.split(b"\n"), n_lines + 1):
+        fields = line.split()
+        if len(fields) > 1:
+            raise FileFormatError(path, f"{len(fields)} fields; expected a score alone", number)
+        if fields:
+            values.append(_score(path, number, fields[0]))
+    return np.array(values)
+
+
+def _fields(line: bytes) -> list[str]:
+    return line.decode("utf-8", "backslashreplace").split()
+
+
+def _from_run(path: Path, data: RankingData, missing: str) -> Floats:
     queries = [str(qid) for qid in data.qid.tolist()]
     keys = zip(queries, _document_names(data), strict=True)
     place = {key: doc for doc, key in enumerate(keys)}
     if len(place) != data.n_docs:
         raise DataError("the data set has a document id twice in a query; a run cannot tell which")
     scores = np.full(data.n_docs, np.nan)
-    for number, fields in lines:
+    for number, line in enumerate(read_lines(path), 1):
+        fields = _fields(line)
+        if not fields:
+            continue
         if len(fields) != RUN_FIELDS:
             raise FileFormatError(
                 path, f"{len(fields)} fields; expected: query Q0 document rank score tag", number
@@ -269,11 +280,12 @@ def _single_words(what: str, names: list[str]) -> list[str]:
     return names
 
 
-def _score(path: Path, number: int, text: str) -> float:
+def _score(path: Path, number: int, text: str | bytes) -> float:
     try:
-        score = float(text)
+        score = parse_number(text)
     except ValueError:
         score = np.nan
     if not np.isfinite(score):
-        raise FileFormatError(path, f"{text[:30]!r} is not a score; expected a number", number)
+        problem = f"{quoted(text)} is not a score; expected a number"
+        raise FileFormatError(path, problem, number)
     return score

@@ -7,6 +7,7 @@ may be larger than memory and of which only the columns in use are read, batch b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.errors import DataError, UsageError
+from rankinite.core.format import quoted
 from rankinite.core.lazy import LazyModule
 from rankinite.core.memory import require_memory
 from rankinite.core.types import Floats32
+from rankinite.data.budget import BYTES_OF_JSON, COPIES_OF_TEXTS, SHORT_JSON, bytes_of_data
 from rankinite.data.precision import Rounding
 
 pa: Any = LazyModule("pyarrow")
+pc: Any = LazyModule("pyarrow.compute")
 
 ROWS_A_BATCH = 1 << 14  # rows that are converted at a time
 
@@ -33,15 +37,47 @@ class Table:
     ----------
     names
         Names of the columns.
-    pandas_metadata
-        What pandas wrote about its index; empty for frames of others.
+    index
+        Columns that are the index of pandas, and no features.
     read
         Takes names of columns; returns the number of rows, and batches of these columns.
     """
 
     names: Sequence[str]
-    pandas_metadata: dict[str, Any]
+    index: frozenset[str]
     read: Callable[[Sequence[str]], tuple[int, Iterator[Any]]]
+
+
+@dataclass(frozen=True)
+class PandasMetadata:
+    """What pandas wrote about a table: the columns of its index, and those of categories."""
+
+    index: frozenset[str]
+    categorical: tuple[str, ...]
+
+    @classmethod
+    def of(cls, schema: Any) -> PandasMetadata:
+        """Return the metadata of a schema; none for tables of others."""
+        text = (schema.metadata or {}).get(b"pandas", b"{}")
+        what = "the metadata that pandas wrote into the table"
+        if len(text) > SHORT_JSON:
+            require_memory("load", what, BYTES_OF_JSON * len(text), "write the table without it")
+        try:
+            fields = json.loads(text)
+            # Ranges, which are no columns, are described by objects.
+            index = [
+                name for name in fields.get("index_columns") or () if not isinstance(name, dict)
+            ]
+            columns = list(fields.get("columns") or ())
+            categorical = [c["field_name"] for c in columns if c["pandas_type"] == "categorical"]
+            if not all(isinstance(name, str | None) for name in (*index, *categorical)):
+                raise TypeError("the name of a column is not a text")
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as problem:
+            raise DataError(f"{what} are damaged: {quoted(repr(problem), 100)}") from None
+        return cls(
+            frozenset(name for name in index if name is not None),
+            tuple(name for name in categorical if name is not None),
+        )
 
 
 def is_table(frame: Any) -> bool:
@@ -72,14 +108,16 @@ def open_table(owner: str, frame: Any) -> Table:
     """
     if is_lazy(frame):
         names = frame.collect_schema().names()
-        return Table(names, {}, lambda chosen: _batches(frame.select(list(chosen)).collect()))
+        return Table(
+            names, frozenset(), lambda chosen: _batches(frame.select(list(chosen)).collect())
+        )
     if _is_dataset(frame):
 
         def read(chosen: Sequence[str]) -> tuple[int, Iterator[Any]]:
             batches = frame.to_batches(columns=list(chosen), batch_size=ROWS_A_BATCH)
             return int(frame.count_rows()), iter(batches)
 
-        return Table(frame.schema.names, frame.schema.pandas_metadata or {}, read)
+        return Table(frame.schema.names, PandasMetadata.of(frame.schema).index, read)
     if not hasattr(frame, "__arrow_c_stream__"):
         raise UsageError(
             f"{owner}: cannot read a {type(frame).__name__}; "
@@ -91,7 +129,7 @@ def open_table(owner: str, frame: Any) -> Table:
         raise DataError(f"the frame cannot be made an Arrow table: {problem}") from None
     return Table(
         table.schema.names,
-        table.schema.pandas_metadata or {},
+        PandasMetadata.of(table.schema).index,
         lambda chosen: _batches(table.select(list(chosen))),
     )
 
@@ -115,8 +153,11 @@ class MatrixOfBatches:
     """
 
     def __init__(self, owner: str, n_rows: int, names: Sequence[str]) -> None:
-        what = f"a matrix of {n_rows:,} documents x {len(names):,} features"
-        require_memory(owner, what, 4 * n_rows * len(names), "take fewer documents or features")
+        what = f"reading {n_rows:,} documents x {len(names):,} features"
+        if n_rows < 0:
+            raise DataError(f"the table says that it has {n_rows} rows; it is damaged")
+        n_bytes = bytes_of_data(n_rows, len(names))
+        require_memory(owner, what, n_bytes, "take fewer documents or features")
         self.names = names
         self.matrix: Floats32 = np.empty((n_rows, len(names)), np.float32)
         self.n_filled = 0
@@ -125,6 +166,8 @@ class MatrixOfBatches:
     def take(self, batch: Any) -> None:
         """Copy the features of a batch into the matrix."""
         block = self.matrix[self.n_filled : self.n_filled + batch.num_rows]
+        if len(block) < batch.num_rows:
+            raise DataError(f"the table has more rows than {len(self.matrix)}, as it says itself")
         for j, name in enumerate(self.names):
             wide = numbers(batch.column(name), name)
             # Too large a number becomes infinite, which RankingData refuses by its place.
@@ -132,6 +175,13 @@ class MatrixOfBatches:
                 block[:, j] = wide
             self.rounding.see(wide[:, None], block[:, j : j + 1], slice(j, j + 1))
         self.n_filled += batch.num_rows
+
+    def require_all(self) -> None:
+        """Refuse a table with fewer rows than it says: the others have no values."""
+        if self.n_filled < len(self.matrix):
+            raise DataError(
+                f"the table has {self.n_filled} rows, and says that it has {len(self.matrix)}"
+            )
 
 
 def column_names(X: Any) -> list[Any] | None:
@@ -171,6 +221,7 @@ def _matrix_of_table(owner: str, frame: Any) -> Floats32:
     features = MatrixOfBatches(owner, n_rows, table.names)
     for batch in batches:
         features.take(batch)
+    features.require_all()
     features.rounding.warn(table.names)
     return features.matrix
 
@@ -191,20 +242,82 @@ def plain_array(values: Any) -> NDArray[Any]:
 
 def numbers(column: Any, name: str) -> NDArray[Any]:
     """Return a column as numbers; nulls become NaN."""
+    require_numbers(column.type, name)
     column = decoded(column)
     kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-            raise DataError(
-                f"column {name!r} holds {kind}; expected numbers "
-                "(document ids are named with doc_id, --doc-id-column; features with features; "
-                "categories have a dictionary type, or are named with categorical_features, "
-                "--categorical-features)"
-            )
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
         column = column.cast(pa.float64())
     if pa.types.is_boolean(kind):  # with nulls, numpy would get Python objects
         column = column.cast(pa.uint8())
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def require_numbers(kind: Any, name: str) -> None:
+    """Refuse a column of a type whose values are no numbers."""
+    kind = _value_type(kind)
+    if not _is_any(kind, "integer", "floating", "boolean", "decimal", "null"):
+        raise DataError(
+            f"column {name!r} holds {kind}; expected numbers "
+            "(document ids are named with doc_id, --doc-id-column; features with features; "
+            "categories have a dictionary type, or are named with categorical_features, "
+            "--categorical-features)"
+        )
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_any(kind: Any, *names: str) -> bool:
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
+
+
+def is_text(kind: Any) -> bool:
+    """Tell whether a column of this type holds texts, or bytes that may be texts."""
+    return _is_any(kind, "string", "large_string", "string_view", "binary", "large_binary")
+
+
+def ids(column: Any, name: str) -> NDArray[Any]:
+    """Return a column of query ids, one for each row: numbers, or objects that rows share."""
+    kind = _value_type(column.type)
+    if not is_text(kind) and not _is_any(
+        kind, "integer", "floating", "decimal", "boolean", "temporal"
+    ):
+        raise DataError(f"column {name!r} holds {kind}; expected whole numbers or texts")
+    if column.null_count:
+        raise DataError(f"column {name!r} has no query for some documents; expected one for each")
+    if not is_text(kind):
+        return np.asarray(decoded(column).to_numpy(zero_copy_only=False))
+    if not pa.types.is_dictionary(column.type):
+        column = _as_texts(column).dictionary_encode()
+    distinct: NDArray[np.object_] = np.empty(len(column.dictionary), object)
+    distinct[:] = _as_texts(column.dictionary).to_pylist()
+    chosen: NDArray[np.object_] = distinct[column.indices.to_numpy(zero_copy_only=False)]
+    return chosen
+
+
+def texts(column: Any, name: str) -> Any:
+    """Return a column as texts; nulls become empty."""
+    if not is_text(_value_type(column.type)):
+        values = ("" if value is None else str(value) for value in decoded(column).to_pylist())
+        return pa.array(list(values), pa.large_string())
+    if pa.types.is_dictionary(column.type):
+        # Each row gets a text of its own.
+        lengths = pc.binary_length(_as_texts(column.dictionary)).take(column.indices)
+        n_bytes = COPIES_OF_TEXTS * (pc.sum(lengths).as_py() or 0)
+        what = f"the text of column {name!r}"
+        require_memory("load", what, n_bytes, "leave it out, or take fewer documents")
+    return pc.fill_null(_as_texts(decoded(column)), "")
+
+
+def _as_texts(column: Any) -> Any:
+    try:
+        # Arrow does not look at the bytes before it is asked.
+        converted = column.cast(pa.large_string())
+        converted.validate(full=True)
+    except pa.ArrowInvalid as problem:
+        raise DataError(f"a text of a column is not UTF-8: {problem}") from None
+    return converted
 
 
 def decoded(column: Any) -> Any:

@@ -14,6 +14,7 @@ from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
 from rankinite.data.categories import Codes
+from rankinite.data.checks import id_values
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.tables import feature_names_of
 from rankinite.ensembles.members import (
@@ -148,7 +149,7 @@ class Ensemble(Ranker):
     def _combine_rows(self, scores: Floats, qid: ArrayLike | None) -> Floats:
         scaling = Scaling(self.means_, self.scales_)
         scaled = scaling.apply(self._name, self.member_names_, scores)
-        return self._combine(scaled, None if qid is None else np.asarray(qid))
+        return self._combine(scaled, None if qid is None else id_values(qid))
 
     def _scores_to_combine(self, X: Any, qid: ArrayLike | None, member_scores: Any) -> Floats:
         if not self.members_:

@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from rankinite.core.errors import UsageError
+from rankinite.core.numerals import number_or_text, parse_number, parse_whole
 from rankinite.core.params import Real
 from rankinite.measures.custom import FUNCTIONS, FunctionMeasure, RankedFunction
 from rankinite.measures.definitions import MEASURES
@@ -168,7 +169,7 @@ def _tolerance(text: str | None, whole: str) -> float:
     if text is None:
         return DEFAULT_TOLERANCE
     try:
-        value = float(text)
+        value = parse_number(text)
     except ValueError:
         value = -1.0
     if not Real(0).allows(value):
@@ -180,12 +181,15 @@ def _tolerance(text: str | None, whole: str) -> float:
 
 
 def _depth(text: str, whole: str) -> int:
-    # The length comes first: int() refuses texts of thousands of digits with another error.
-    if not text.isdecimal() or len(text) > len(str(DEEPEST)) or int(text) == 0:
+    try:
+        depth = parse_whole(text, signed=False)
+    except ValueError:
+        depth = 0
+    if not 1 <= depth <= DEEPEST:
         raise UsageError(
             f"{whole!r}: {text!r} is not a depth; expected a whole number from 1 to {DEEPEST}"
         )
-    return int(text)
+    return depth
 
 
 def _options(
@@ -211,13 +215,3 @@ def _option_value(text: str) -> object:
     if text.startswith("[") and text.endswith("]"):
         return tuple(number_or_text(item.strip()) for item in text[1:-1].split(","))
     return number_or_text(text)
-
-
-def number_or_text(text: str) -> int | float | str:
-    """Return a whole number, a decimal one, or the text itself."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -25,11 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.jit import frozen
+from rankinite.core.numerals import number_or_text
 from rankinite.core.types import Floats, Integers, Mask
 from rankinite.measures.definitions import MEASURES
 from rankinite.measures.measure import Form, Measure
 from rankinite.measures.scorer import source_of
-from rankinite.measures.text import MeasureLike, measure_value, number_or_text, parse_measure
+from rankinite.measures.text import MeasureLike, measure_value, parse_measure
 from rankinite.measures.tiers import TieredMeasure, tiers_of
 from rankinite.objectives.kernels.arrays import ObjectiveMixture
 

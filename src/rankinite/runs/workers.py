@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from rankinite.core.errors import MissingExtraError, RunError, UsageError
+from rankinite.core.numerals import parse_whole
 from rankinite.core.params import Whole, check
 
 # Between two looks of a worker at its parent.
@@ -233,9 +234,13 @@ def call_alone(function: Callable[..., T], *arguments: Any) -> T:
 
 def _n_workers(address: str) -> int:
     text = address.removeprefix(LOCAL)
-    if not text.isdigit() or int(text) < 1:
+    try:
+        n_workers = parse_whole(text, signed=False)
+    except ValueError:
+        n_workers = 0
+    if n_workers < 1:
         raise UsageError(f"--cluster {address}: expected a number of workers, as in local:4")
-    return int(text)
+    return n_workers
 
 
 def check_cluster(address: str) -> None:

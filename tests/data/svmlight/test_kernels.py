@@ -179,39 +179,47 @@ def test_read_line_reports_a_feature_without_a_column() -> None:
 
 
 def random_cuts(rng: random.Random, length: int) -> np.ndarray:
-    return np.array([0, *sorted(rng.sample(range(1, length), rng.randrange(8))), length])
+    return np.array(
+        [0, *sorted(rng.sample(range(1, length), min(rng.randrange(8), length - 1))), length]
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_blocks_hold_the_lines_that_end_in_them(seed: int) -> None:
     rng = random.Random(seed)
-    lines = [rng.choice([random_line(rng), b"", b"#"]) for _ in range(rng.randrange(2, 20))]
+    lines = [
+        rng.choice([random_line(rng), random_line(rng), b"", b" \t", b"#", b"\r", b" # 1"])
+        for _ in range(rng.randrange(2, 20))
+    ]
     text = np.frombuffer(b"\n".join(lines) + b"\n" + PADDING, np.uint8)
     starts = np.cumsum([0, *(len(line) + 1 for line in lines)])
     begins = random_cuts(rng, int(starts[-1]))
-    counts = np.empty(len(begins) - 1, np.int64)
-    kernels.count_lines(0, len(counts), text, begins, counts)
-    assert counts.tolist() == [
-        int(((a < starts[1:]) & (starts[1:] <= b)).sum()) for a, b in pairwise(begins)
-    ]
+    is_document = np.array([line.strip()[:1] not in (b"", b"#") for line in lines])
+    n_lines, n_docs = np.empty((2, len(begins) - 1), np.int64)
+    kernels.count_lines(0, len(n_lines), text, begins, n_lines, n_docs)
+    inside = [(a < starts[1:]) & (starts[1:] <= b) for a, b in pairwise(begins)]
+    assert n_lines.tolist() == [int(ending.sum()) for ending in inside]
+    assert n_docs.tolist() == [int(is_document[ending].sum()) for ending in inside]
 
-    n = len(lines)
+    n = int(is_document.sum())
     matrix = np.empty((n, 9), np.float32)
-    labels, numbers = np.zeros(n), [np.empty(n, np.int64) for _ in range(3)]
-    found_starts, states = np.empty(n + 1, np.int64), np.empty(n, np.uint8)
-    first_lines = np.concatenate([[0], np.cumsum(counts)])
-    out = (matrix, matrix.view(np.int32), labels, *numbers, found_starts, states)
-    kernels.read_blocks(0, len(counts), text, begins, first_lines, 1, *out)
-    np.testing.assert_array_equal(found_starts[:n], starts[:n])
-    for i, line in enumerate(lines):
-        row = Row(line, 1, 9)
+    labels, numbers = np.zeros(n), [np.empty(n, np.int64) for _ in range(6)]
+    states = np.empty(n, np.uint8)
+    firsts = [np.concatenate([[0], np.cumsum(counts)]) for counts in (n_lines, n_docs)]
+    out = (matrix, matrix.view(np.int32), labels, *numbers, states)
+    kernels.read_blocks(0, len(n_lines), text, begins, *firsts, 1, *out)
+    qids, comments, largest, line_numbers, doc_starts, doc_ends = numbers
+    assert line_numbers.tolist() == np.flatnonzero(is_document).tolist()
+    for i, number in enumerate(line_numbers.tolist()):
+        row = Row(lines[number], 1, 9)
+        assert (doc_starts[i], doc_ends[i]) == (starts[number], starts[number + 1] - 1)
         assert states[i] == row.state
-        assert numbers[2][i] == row.largest[0]
+        assert largest[i] == row.largest[0]
         if row.state == kernels.DOCUMENT:
-            assert (labels[i], numbers[0][i]) == (row.label[0], row.qid[0])
+            assert (labels[i], qids[i]) == (row.label[0], row.qid[0])
             np.testing.assert_array_equal(matrix[i].view(np.uint32), row.values.view(np.uint32))
         if row.state != kernels.ODD and row.comment[0] >= 0:
-            assert numbers[1][i] == starts[i] + row.comment[0]
+            assert comments[i] == doc_starts[i] + row.comment[0]
 
 
 def test_gather_text_copies_pieces() -> None:

@@ -340,38 +340,59 @@ def read_line(
     return state, p
 
 
+@inlined_kernel
+def start_of_line(text: NDArray[np.uint8], p: int) -> int:
+    """Return where the line begins that the byte at ``p`` belongs to."""
+    while p > 0 and text[p - 1] != NEWLINE:
+        p -= 1
+    return p
+
+
+@inlined_kernel
+def is_document(text: NDArray[np.uint8], p: int) -> bool:
+    """Return whether the line that begins at ``p`` is neither blank nor a comment."""
+    byte = load_byte(text, p)
+    while is_blank(byte):
+        p += 1
+        byte = load_byte(text, p)
+    return byte != NEWLINE and byte != HASH
+
+
 @kernel
 def count_lines(
     first_block: int,
     last_block: int,
     text: NDArray[np.uint8],
     begins: NDArray[np.int64],
-    out: NDArray[np.int64],
+    n_lines: NDArray[np.int64],
+    n_docs: NDArray[np.int64],
 ) -> None:
-    """Count the newlines in each block of text; block b ends where b + 1 begins.
+    """Count the lines, and the documents among them, that end in each block of text.
 
-    Eight bytes at a time: each byte of ``sums`` counts the newlines at its position, and is
-    flushed before it can overflow.
+    Block b ends where b + 1 begins. Eight bytes at a time: most have no newline among them.
     """
     for b in range(first_block, last_block):
-        n_newlines = np.int64(0)
+        count = np.int64(0)
+        n_blank = np.int64(0)
+        start = start_of_line(text, begins[b])
         p = begins[b]
-        while p + 8 <= begins[b + 1]:
-            n_words = min((begins[b + 1] - p) // 8, 255)
-            sums = np.uint64(0)
-            for w in range(n_words):
-                # Exact: each byte's seven low bits are added on their own, and carry no further.
-                word = load_word(text, p + 8 * w) ^ NEWLINES
-                word = ~(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
-                sums += word >> np.uint64(7)
-            for _ in range(8):
-                n_newlines += np.int64(sums & np.uint64(255))
-                sums >>= np.uint64(8)
-            p += 8 * n_words
-        while p < begins[b + 1]:
-            n_newlines += load_byte(text, p) == NEWLINE
-            p += 1
-        out[b] = n_newlines
+        end = begins[b + 1]
+        while p < end:
+            # Exact: each byte's seven low bits are added on their own, and carry no further.
+            word = load_word(text, p) ^ NEWLINES
+            word = ~(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
+            while word != 0:
+                newline = p + (trailing_zeros(word) >> 3)
+                word &= word - np.uint64(1)
+                if newline < end:
+                    count += 1
+                    # Most blank lines are empty.
+                    if newline == start or not is_document(text, start):
+                        n_blank += 1
+                    start = newline + 1
+            p += 8
+        n_lines[b] = count
+        n_docs[b] = count - n_blank
 
 
 @kernel
@@ -381,6 +402,7 @@ def read_blocks(
     text: NDArray[np.uint8],
     begins: NDArray[np.int64],
     first_lines: NDArray[np.int64],
+    first_docs: NDArray[np.int64],
     first_feature: int,
     matrix: NDArray[np.float32],
     bits: NDArray[np.int32],
@@ -388,35 +410,43 @@ def read_blocks(
     qids: NDArray[np.int64],
     comments: NDArray[np.int64],
     largest: NDArray[np.int64],
+    lines: NDArray[np.int64],
     starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
     states: NDArray[np.uint8],
 ) -> None:
-    """Parse each line into its row; block b has the lines that end in it.
+    """Parse each document into its row; block b has the lines that end in it.
 
-    The first line of block b is ``first_lines[b]``.
+    The first line of block b is ``first_lines[b]``, and its first document ``first_docs[b]``, where
+    `count_lines` says which lines have documents.
     """
     for b in range(first_block, last_block):
-        p = begins[b]
         # Blocks are cut at any byte: go back to where the line that ends in this block begins.
-        while p > 0 and text[p - 1] != NEWLINE:
-            p -= 1
-        for i in range(first_lines[b], first_lines[b + 1]):
-            starts[i] = p
-            item = slice(i, i + 1)
-            states[i], p = read_line(
-                text,
-                p,
-                first_feature,
-                matrix[i],
-                bits[i],
-                labels[item],
-                qids[item],
-                comments[item],
-                largest[item],
-            )
+        p = start_of_line(text, begins[b])
+        i = first_docs[b]
+        for line in range(first_lines[b], first_lines[b + 1]):
+            has_document = is_document(text, p)
+            if has_document:
+                lines[i] = line
+                starts[i] = p
+                item = slice(i, i + 1)
+                states[i], p = read_line(
+                    text,
+                    p,
+                    first_feature,
+                    matrix[i],
+                    bits[i],
+                    labels[item],
+                    qids[item],
+                    comments[item],
+                    largest[item],
+                )
             # The rest is a comment, or an odd line that `parse_line` reads.
             while text[p] != NEWLINE:
                 p += 1
+            if has_document:
+                ends[i] = p
+                i += 1
             p += 1
 
 

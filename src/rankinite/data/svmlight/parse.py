@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,18 +27,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankinite.core.errors import FileFormatError, RankiniteError
-from rankinite.core.progress import Silent
-from rankinite.core.types import Floats, Integers
+from rankinite.core.format import quoted
+from rankinite.core.numerals import DIGITS, parse_number
+from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data import checks
-from rankinite.data.stream import read_blocks_of_lines
+from rankinite.data.budget import COPIES_OF_TEXTS, require_memory, require_memory_of_json
+from rankinite.data.stream import read_lines
 from rankinite.data.svmlight import kernels
 
-NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
 # Tokens are separated by the same bytes as in the kernel; a carriage return counts as a blank.
 TOKEN = re.compile(rb"[^ \t\r\f\v]+")
+QID = re.compile(rb"-?[0-9]+")
 LARGEST_FEATURE = 2**31 - 2
-LARGEST_SHOWN = 30
 MARK = b"#rankinite "
 # Arrow's \s has no vertical tab.
 ASSIGNED = r"(?:^|[\s\v]){name}[\s\v]*=[\s\v]*(?P<value>[^\s\v]+)"
@@ -45,7 +46,10 @@ DOCID = ASSIGNED.format(name="docid")
 ONLY_DOCID = r"^[\s\v]*docid[\s\v]*=[\s\v]*[^\s\v]+[\s\v]*$"
 # Exceptions of damaged JSON, and of JSON with other types than texts and numbers.
 WRONG_JSON = (ValueError, TypeError, OverflowError, RecursionError)
+TEXT_A_CHECK = 1 << 24  # bytes of comments; to look at the memory takes longer than a short file
+TEXTS_A_BLOCK = 1 << 12  # comments that are Python objects at a time
 GROUP_SIZE_SUFFIXES = (".query", ".group")
+MOST_DIGITS_OF_SIZES = 15  # more than any file has documents, and fits in 64 bits
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class Line:
 
     label: float
     qid: int | None
-    features: dict[int, float]
+    numbers: Integers
+    values: Floats32
 
 
 class LineError(ValueError):
@@ -79,53 +84,81 @@ def parse_line(text: bytes) -> Line:
     LineError
         If the line cannot be read.
     """
-    rest = list(TOKEN.finditer(text.partition(b"#")[0]))
+    mark = text.find(b"#")
+    # One after the other, and numbers instead of objects: a line may be as long as the memory.
+    tokens = TOKEN.finditer(text, 0, len(text) if mark < 0 else mark)
+    token = next(tokens, None)
     label, qid = math.nan, None
     # A colon is that of a query or a feature: the document has no label.
-    if b":" not in rest[0].group():
-        label = _label(rest[0])
-        rest = rest[1:]
-    if rest and rest[0].group().startswith(b"qid:"):
-        qid = _qid(rest[0])
-        rest = rest[1:]
-    features: dict[int, float] = {}
-    for token in rest:
+    if token is not None and b":" not in token.group():
+        label = _label(token)
+        token = next(tokens, None)
+    if token is not None and token.group().startswith(b"qid:"):
+        qid = _qid(token)
+        token = next(tokens, None)
+    features = _Features()
+    while token is not None:
+        try:
+            features.add(token)
+        except LineError:
+            features.refuse_repeated()  # further up in the line, which is the first error then
+            raise
+        token = next(tokens, None)
+    features.refuse_repeated()
+    return Line(label, qid, np.array(features.numbers), np.array(features.values))
+
+
+class _Features:
+    """Features of a line, as they are read."""
+
+    def __init__(self) -> None:
+        self.numbers, self.values, self.columns = array("q"), array("f"), array("q")
+
+    def add(self, token: re.Match[bytes]) -> None:
         number, value = _feature(token)
-        if number in features:
-            raise LineError(token.start() + 1, f"feature {number} occurs twice in this line")
-        features[number] = value
-    return Line(label, qid, features)
+        self.numbers.append(number)
+        self.values.append(value)
+        self.columns.append(token.start() + 1)
+
+    def refuse_repeated(self) -> None:
+        numbers = np.array(self.numbers)
+        order = np.argsort(numbers, kind="stable")
+        again = order[1:][numbers[order[1:]] == numbers[order[:-1]]]
+        if len(again) > 0:
+            k = int(again.min())
+            raise LineError(self.columns[k], f"feature {numbers[k]} occurs twice in this line")
 
 
 def parse_label(text: bytes) -> float:
     """Parse the label of a line with a document."""
-    return _label(next(TOKEN.finditer(text.partition(b"#")[0])))
+    return _label(next(TOKEN.finditer(text, 0, len(text.partition(b"#")[0]))))
 
 
 def _label(token: re.Match[bytes]) -> float:
     text = token.group()
     column = token.start() + 1
-    if NUMBER.fullmatch(text) is None:
+    try:
+        value = parse_number(text)
+    except ValueError:
         raise LineError(
-            column, f"{_shown(text)} is not a label; expected a number such as 2 or 0.5"
-        )
-    value = float(text)
+            column, f"{quoted(text)} is not a label; expected a number such as 2 or 0.5"
+        ) from None
     if not math.isfinite(value):
-        raise LineError(column, f"label {_shown(text)} does not fit in a 64-bit float")
+        raise LineError(column, f"label {quoted(text)} does not fit in a 64-bit float")
     if value < 0:
-        raise LineError(column, f"label {_shown(text)} is negative; expected 0 or more")
+        raise LineError(column, f"label {quoted(text)} is negative; expected 0 or more")
     return value
 
 
 def _qid(token: re.Match[bytes]) -> int:
     text = token.group()[4:]
     column = token.start() + 5
-    if re.fullmatch(rb"-?\d+", text) is None:
-        raise LineError(column, f"{_shown(text)} is not a query id; expected a whole number")
+    if QID.fullmatch(text) is None:
+        raise LineError(column, f"{quoted(text)} is not a query id; expected a whole number")
     # Twenty digits decide; Python refuses to convert thousands of them.
     value = int(text.lstrip(b"-0")[:20] or b"0") * (-1 if text.startswith(b"-") else 1)
     if not -(2**63) <= value < 2**63:
-        raise LineError(column, f"query id {_shown(text)} does not fit in a 64-bit integer")
+        raise LineError(column, f"query id {quoted(text)} does not fit in a 64-bit integer")
     return value
 
 
@@ -135,40 +168,32 @@ def _feature(token: re.Match[bytes]) -> tuple[int, float]:
     number_text, colon, value_text = text.partition(b":")
     if number_text == b"qid":
         raise LineError(column, "unexpected qid; expected it once, directly behind the label")
-    if not colon or re.fullmatch(rb"\d+", number_text) is None:
-        raise LineError(column, f"{_shown(text)} is not a feature; expected number:value")
+    if not colon or DIGITS.fullmatch(number_text) is None:
+        raise LineError(column, f"{quoted(text)} is not a feature; expected number:value")
     number = int(number_text.lstrip(b"0")[:20] or b"0")
     if number > LARGEST_FEATURE:
         raise LineError(
             column,
-            f"feature number {_shown(number_text)} is too large; "
+            f"feature number {quoted(number_text)} is too large; "
             f"expected at most {LARGEST_FEATURE}",
         )
     return number, _value(value_text, column + len(number_text) + 1, number)
 
 
 def _value(text: bytes, column: int, number: int) -> float:
-    if NAN.fullmatch(text):
-        return math.nan
-    if NUMBER.fullmatch(text) is None:
+    try:
+        wide = parse_number(text, nan=True)
+    except ValueError:
         raise LineError(
-            column, f"{_shown(text)} is not a value of feature {number}; expected a number or nan"
-        )
+            column, f"{quoted(text)} is not a value of feature {number}; expected a number or nan"
+        ) from None
     with np.errstate(over="ignore"):  # an infinity is refused below
-        value = np.float32(float(text))
-    if not np.isfinite(value):
+        value = np.float32(wide)
+    if np.isinf(value):
         raise LineError(
-            column, f"value {_shown(text)} of feature {number} does not fit in a 32-bit float"
+            column, f"value {quoted(text)} of feature {number} does not fit in a 32-bit float"
         )
     return float(value)
-
-
-def _shown(text: bytes) -> str:
-    """Quote a piece of the file, cut to a length that a terminal can show."""
-    # The file may hold any bytes; those that are not UTF-8 are shown as escapes.
-    readable = text.decode("utf-8", "backslashreplace")
-    cut = readable if len(readable) <= LARGEST_SHOWN else readable[:LARGEST_SHOWN] + "..."
-    return repr(cut)
 
 
 # Header and comments
@@ -193,8 +218,13 @@ class Header:
         text = line.lstrip(b" ")
         if not text.startswith(MARK):
             return cls()
+        require_memory_of_json(path, "the header", len(text))
         try:
-            return cls(**json.loads(text[len(MARK) :]))._checked()
+            values = json.loads(text[len(MARK) :])
+            unknown = [name for name in values if name not in cls.__dataclass_fields__]
+            if unknown:
+                raise ValueError(f"{quoted(unknown[0])} is no field of it")
+            return cls(**values)._checked()
         except WRONG_JSON as problem:
             raise FileFormatError(
                 path, f"the header is damaged ({problem}); restore or remove this line", 1, 1
@@ -235,7 +265,10 @@ class Header:
         if (qids != np.arange(1, len(qids) + 1)).any():
             problem = "the header names queries 1, 2, ... in this order; restore the lines' order"
             raise FileFormatError(path, problem, 1, 1)
-        return np.array(self.qids)
+        try:
+            return checks.text_ids(self.qids)
+        except RankiniteError as problem:
+            raise FileFormatError(path, f"the header is damaged: {problem}", 1, 1) from None
 
     def weights_for(self, path: Path, n_queries: int) -> Floats | None:
         """Return the query weights of the header."""
@@ -260,7 +293,8 @@ class CommentColumn:
     path: Path
     blocks: list[Any] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    is_empty: bool = True
+    n_bytes: int = 0
+    n_checked: int = TEXT_A_CHECK
 
     def take(
         self,
@@ -278,35 +312,42 @@ class CommentColumn:
         begins = np.where(begins < 0, ends, begins)
         lengths = np.maximum(ends - begins, 0)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
+        self.n_bytes += int(offsets[-1])
+        if self.n_bytes > self.n_checked:
+            n_bytes = COPIES_OF_TEXTS * self.n_bytes
+            require_memory(self.path, "the text of the comments", n_bytes)
+            self.n_checked = self.n_bytes + TEXT_A_CHECK
         copied = np.empty(offsets[-1], np.uint8)
         kernels.gather_text(text, begins, begins + lengths, copied)
         # Arrow takes the buffers as they are: no text becomes a Python object.
-        array = pa.LargeStringArray.from_buffers(
+        texts = pa.LargeStringArray.from_buffers(
             len(begins), pa.py_buffer(offsets), pa.py_buffer(copied)
         )
-        self._check_encoding(array, lines)
-        self.is_empty = self.is_empty and len(copied) == 0
-        self.blocks.append(array)
+        self._check_encoding(texts, lines)
+        self.blocks.append(texts)
 
-    def _check_encoding(self, array: Any, lines: Integers) -> None:
+    def _check_encoding(self, texts: Any, lines: Integers) -> None:
         try:
-            array.validate(full=True)
+            texts.validate(full=True)
         except pa.ArrowInvalid:
             # Arrow does not say which text is invalid, and the message names its line.
-            for text, line in zip(array.cast(pa.large_binary()).to_pylist(), lines, strict=True):
+            for text, line in zip(texts.cast(pa.large_binary()), lines, strict=True):
+                content = text.as_py()
                 try:
-                    text.decode()
+                    content.decode()
                 except UnicodeDecodeError as problem:
                     raise FileFormatError(
                         self.path,
-                        f"the comment is not UTF-8 (byte {text[problem.start]:#04x}); "
+                        f"the comment is not UTF-8 (byte {content[problem.start]:#04x}); "
                         "convert the file, or leave comments out (comments=False, --no-comments)",
                         int(line),
                     ) from None
 
     def array(self) -> Any:
-        """Return all comments as one column, or None if there are none."""
-        return None if self.is_empty else checks.concat_texts(self.blocks, self.sizes)
+        """Return all comments as one column, or None if there are none; called once."""
+        whole = checks.concat_texts(self.blocks, self.sizes) if self.n_bytes > 0 else None
+        self.blocks.clear()
+        return whole
 
 
 def interpret(
@@ -350,41 +391,57 @@ def _source(path: Path, comments: Any, name: str, lines: Integers) -> Floats:
     pattern = ASSIGNED.format(name=re.escape(name))
     if comments is None or not pc.any(pc.match_substring_regex(comments, pattern)).as_py():
         raise FileFormatError(path, f"no comment holds {name} = <number>, to be a label source")
-    texts = pc.struct_field(pc.extract_regex(comments, pattern), "value").to_pylist()
+    texts = pc.struct_field(pc.extract_regex(comments, pattern), "value")
     values = np.full(len(texts), np.nan)
-    for i, text in enumerate(texts):
+    for i, text in enumerate(_objects(texts)):
         if text is None:
             continue
-        if not (NUMBER.fullmatch(text.encode()) or NAN.fullmatch(text.encode())):
-            problem = f"{name} = {text!r} in the comment is not a number"
-            raise FileFormatError(path, problem, int(lines[i]))
-        values[i] = float(text)
+        try:
+            values[i] = parse_number(text, nan=True)
+        except ValueError:
+            problem = f"{name} = {quoted(text)} in the comment is not a number"
+            raise FileFormatError(path, problem, int(lines[i])) from None
     return _checked(path, name, values)
+
+
+def _objects(texts: Any) -> Iterator[str | None]:
+    """Iterate over a column of texts, of which few are Python objects at a time."""
+    for start in range(0, len(texts), TEXTS_A_BLOCK):
+        yield from texts.slice(start, TEXTS_A_BLOCK).to_pylist()
 
 
 def _from_json(
     path: Path, comments: Any, header: Header, lines: Integers
 ) -> tuple[dict[str, Any], dict[str, Floats]]:
     names = list(header.documents or ())
-    rows = []
-    texts = [""] * len(lines) if comments is None else comments.to_pylist()
-    for text, line in zip(texts, lines, strict=True):
-        try:
-            comment, doc_id, *values = _list(json.loads(text))
-            rows.append((_text(comment), _text(doc_id), [_number(value) for value in values]))
-            if len(values) != len(names):
-                raise ValueError(f"{len(values)} labels for {len(names)} sources")
-        except WRONG_JSON as problem:
-            problem_text = f"the comment does not fit the header of the file: {problem}"
-            raise FileFormatError(path, problem_text, int(line)) from None
-    table = np.array([row[2] for row in rows], np.float64).reshape(len(rows), len(names))
+    table = np.empty((len(names), len(lines)))
+    kept: dict[str, list[Any]] = {"comment_column": [], "doc_id_column": []}
+    texts = iter([""] * len(lines)) if comments is None else _objects(comments)
+    for start in range(0, len(lines), TEXTS_A_BLOCK):
+        rows = []
+        for line, text in zip(lines[start : start + TEXTS_A_BLOCK], texts, strict=False):
+            rows.append(_json_row(path, text or "", len(names), int(line)))
+            table[:, start + len(rows) - 1] = rows[-1][2:]
+        for k, column in enumerate(kept.values()):
+            column.append(pa.array([row[k] for row in rows], pa.large_string()))
+    has_column = {"comment_column": header.has_comments, "doc_id_column": header.has_doc_ids}
     return {
-        "comment_column": _texts(row[0] for row in rows) if header.has_comments else None,
-        "doc_id_column": _texts(row[1] for row in rows) if header.has_doc_ids else None,
-    }, {
-        name: _checked(path, name, np.ascontiguousarray(table[:, k]))
-        for k, name in enumerate(names)
-    }
+        name: pa.concat_arrays(column) if has_column[name] else None
+        for name, column in kept.items()
+    }, {name: _checked(path, name, table[k]) for k, name in enumerate(names)}
+
+
+def _json_row(path: Path, text: str, n_sources: int, line: int) -> tuple[Any, ...]:
+    """Return comment, document id and labels of a comment that our writer made."""
+    require_memory_of_json(path, f"the comment of line {line}", len(text))
+    try:
+        comment, doc_id, *values = _list(json.loads(text))
+        if len(values) != n_sources:
+            raise ValueError(f"{len(values)} labels for {n_sources} sources")
+        return (_text(comment), _text(doc_id), *map(_number, values))
+    except WRONG_JSON as problem:
+        problem_text = f"the comment does not fit the header of the file: {problem}"
+        raise FileFormatError(path, problem_text, line) from None
 
 
 def _list(value: Any) -> list[Any]:
@@ -404,10 +461,6 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
         raise TypeError(f"{value!r:.30} is not a number")
     return float("nan") if value is None else float(value)
-
-
-def _texts(values: Any) -> Any:
-    return pa.array(list(values), pa.large_string())
 
 
 def _checked(path: Path, name: str, values: Floats) -> Floats:
@@ -430,23 +483,24 @@ def group_sizes_beside(path: Path) -> Path | None:
     return None
 
 
-def read_group_sizes(path: Path) -> Integers:
-    """Read group sizes: one whole number above 0 per line."""
-    sizes: list[int] = []
-    number = 0
-    for block in read_blocks_of_lines(path, Silent()):
-        for line in block.text[: block.n_bytes].tobytes().splitlines():
-            number += 1
-            text = line.strip()
-            if not text:
-                continue
-            # Fifteen digits are more than any file has documents, and fit in 64 bits.
-            digits = text.lstrip(b"0")
-            if not digits.isdigit() or len(digits) > 15:
-                shown = text[:30].decode("utf-8", "backslashreplace")
-                problem = f"{shown!r} is not a group size; expected a whole number above 0"
-                raise FileFormatError(path, problem, number, 1)
+def read_group_sizes(path: Path, n_docs: int) -> tuple[Integers, int]:
+    """Read group sizes, one whole number above 0 per line; return them, and their sum.
+
+    After sizes of more than ``n_docs`` documents only the sum goes on.
+    """
+    sizes = array("q")
+    total = number = 0
+    for line in read_lines(path):
+        number += 1
+        digits = line.strip().lstrip(b"0")
+        if not line.strip():
+            continue
+        if not digits.isdigit() or len(digits) > MOST_DIGITS_OF_SIZES:
+            problem = f"{quoted(line.strip())} is not a group size; expected a whole number above 0"
+            raise FileFormatError(path, problem, number, 1)
+        total += int(digits)
+        if total <= n_docs:
             sizes.append(int(digits))
-    if not sizes:
+    if total == 0:
         raise FileFormatError(path, "there are no group sizes in this file")
-    return np.array(sizes, np.int64)
+    return np.array(sizes), total
