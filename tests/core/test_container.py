@@ -39,7 +39,9 @@ def forged(entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> 
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, data in entries.items():
-            archive.writestr(name, data)
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = compression
+            archive.writestr(entry, data)
         archive.comment = b"0" * 64
     return with_digest(buffer.getvalue()[:-64])
 
@@ -133,7 +135,7 @@ def test_flips_under_a_forged_checksum_never_surprise(small):
                 assert all(type(array) is np.ndarray for array in arrays)
             except ModelFileError:
                 outcomes.add("refused")
-    assert outcomes == {"read", "refused"}
+    assert outcomes == {"refused"}
 
 
 @pytest.mark.parametrize(
@@ -143,12 +145,12 @@ def test_flips_under_a_forged_checksum_never_surprise(small):
         (b"PK\x03\x04", "too short"),
         (b"2 qid:1 1:0.5\n" * 20, "not a model file, or it is damaged"),
         (forged({"a.txt": b"text"})[:-64] + b"0" * 64, "not a model file, or it is damaged"),
-        (forged({"a.txt": b"text"}), "cannot be read as a model file"),
-        (forged({"manifest.json": b"[1, 2]"}), "not a model file"),
+        (forged({"a.txt": b"text"}), "is a zip file, but not a model file"),
+        (forged({"manifest.json": b"[1, 2]"}), "the manifest is no object"),
         (forged({"manifest.json": b'{"format": "x"}'}), "not a model file"),
         (forged({"manifest.json": b"{"}), "cannot be read as a model file"),
         (forged({"manifest.json": b"[" * 100_000}), "cannot be read as a model file"),
-        (forged({"manifest.json": manifest_text()}, zipfile.ZIP_DEFLATED), "compression"),
+        (forged({"manifest.json": manifest_text()}, zipfile.ZIP_DEFLATED), "not a zip of the form"),
         (
             forged({"manifest.json": manifest_text(version=2)}),
             "the rankinite that wrote it",
