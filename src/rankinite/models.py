@@ -79,6 +79,8 @@ BASE = "base"
 PART = re.compile(rf"{BASE}\.|{INNER}\.|{MEMBERS}\.[0-9]+\.")
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
 DEEPEST = 100
+# Characters of a message.
+MOST_SAID = 600
 
 
 def load_model(path: str | Path) -> Ranker:
@@ -95,7 +97,10 @@ def load_model(path: str | Path) -> Ranker:
         # Errors of the container name the file already; those of rankers do not know it.
         if str(problem).startswith(str(path)):
             raise
-        raise ModelFileError(f"{path}: {problem}") from None
+        # A value of a forged file, which the message names, may be of any length.
+        said = str(problem)
+        shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}..."
+        raise ModelFileError(f"{path}: {shown}") from None
 
 
 def warm_up(model: Ranker) -> None:
@@ -130,7 +135,7 @@ def warm_up(model: Ranker) -> None:
 
 
 def _ranker_of(content: Content, depth: int) -> Ranker:
-    kind = str(content.manifest.get("class"))
+    kind = str(content.manifest.get("class"))[:60]
     if depth > DEEPEST:
         raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
     if kind not in RANKERS and kind not in COMPOSED:

@@ -73,7 +73,7 @@ def read_array(content: bytes | bytearray) -> NDArray[Any]:
         )
     array: NDArray[Any] = np.frombuffer(content, header.dtype, offset=header.length)
     # numpy fills headers up, so that numbers are aligned in memory, as kernels expect.
-    return _sound(np.require(array.reshape(header.shape), requirements="A"))
+    return _sound((array if array.flags.aligned else array.copy()).reshape(header.shape))
 
 
 def map_array(path: str | Path) -> NDArray[Any]:

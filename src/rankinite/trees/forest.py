@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,77 @@ def _bits(left_sets: NDArray[np.uint8]) -> NDArray[np.bool_]:
 SETS_A_BLOCK = 1 << 14
 
 
+@dataclass(frozen=True, eq=False)
+class TreeArrays(Sequence[Tree]):
+    """Trees whose arrays lie one behind the other; each is made when it is asked for.
+
+    A `Tree` of its own takes more memory than the few numbers that it may have in a file.
+
+    Attributes
+    ----------
+    values
+        The arrays of all trees by name.
+    n_leaves
+        Number of leaves of each tree.
+    left_sets
+        The sets of all categorical splits.
+    """
+
+    values: Mapping[str, NDArray[Any]]
+    n_leaves: NDArray[np.int64]
+    left_sets: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree]) -> TreeArrays:
+        """Return trees as arrays; those that are arrays stay so."""
+        if isinstance(trees, TreeArrays):
+            return trees
+        kinds = SPLIT_ARRAYS | LEAF_ARRAYS
+        return cls(
+            {
+                name: np.concatenate([np.zeros(0, kind), *(getattr(tree, name) for tree in trees)])
+                for name, kind in kinds.items()
+            },
+            np.array([tree.n_leaves for tree in trees], np.int64),
+            np.concatenate([NO_SETS, *(tree.left_sets for tree in trees)]),
+        )
+
+    @cached_property
+    def _offsets(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Where the splits, leaves and sets of each tree begin, and where those of the last end."""
+        leaves = np.concatenate([[0], np.cumsum(self.n_leaves)])
+        splits = leaves - np.arange(len(leaves))  # a split less than leaves
+        sets = np.concatenate([[0], np.cumsum(np.isnan(self.values["threshold"]))])
+        return splits, leaves, sets[splits]
+
+    def __len__(self) -> int:
+        return len(self.n_leaves)
+
+    @overload
+    def __getitem__(self, number: int) -> Tree: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Tree]: ...
+
+    def __getitem__(self, number: int | slice) -> Tree | Sequence[Tree]:
+        if isinstance(number, slice):
+            begin, end, step = number.indices(len(self))
+            if step != 1:
+                return tuple(self[k] for k in range(begin, end, step))
+            return TreeArrays(*self._between(begin, max(begin, end)))
+        place = range(len(self))[number]
+        values, _, left_sets = self._between(place, place + 1)
+        return Tree(**values, left_sets=left_sets)
+
+    def _between(
+        self, begin: int, end: int
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64], NDArray[np.uint8]]:
+        splits, leaves, sets = (slice(o[begin], o[end]) for o in self._offsets)
+        values = {name: self.values[name][splits] for name in SPLIT_ARRAYS}
+        values |= {name: self.values[name][leaves] for name in LEAF_ARRAYS}
+        return values, self.n_leaves[begin:end], self.left_sets[sets]
+
+
 # Numbers of leaves are found for so many documents at a time that scratch memory stays small.
 VALUES_PER_PART = 1 << 22
 # Leaves are numbered by two bytes.
@@ -156,7 +227,7 @@ class Forest:
         By categorical feature, the codes of the categories that have bins, in increasing order.
     """
 
-    trees: tuple[Tree, ...]
+    trees: Sequence[Tree]
     start: Floats
     n_features: int
     categories: Categories = field(default_factory=dict)
@@ -230,19 +301,19 @@ class Forest:
             out[begin : begin + step] = numbered.scores(X, part).T
         return out
 
+    @property
+    def arrays(self) -> TreeArrays:
+        """The arrays of all trees."""
+        return TreeArrays.of(self.trees)
+
     @cached_property
     def _scorer(self) -> ForestScorer:
-        kinds = SPLIT_ARRAYS | LEAF_ARRAYS
-        arrays = {
-            name: np.concatenate(
-                [np.zeros(0, kinds[name]), *(getattr(t, name) for t in self.trees)]
-            )
-            for name in ("feature", "threshold", "missing_left", "first", "right", "value")
-        }
+        arrays = self.arrays
+        names = ("feature", "threshold", "missing_left", "first", "right", "value")
         return ForestScorer(
-            **arrays,
-            n_leaves=np.array([tree.n_leaves for tree in self.trees], np.int64),
-            left_sets=np.concatenate([NO_SETS, *(tree.left_sets for tree in self.trees)]),
+            **{name: arrays.values[name] for name in names},
+            n_leaves=arrays.n_leaves,
+            left_sets=arrays.left_sets,
             categories=self.categories,
         )
 
@@ -260,22 +331,23 @@ class Forest:
     def importances(self, kind: str) -> Floats:
         """Return the sum of gains, or the number of splits, of each feature."""
         sums = np.zeros(self.n_features)
-        for tree in self.trees:
-            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
+        values = self.arrays.values
+        np.add.at(sums, values["feature"], values["gain"] if kind == "gain" else 1.0)
         return sums
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of a model file."""
-        arrays = {
-            name: np.concatenate([getattr(tree, name) for tree in self.trees])
-            if self.trees
-            else np.zeros(0)
-            for name in SPLIT_ARRAYS | LEAF_ARRAYS
+        trees = self.arrays
+        # No trees are written as empty arrays of no particular type.
+        arrays = dict(trees.values) if len(trees) else dict.fromkeys(trees.values, np.zeros(0))
+        return {
+            **arrays,
+            "n_leaves": trees.n_leaves,
+            "start": self.start,
+            **self._category_arrays(trees.left_sets),
         }
-        arrays["n_leaves"] = np.array([tree.n_leaves for tree in self.trees], np.int64)
-        return {**arrays, "start": self.start, **self._category_arrays()}
 
-    def _category_arrays(self) -> dict[str, NDArray[Any]]:
+    def _category_arrays(self, left_sets: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         if not self.categories:
             return {}
         n_categories = np.full(self.n_features, -1, np.int64)
@@ -284,7 +356,7 @@ class Forest:
         return {
             N_CATEGORIES: n_categories,
             CATEGORIES: np.concatenate([self.categories[j] for j in sorted(self.categories)]),
-            LEFT_SETS: np.concatenate([NO_SETS, *(tree.left_sets for tree in self.trees)]),
+            LEFT_SETS: left_sets,
         }
 
     @classmethod
@@ -301,7 +373,7 @@ class Forest:
         } | {name: _read_values(arrays, name, kind, n_of_all) for name, kind in LEAF_ARRAYS.items()}
         categories = _read_categories(arrays, n_features)
         left_sets = _read_left_sets(arrays, int(np.isnan(values["threshold"]).sum()))
-        trees = tuple(_separate_trees(values, n_leaves, left_sets))
+        trees = TreeArrays(values, n_leaves, left_sets)
         unsound = find_levels(values["first"], values["right"], n_leaves).unsound
         # All at once, as if they were one tree, and one by one only to tell which it is.
         if unsound >= 0 or not Tree(**values, left_sets=left_sets).is_sound(n_features, categories):
@@ -351,23 +423,10 @@ def _read_categories(arrays: Mapping[str, NDArray[Any]], n_features: int) -> Cat
 
 
 def _read_left_sets(arrays: Mapping[str, NDArray[Any]], n_sets: int) -> NDArray[np.uint8]:
-    # A file without categorical features has none.
+    # A file without categorical features has none; and no kernel has read-only ones.
     if n_sets == 0 and LEFT_SETS not in arrays:
-        return NO_SETS
+        return NO_SETS.copy()
     return checked_array(arrays, LEFT_SETS, np.uint8, n_sets, SET_BYTES)
-
-
-def _separate_trees(
-    values: Mapping[str, NDArray[Any]], n_leaves: NDArray[np.int64], left_sets: NDArray[np.uint8]
-) -> Iterator[Tree]:
-    set_end = 0
-    leaf_ends = np.cumsum(n_leaves)
-    split_ends = np.cumsum(n_leaves - 1)
-    for leaf_end, split_end, n in zip(leaf_ends, split_ends, n_leaves, strict=True):
-        arrays = {name: values[name][split_end - n + 1 : split_end] for name in SPLIT_ARRAYS}
-        arrays |= {name: values[name][leaf_end - n : leaf_end] for name in LEAF_ARRAYS}
-        set_begin, set_end = set_end, set_end + int(np.isnan(arrays["threshold"]).sum())
-        yield Tree(**arrays, left_sets=left_sets[set_begin:set_end])
 
 
 def mean_of_rounds(forest: Forest, weights: Floats) -> Forest:
