@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.container import Arrays, Content, read_container
+from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.rankers.model_file import INNER, MEMBERS
 from rankinite.rankers.ranker import Ranker
@@ -145,20 +145,14 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
             + ", ".join([*RANKERS, *COMPOSED])
         )
     parts = _parts(content.arrays)
-    arrays = Arrays(parts.pop("", {}))
-    outer = Content(content.manifest, arrays)
+    outer = Content(content.manifest, parts.pop("", {}))
     base = None
     if BASE in content.manifest:
         base = _ranker_of(_inner(parts, BASE, content.manifest[BASE]), depth + 1)
     if kind in COMPOSED:
         members = _members(content.manifest, parts, depth)
-        ranker: Ranker = COMPOSED[kind].from_content(outer, base, members)
-    else:
-        ranker = RANKERS[kind].from_content(outer, base)
-    # What nobody reads would be lost when the ranker is saved again.
-    if unread := [*sorted(arrays.unread), *parts]:
-        raise ModelFileError(f"has an array {unread[0][:60]!r}, which a {kind} does not have")
-    return ranker
+        return COMPOSED[kind].from_content(outer, base, members)
+    return RANKERS[kind].from_content(outer, base)
 
 
 def _refuse_other_files(kind: str) -> None:

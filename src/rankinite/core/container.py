@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,24 +36,6 @@ LARGEST = 1e150
 
 
 # Content
-
-
-class Arrays(Mapping[str, NDArray[Any]]):
-    """Arrays by name, which know those that nobody has asked for."""
-
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._arrays = arrays
-        self.unread = set(arrays)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        self.unread.discard(name)
-        return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,6 @@ DEEPEST_VALUE = 4
 # Rankers inside a ranker: the entries of the members, and of the one on top of them.
 MEMBERS = "members"
 INNER = "ranker"
-ENTRIES = frozenset(
-    (
-        *("class", "parameters", "based_on_scores", "feature_names", "top_grade", "n_rounds"),
-        *("best_round", "history", "n_queries", "n_docs", VERSION, CATEGORIES),
-        *("base", MEMBERS, "member_names", INNER),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -58,8 +51,6 @@ class Manifest:
     @classmethod
     def read(cls, manifest: Mapping[str, Any]) -> Manifest:
         """Check every entry; refuse one that is not as `trained_content` writes it."""
-        if unknown := sorted(manifest.keys() - ENTRIES):
-            raise _not_understood(unknown[0], manifest[unknown[0]])
         parameters = _entry(manifest, "parameters")
         names = _entry(manifest, "feature_names")
         if not isinstance(parameters, dict):
