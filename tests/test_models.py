@@ -382,6 +382,13 @@ def test_a_net_has_the_layers_that_its_parameters_say(net_content):
         assert "other layers" in refused() or "hidden must be" in refused()
 
 
+def test_the_best_epoch_is_the_same_wherever_it_is(net_content):
+    best = net_content.manifest["best_round"]
+    manifest = {**net_content.manifest, "best_round": best - 1 if best else 1}
+    write_container(MODEL, Content(manifest, net_content.arrays))
+    assert "in two places which epoch was best" in refused()
+
+
 def test_trees_and_nets_are_not_mistaken_for_each_other(content, net_content):
     for first, second in ((content, net_content), (net_content, content)):
         write_container(MODEL, Content(first.manifest, second.arrays))

@@ -179,6 +179,8 @@ ARRAYS = [
     ("mix-tree", "alphas", lambda a: a[:-1]),
     ("powell", "search", None),
     ("powell", "search", put(1, np.nan)),
+    ("powell", "search", put(1, 2.5)),
+    ("powell", "search", put(1, -1)),
     ("linear", "ranker.weights", None),
     ("linear", "ranker.weights", put(0, np.nan)),
 ]

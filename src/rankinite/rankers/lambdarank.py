@@ -322,6 +322,11 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
             raise ModelFileError("the net in the file has other layers than its parameters say")
         start = checked_array(arrays, "start", np.float64, 1)
         epoch = checked_array(arrays, "best_epoch", np.int64, 1, low=0, high=manifest.n_rounds)
+        # Files of earlier versions say it once.
+        if manifest.best_round not in (None, int(epoch[0])):
+            raise ModelFileError(
+                "the file says in two places which epoch was best, and differently"
+            )
         self.start_, self.best_round_ = float(start[0]), int(epoch[0])
 
 
