@@ -142,7 +142,7 @@ def zip_of(**entries: bytes) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in entries.items():
-            archive.writestr(name, data)
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
     return buffer.getvalue()
 
 
@@ -159,7 +159,7 @@ def digested(data: bytes) -> bytes:
         (b"tree\nversion=v4\nnum_class=1\n" * 9, "is not a model file, or it is damaged"),
         (pickle.dumps(rk.MART(**SMALL)) + bytes(99), "is not a model file, or it is damaged"),
         (zip_of(a=b"text" * 30), "is not a model file, or it is damaged"),
-        (digested(zip_of(a=b"text")), "cannot be read as a model file"),
+        (digested(zip_of(a=b"text")), "is a zip file, but not a model file"),
         (digested(zip_of(**{"manifest.json": b"{}"})), "is a zip file, but not a model file"),
     ],
 )
@@ -382,12 +382,116 @@ def test_a_net_has_the_layers_that_its_parameters_say(net_content):
         assert "other layers" in refused() or "hidden must be" in refused()
 
 
+def test_the_best_epoch_is_the_same_wherever_it_is(net_content):
+    best = net_content.manifest["best_round"]
+    manifest = {**net_content.manifest, "best_round": best - 1 if best else 1}
+    write_container(MODEL, Content(manifest, net_content.arrays))
+    assert "in two places which epoch was best" in refused()
+
+
 def test_trees_and_nets_are_not_mistaken_for_each_other(content, net_content):
     for first, second in ((content, net_content), (net_content, content)):
         write_container(MODEL, Content(first.manifest, second.arrays))
         refused()
     write_container(MODEL, Content({**content.manifest, "class": "LambdaRank"}, content.arrays))
     assert "LambdaRank: there is no parameter" in refused()
+
+
+EXTREMES = {
+    "leaf": ("value", put(0, 1e200)),
+    "leaf that is the largest": ("value", put(0, -1.7e308)),
+    "start": ("start", put(0, 1e308)),
+    "gain": ("gain", put(0, 1e300)),
+    "documents": ("leaf_docs", put(0, -1)),
+    "documents without end": ("docs", put(0, 1 << 62)),
+}
+
+
+@pytest.mark.parametrize(("name", "change"), EXTREMES.values(), ids=EXTREMES)
+def test_numbers_of_trees_that_no_training_comes_to(content, name, change):
+    arrays = {**content.arrays, name: change(content.arrays[name].copy())}
+    write_container(MODEL, Content(content.manifest, arrays))
+    assert f"{name!r} in the file has numbers that are not from" in refused()
+
+
+def test_weights_of_nets_are_so_small_that_no_score_is_infinite(net_content):
+    weights = net_content.arrays["weights"]
+    for forged in (put(0, 1e16)(weights.copy()), np.full_like(weights, 9e14) * 0 + 2e15):
+        write_container(
+            MODEL, Content(net_content.manifest, {**net_content.arrays, "weights": forged})
+        )
+        assert "scores could be infinite" in refused()
+    # Three layers, whose weights are small each for itself.
+    rk.LambdaRank(**SMALL_NET | {"hidden": (3, 3)}).fit(TRAIN).save(MODEL)
+    deep = read_container(MODEL)
+    arrays = {**deep.arrays, "weights": np.full_like(deep.arrays["weights"], 9e14)}
+    write_container(MODEL, Content(deep.manifest, arrays))
+    assert "scores could be infinite" in refused()
+
+
+@pytest.mark.parametrize("kind", ["<U3", "<M8[s]", "|b1", "<c16", "<i4", "V8"])
+@pytest.mark.parametrize("name", ["start", "best_epoch"])
+def test_the_types_of_single_numbers(net_content, name, kind):
+    array = np.zeros(1, kind)
+    write_container(MODEL, Content(net_content.manifest, {**net_content.arrays, name: array}))
+    refused()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("measure", {"NDCG": 1}),
+        ("measure", [[[[["NDCG"]]]]]),
+        ("base", "MART"),
+        ("base", [0.5]),
+        ("preset", "paper"),
+    ],
+)
+def test_parameters_that_no_file_has(content, name, value):
+    manifest = copy.deepcopy(dict(content.manifest))
+    manifest["parameters"][name] = value
+    write_container(MODEL, Content(manifest, content.arrays))
+    assert f"{name!r} is " in refused()
+
+
+def test_parameters_nested_without_end(content):
+    nested: list = []
+    for _ in range(200):
+        nested = [nested]
+    manifest = {**content.manifest, "parameters": {"measure": nested}}
+    write_container(MODEL, Content(manifest, content.arrays))
+    refused()
+
+
+def test_a_history_has_every_measure_once_and_no_curve_without_values(content):
+    manifest = dict(content.manifest)
+    write_container(MODEL, Content(manifest | {"history": manifest["history"] * 2}, content.arrays))
+    assert "has the values of a measure twice" in refused()
+    (curve,) = manifest["history"]
+    manifest |= {"history": [curve | {"values": []}], "n_rounds": 0, "best_round": 0}
+    write_container(MODEL, Content(manifest, content.arrays))
+    assert "'history' is" in refused()
+
+
+def test_a_value_without_end_is_not_part_of_the_message(content):
+    for manifest in ({"class": "x" * 10_000}, {"parameters": {"x" * 10_000: 1}}):
+        write_container(MODEL, Content({**content.manifest, **manifest}, content.arrays))
+        assert len(refused()) < 700
+
+
+def test_bases_of_bases_are_shown_and_saved(content):
+    """Each asks the one inside once; twice would be 2^60 times for the last."""
+    manifest, arrays = content.manifest["base"], dict(content.arrays)
+    arrays = {n.removeprefix("base."): a for n, a in arrays.items() if n.startswith("base.")}
+    inner = dict(arrays)
+    for _ in range(60):
+        manifest = {**content.manifest["base"], "base": manifest}
+        inner = {**arrays, **{f"base.{name}": array for name, array in inner.items()}}
+    write_container(MODEL, Content(manifest, inner))
+    model = rk.load_model(MODEL)
+    assert repr(model).count("base=MART(") > 2
+    assert bytes_of(model) == MODEL.read_bytes()
+    assert np.isfinite(model.predict(TEST)).all()
 
 
 def test_more_trees_than_rounds(content):

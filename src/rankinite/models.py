@@ -6,12 +6,14 @@ parts of its manifest, and their arrays have the name of the part as a prefix.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankinite.core.container import Content, read_container
 from rankinite.core.errors import ModelFileError
@@ -73,8 +75,12 @@ RANKERS: Classes[TrainedRanker] = Classes(
     LambdaRank="rankinite.rankers.lambdarank",
 )
 BASE = "base"
+# The prefixes of the arrays of rankers inside another.
+PART = re.compile(rf"{BASE}\.|{INNER}\.|{MEMBERS}\.[0-9]+\.")
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
 DEEPEST = 100
+# Characters of a message.
+MOST_SAID = 600
 
 
 def load_model(path: str | Path) -> Ranker:
@@ -91,7 +97,10 @@ def load_model(path: str | Path) -> Ranker:
         # Errors of the container name the file already; those of rankers do not know it.
         if str(problem).startswith(str(path)):
             raise
-        raise ModelFileError(f"{path}: {problem}") from None
+        # A value of a forged file, which the message names, may be of any length.
+        said = str(problem)
+        shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}..."
+        raise ModelFileError(f"{path}: {shown}") from None
 
 
 def warm_up(model: Ranker) -> None:
@@ -126,7 +135,7 @@ def warm_up(model: Ranker) -> None:
 
 
 def _ranker_of(content: Content, depth: int) -> Ranker:
-    kind = str(content.manifest.get("class"))
+    kind = str(content.manifest.get("class"))[:60]
     if depth > DEEPEST:
         raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
     if kind not in RANKERS and kind not in COMPOSED:
@@ -135,13 +144,15 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
             + ", ".join([*RANKERS, *COMPOSED])
         )
+    parts = _parts(content.arrays)
+    outer = Content(content.manifest, parts.pop("", {}))
     base = None
     if BASE in content.manifest:
-        base = _ranker_of(_inner(content, BASE, content.manifest[BASE]), depth + 1)
+        base = _ranker_of(_inner(parts, BASE, content.manifest[BASE]), depth + 1)
     if kind in COMPOSED:
-        outer = _without(content, (f"{MEMBERS}.", f"{INNER}."))
-        return COMPOSED[kind].from_content(outer, base, _members(content, depth))
-    return RANKERS[kind].from_content(_without(content, (f"{BASE}.",)), base)
+        members = _members(content.manifest, parts, depth)
+        return COMPOSED[kind].from_content(outer, base, members)
+    return RANKERS[kind].from_content(outer, base)
 
 
 def _refuse_other_files(kind: str) -> None:
@@ -157,34 +168,39 @@ def _refuse_other_files(kind: str) -> None:
         raise ModelFileError(f"holds cut points, no model; {NORMALISER}.load reads them")
 
 
-def _members(content: Content, depth: int) -> dict[str, Ranker]:
+def _parts(arrays: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+    """Return the arrays of every ranker inside another by the prefix of their names, without it.
+
+    Those of the ranker itself have the prefix ``""``. It takes one pass, however many there are.
+    """
+    parts: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        match = PART.match(name)
+        prefix = "" if match is None else match[0]
+        parts.setdefault(prefix[:-1], {})[name[len(prefix) :]] = array
+    return parts
+
+
+def _members(
+    manifest: Mapping[str, Any], parts: dict[str, dict[str, NDArray[Any]]], depth: int
+) -> dict[str, Ranker]:
     """Return the rankers inside another, by the prefix of their arrays."""
-    members = content.manifest.get(MEMBERS)
+    members = manifest.get(MEMBERS)
     if not isinstance(members, list):
         raise ModelFileError("the manifest of the file is not understood: it lists no members")
     manifests = {f"{MEMBERS}.{k}": member for k, member in enumerate(members)}
-    if INNER in content.manifest:
-        manifests[INNER] = content.manifest[INNER]
+    if INNER in manifest:
+        manifests[INNER] = manifest[INNER]
     return {
-        prefix: _ranker_of(_inner(content, prefix, manifest), depth + 1)
-        for prefix, manifest in manifests.items()
+        prefix: _ranker_of(_inner(parts, prefix, inner), depth + 1)
+        for prefix, inner in manifests.items()
     }
 
 
-def _inner(content: Content, part: str, manifest: Any) -> Content:
-    """Return the content of a ranker within another, whose arrays have a prefix."""
+def _inner(parts: dict[str, dict[str, NDArray[Any]]], prefix: str, manifest: Any) -> Content:
+    """Take the content of a ranker within another."""
     if not isinstance(manifest, dict):
-        raise ModelFileError(f"the manifest of the file is not understood: its {part} is no ranker")
-    prefix = f"{part}."
-    arrays = {
-        name.removeprefix(prefix): array
-        for name, array in content.arrays.items()
-        if name.startswith(prefix)
-    }
-    return Content(manifest, arrays)
-
-
-def _without(content: Content, prefixes: tuple[str, ...]) -> Content:
-    """Return the content without the arrays of rankers inside."""
-    arrays = {name: a for name, a in content.arrays.items() if not name.startswith(prefixes)}
-    return Content(content.manifest, arrays)
+        raise ModelFileError(
+            f"the manifest of the file is not understood: its {prefix} is no ranker"
+        )
+    return Content(manifest, parts.pop(prefix, {}))

@@ -50,5 +50,9 @@ CAMPAIGNS: dict[str, Campaign] = {
     "hostile-scores": Campaign("data:scores", few=150, many=20_000, part=2_000),
     "hostile-parquet": Campaign("data:parquet", few=60, many=20_000, part=1_000),
     "small-files": Campaign("data:small", few=1, many=120, part=20),
+    "damaged-models": Campaign("models:damage", few=50, many=20_000, part=1_000),
+    "forged-checkpoints": Campaign("models:checkpoints", few=10, many=10_000, part=500),
+    "forged-cut-points": Campaign("models:cut_points", few=50, many=10_000, part=1_000),
+    "forged-models": Campaign("models:models", few=60, many=80_000, part=2_000),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

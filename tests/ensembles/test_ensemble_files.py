@@ -111,7 +111,7 @@ MANIFESTS = [
     ("average", "member_names", "123", "does not name the members, each once"),
     ("average", "member_names", [], "does not name the members, each once"),
     ("average", "member_names", ["1", "2"], "the members in the file do not fit the ranker that"),
-    ("average-scores", "member_names", ["1", "2"], "the file has no means of 2 numbers"),
+    ("average-scores", "member_names", ["1", "2"], "expected 2 of float64"),
     ("linear", "member_names", ["1", "2", "x"], "no ranker that takes the scores of its members"),
     ("average", "members", ABSENT, "it lists no members"),
     ("average", "members", {}, "it lists no members"),
@@ -179,6 +179,8 @@ ARRAYS = [
     ("mix-tree", "alphas", lambda a: a[:-1]),
     ("powell", "search", None),
     ("powell", "search", put(1, np.nan)),
+    ("powell", "search", put(1, 2.5)),
+    ("powell", "search", put(1, -1)),
     ("linear", "ranker.weights", None),
     ("linear", "ranker.weights", put(0, np.nan)),
 ]
@@ -198,7 +200,7 @@ def test_forged_arrays_are_refused(contents, model, name, change):
 def test_members_without_end(contents):
     content = contents["average"]
     manifest = copy.deepcopy(dict(content.manifest))
-    for _ in range(150):
+    for _ in range(110):
         manifest = {**content.manifest, "members": [manifest]}
     assert "more than 100 deep" in refused(Content(manifest, content.arrays))
 

@@ -106,12 +106,13 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "change", "match"),
         [
-            ("features", lambda a: a + 8, "are not features of its own"),
+            ("features", lambda a: a + 8, "numbers that are not from 0 to"),
             ("values", lambda a: a[::-1].copy(), "do not increase"),
             ("below", lambda a: a + 1, "do not increase"),
-            ("upto", lambda a: a[:-1], "cut points that it names"),
-            ("n_cut_points", lambda a: a[:-1], "does not say how many cut points"),
-            ("n_cut_points", lambda a: -a, "cut points that it names"),
+            ("upto", lambda a: a[:-1], "expected [0-9]+ of uint32"),
+            ("n_cut_points", lambda a: a[:-1], "expected 4 of int64"),
+            ("n_cut_points", lambda a: -a, "not from 0 to"),
+            ("n_cut_points", lambda a: a // 2, "has not the"),
         ],
     )
     def test_damaged_arrays_are_refused(self, name, change, match):
@@ -120,5 +121,5 @@ class TestFiles:
             Net.from_arrays({**arrays, name: change(arrays[name])}, 4, "relu", rank_inputs=True)
 
     def test_a_net_with_ranks_is_none_without(self):
-        with pytest.raises(ModelFileError, match="are not features of its own"):
+        with pytest.raises(ModelFileError, match="not from 0 to 3"):
             Net.from_arrays(a_net(self.X).to_arrays(), 4, "relu", rank_inputs=False)

@@ -326,3 +326,34 @@ def test_a_forged_checkpoint_of_a_net_is_refused(name):
         write_container(KEPT, forged)
         with pytest.raises(rk.ModelFileError, match=r"^fit.ckpt: .*; delete it, or name another"):
             case.fit(checkpoint=KEPT)
+
+
+def test_trees_that_do_not_grow_on_these_data_are_refused():
+    """Bins of the fit would be compared with cut points of others."""
+    fit()
+    content = read_container(KEPT)
+    arrays = dict(content.arrays)
+    n_features = TRAIN.n_features
+    categories = {
+        "n_categories": np.full(n_features, -1) + (np.arange(n_features) == 0) * 2,
+        "categories": np.float32([1]),
+    }
+    for changed in (
+        {"threshold": arrays["threshold"] + np.float32(0.01)},
+        {**categories, "left_sets": np.zeros((0, 32), np.uint8)},
+    ):
+        write_container(KEPT, Content(content.manifest, arrays | changed))
+        with pytest.raises(rk.ModelFileError, match=r"do not grow on|is no tree"):
+            fit()
+
+
+def test_moments_of_what_only_fills_up_rows_are_refused():
+    case = CASES["net"]
+    case.fit(checkpoint=KEPT)
+    content = read_container(KEPT)
+    for name in ("weights", "first", "second"):
+        array = content.arrays[name].copy()
+        array[array == 0] = 1
+        write_container(KEPT, Content(content.manifest, {**content.arrays, name: array}))
+        with pytest.raises(rk.ModelFileError, match="holds numbers that no fit comes to"):
+            case.fit(checkpoint=KEPT)

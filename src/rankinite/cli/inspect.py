@@ -270,8 +270,9 @@ def sparkline(values: Sequence[float], blocks: str = BLOCKS, width: int = CURVE_
     chosen = [values[(k + 1) * len(values) // n - 1] for k in range(n)]
     low, high = min(chosen), max(chosen)
     # A flat curve has no height to divide by.
-    steps = (len(blocks) - 1) / (high - low) if high > low else 0.0
-    return "".join(blocks[round((value - low) * steps)] for value in chosen)
+    height = high / 2 - low / 2  # halves, since a difference may be too large
+    shares = [(value / 2 - low / 2) / height if height > 0 else 0.0 for value in chosen]
+    return "".join(blocks[round(share * (len(blocks) - 1))] for share in shares)
 
 
 def importances_table(chosen: Sequence[Importance]) -> Table:

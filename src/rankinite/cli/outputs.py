@@ -103,18 +103,13 @@ class Outputs:
 
 def is_model(path: Path) -> bool:
     """Tell whether a file is a model file, also one that is damaged or of another version."""
-    import zipfile
-
-    from rankinite.core.container import FORMAT, MANIFEST, UNREADABLE
+    from rankinite.core.container import read_manifest
+    from rankinite.core.errors import ModelFileError
 
     try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(archive.read(MANIFEST))
-    except (OSError, *UNREADABLE):
+        return read_manifest(path).get("class") not in NO_MODELS
+    except ModelFileError:
         return False
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        return False
-    return manifest.get("class") not in NO_MODELS
 
 
 def _holds_scores(path: Path) -> bool:

@@ -76,10 +76,12 @@ class Estimator:
 
     def __repr__(self) -> str:
         """Return the call that makes it, with the parameters that are not the default."""
+        # Once for each: a base may have a base, and so on.
+        values = [(argument, repr(getattr(self, argument.name))) for argument in self._parameters()]
         changed = [
-            f"{argument.name}={getattr(self, argument.name)!r}"
-            for argument in self._parameters()
-            if repr(getattr(self, argument.name)) != repr(argument.default)
+            f"{argument.name}={value}"
+            for argument, value in values
+            if value != repr(argument.default)
         ]
         text = f"{type(self).__name__}({', '.join(changed)})"
         if len(text) <= MOST_CHARACTERS:

@@ -49,7 +49,7 @@ class Header:
         return self.length + math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_header(start: bytes) -> Header:
+def read_header(start: bytes | bytearray) -> Header:
     """Read a header from the first bytes of a file; raise a `ValueError` if it is another one."""
     if start[: len(MAGIC)] != MAGIC or len(start) < PREAMBLE:
         raise ValueError("it does not begin as an array in .npy format does")
@@ -64,15 +64,16 @@ def read_header(start: bytes) -> Header:
     return Header(dtype, shape, length)
 
 
-def read_array(content: bytes) -> NDArray[Any]:
-    """Return the array of a whole file, which may not be written to."""
+def read_array(content: bytes | bytearray) -> NDArray[Any]:
+    """Return the array of a whole file; only in a bytearray it may be written to."""
     header = read_header(content)
     if header.n_bytes != len(content):
         raise ValueError(
             f"its header stands for {header.n_bytes:,} bytes, and it has {len(content):,}"
         )
     array: NDArray[Any] = np.frombuffer(content, header.dtype, offset=header.length)
-    return _sound(array.reshape(header.shape))
+    # numpy fills headers up, so that numbers are aligned in memory, as kernels expect.
+    return _sound((array if array.flags.aligned else array.copy()).reshape(header.shape))
 
 
 def map_array(path: str | Path) -> NDArray[Any]:

@@ -103,6 +103,8 @@ class OneOf:
 
 
 LARGEST_BOUND = 1e100
+# Characters of a wrong value that are part of a message.
+MOST_SHOWN = 300
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,11 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
         What it may be.
     """
     if not constraint.allows(value):
-        raise UsageError(f"{owner}: {name} must be {constraint}; got {value!r}")
+        shown = repr(value)
+        # A value from a file may be of any length.
+        if len(shown) > MOST_SHOWN:
+            shown = shown[:MOST_SHOWN] + "..."
+        raise UsageError(f"{owner}: {name} must be {constraint}; got {shown}")
 
 
 @dataclass(frozen=True, kw_only=True)

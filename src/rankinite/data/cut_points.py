@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.container import checked_array
 from rankinite.core.errors import ModelFileError
 from rankinite.core.progress import Progress, Silent
 from rankinite.core.threads import n_threads
@@ -92,18 +93,6 @@ class CutPoints:
         share = (column - values[place - 1]) / (values[place] - values[place - 1])
         return first + share * (last - first)
 
-    def is_valid(self) -> bool:
-        """Return whether the arrays, read from a file, are valid cut points."""
-        if len(self.values) == 0:
-            return True
-        return bool(
-            np.isfinite(self.values).all()
-            and (self.values[1:] > self.values[:-1]).all()
-            and self.below[0] == 0
-            and (self.below < self.upto).all()
-            and (self.upto[:-1] <= self.below[1:]).all()
-        )
-
 
 def _evenly_spaced(below: NDArray[np.int64], n_values: int, most: int) -> NDArray[np.int64]:
     """Choose the values at evenly spaced ranks, including the first and the last.
@@ -127,22 +116,27 @@ def to_arrays(features: Sequence[CutPoints]) -> dict[str, NDArray[Any]]:
 
 def from_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[CutPoints]:
     """Return the cut points in the arrays of a file, or raise a `ModelFileError`."""
-    sizes = arrays.get(SIZES)
-    if sizes is None or sizes.dtype != np.int64 or sizes.shape != (n_features,):
-        raise ModelFileError(
-            f"the file does not say how many cut points {n_features} features have"
-        )
-    if (sizes < 0).any() or any(
-        name not in arrays or arrays[name].dtype != kind or arrays[name].shape != (sizes.sum(),)
-        for name, kind in TYPES.items()
-    ):
-        raise ModelFileError(f"the file has not the {sizes.sum():,} cut points that it names")
-    pieces = [np.split(arrays[name], np.cumsum(sizes)[:-1]) for name in TYPES]
-    features = [CutPoints(*arrays_of_feature) for arrays_of_feature in zip(*pieces, strict=True)]
-    for number, cut_points in enumerate(features):
-        if not cut_points.is_valid():
-            raise ModelFileError(f"the cut points of feature {number} do not increase")
-    return features
+    values = checked_array(arrays, "values", TYPES["values"], None)
+    below, upto = (checked_array(arrays, n, TYPES[n], len(values)) for n in ("below", "upto"))
+    sizes = checked_array(arrays, SIZES, np.int64, n_features, low=0, high=len(values))
+    ends = np.cumsum(sizes)
+    # No sum of so many of these overflows.
+    if ends[-1] != len(values):
+        raise ModelFileError(f"the file has not the {ends[-1]:,} cut points that it names")
+    starts = ends - sizes
+    # Of all features at once, as if they were one, whose cut points begin anew at these places.
+    is_first = np.zeros(len(values), np.bool_)
+    is_first[starts[sizes > 0]] = True
+    follows = ~is_first[1:]
+    sound = (below < upto) & (~is_first | (below == 0))
+    sound[1:] &= ~follows | (values[1:] > values[:-1]) & (upto[:-1] <= below[1:])
+    if not sound.all():
+        number = int(np.searchsorted(ends, int(np.flatnonzero(~sound)[0]), side="right"))
+        raise ModelFileError(f"the cut points of feature {number} do not increase")
+    return [
+        CutPoints(values[begin:end], below[begin:end], upto[begin:end])
+        for begin, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 def find_cut_points(

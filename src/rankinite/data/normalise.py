@@ -237,7 +237,8 @@ class RankNormaliser(_WithDataSets, _ArrayNormaliser):
         kind = content.manifest.get("class")
         if kind != OWNER:
             raise ModelFileError(
-                f"{path}: holds a {kind!r} and no {OWNER}; rankers are read with load_model"
+                f"{path}: holds a {str(kind)[:60]!r} and no {OWNER}; rankers are read with "
+                "load_model"
             )
         try:
             new = cls(_read_most(content.manifest))
@@ -277,7 +278,7 @@ def _data_sets(X: Any) -> list[RankingData] | None:
 def _read_most(manifest: Mapping[str, Any]) -> int | None:
     most: int | None = manifest.get("most_cut_points")
     if not MOST.allows(most):
-        raise ModelFileError(f"most_cut_points is {most!r}; expected {MOST}")
+        raise ModelFileError(f"most_cut_points is {str(most)[:60]!r}; expected {MOST}")
     return most
 
 

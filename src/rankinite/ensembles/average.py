@@ -11,14 +11,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.container import Content
-from rankinite.core.errors import DataError, UsageError
+from rankinite.core.container import LARGEST, Content, checked_array
+from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.lazy import LazyModule
 from rankinite.core.params import YES_OR_NO, Constraint, Whole
 from rankinite.core.types import Floats
-from rankinite.ensembles.ensemble import Ensemble, LinearEnsemble, read_numbers
+from rankinite.ensembles.ensemble import Ensemble, LinearEnsemble
 from rankinite.ensembles.members import (
-    LARGEST,
     MemberScores,
     Scaling,
     fitted_members,
@@ -29,6 +28,8 @@ from rankinite.measures.scorer import Scorer, mean_of_counted
 from rankinite.measures.text import one_measure
 from rankinite.rankers.ranker import Ranker
 
+# Floats hold whole numbers up to here.
+MOST_COUNTED = 1 << 53
 optimize: Any = LazyModule("scipy.optimize")
 
 
@@ -222,8 +223,10 @@ class Interpolation(LinearEnsemble):
 
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
         super()._set_arrays(content, inner)
-        self.value_, n_evaluations = read_numbers(content, "search", 2).tolist()
-        self.n_evaluations_ = int(n_evaluations)
+        search = checked_array(content.arrays, "search", np.float64, 2)
+        if not (0 <= search[1] < MOST_COUNTED and search[1] == int(search[1])):
+            raise ModelFileError("the file has no number of evaluations")
+        self.value_, self.n_evaluations_ = float(search[0]), int(search[1])
 
 
 class _Search:

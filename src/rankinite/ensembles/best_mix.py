@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.container import Content
+from rankinite.core.container import Content, checked_array
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.figures import save_figure, subplots
 from rankinite.core.params import Bounds, Constraint, OneOf, check
 from rankinite.core.types import Floats
 from rankinite.data import checks
 from rankinite.data.ranking_data import RankingData
-from rankinite.ensembles.ensemble import LinearEnsemble, read_numbers
+from rankinite.ensembles.ensemble import LinearEnsemble
 from rankinite.ensembles.members import MemberScores
 from rankinite.ensembles.mix_tree import MixTree, neighbours, parse_mix_tree
 from rankinite.evaluation.evaluate import evaluate_all
@@ -364,10 +364,9 @@ class BestMix(LinearEnsemble):
         except UsageError as problem:
             raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
         n = len(tree.pairs)
-        alphas, values = (read_numbers(content, name, n) for name in ("alphas", "values"))
         # A mix is convex, so a share outside cannot come from fit.
-        if not ((alphas >= 0.0) & (alphas <= 1.0)).all():
-            raise ModelFileError("the file has shares of members that are not between 0 and 1")
+        alphas = checked_array(content.arrays, "alphas", np.float64, n, low=0, high=1)
+        values = checked_array(content.arrays, "values", np.float64, n)
         texts = tree.texts[len(self.member_names_) :]
         self.nodes_ = tuple(
             MixNode(*of) for of in zip(texts, alphas.tolist(), values.tolist(), strict=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankinite.core.container import Content
+from rankinite.core.container import Content, checked_array
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.lazy import LazyModule
 from rankinite.core.types import Floats
@@ -18,7 +18,6 @@ from rankinite.data.checks import id_values
 from rankinite.data.ranking_data import RankingData
 from rankinite.data.tables import feature_names_of
 from rankinite.ensembles.members import (
-    LARGEST,
     MemberScores,
     Scaling,
     fitted_members,
@@ -280,8 +279,8 @@ class Ensemble(Ranker):
         names = _read_names(content.manifest.get("member_names"))
         new = cls._with_parameters(manifest.parameters)
         new._set_members(names, list(rankers.values()), manifest)
-        new.means_ = read_numbers(content, "means", len(names))
-        new.scales_ = read_numbers(content, "scales", len(names))
+        new.means_ = checked_array(content.arrays, "means", np.float64, len(names))
+        new.scales_ = checked_array(content.arrays, "scales", np.float64, len(names))
         # Scores are divided by them. A file can be wrong although its checksum is right.
         if not (new.scales_ > 0).all():
             raise ModelFileError("the file has a member whose scores have no scale")
@@ -366,7 +365,8 @@ class LinearEnsemble(Ensemble):
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
         if inner is not None:
             raise ModelFileError("the file has a ranker inside that does not belong there")
-        self.weights_ = read_numbers(content, "weights", len(self.member_names_))
+        n_members = len(self.member_names_)
+        self.weights_ = checked_array(content.arrays, "weights", np.float64, n_members)
 
 
 def _n_docs(X: Any) -> int | None:
@@ -381,14 +381,3 @@ def _read_names(names: Any) -> tuple[str, ...]:
     if not are_texts or not names or len(set(names)) < len(names):
         raise ModelFileError("the manifest of the file does not name the members, each once")
     return tuple(names)
-
-
-def read_numbers(content: Content, name: str, length: int) -> Floats:
-    """Return a float64 array of a model file, or refuse one of another length or with NaN."""
-    array = content.arrays.get(name)
-    if array is None or array.dtype != np.float64 or array.shape != (length,):
-        raise ModelFileError(f"the file has no {name} of {length} numbers")
-    # Written so that NaN is refused, too: it is not smaller than anything.
-    if not (np.abs(array) <= LARGEST).all():
-        raise ModelFileError(f"the file has {name} that are too large, or no numbers")
-    return array

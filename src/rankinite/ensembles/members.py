@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankinite.core.container import LARGEST
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.types import Floats
@@ -23,8 +24,6 @@ from rankinite.rankers.ranker import Ranker
 
 # Relative to the largest score: a smaller standard deviation is rounding, not information.
 ROUNDING = 2.0**-46
-# Limit of scaled scores, weights and the numbers in a model file, so that products stay finite.
-LARGEST = 1e150
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from rankinite.core.errors import UsageError
 from rankinite.core.format import some_of
 
 TOKEN = re.compile(r"[()]|[^()\s]+")
+DEEPEST = 500
 FORM = "expected pairs of pairs, as in (((1 3)(2 4))(5 6))"
 
 
@@ -92,6 +93,7 @@ class _TreeParser:
     def __init__(self, text: str, names: Sequence[str]) -> None:
         self.text = text
         self.names = tuple(names)
+        self.places = {name: k for k, name in enumerate(names)}
         self.pairs: list[tuple[int, int]] = []
         self.used: set[int] = set()
         # Place of each open parenthesis, and the nodes behind it; the first is the whole text.
@@ -100,6 +102,9 @@ class _TreeParser:
     def take(self, token: str, place: int) -> None:
         """Take the next token, a parenthesis or a member."""
         if token == "(":
+            # The text of a node has those of all nodes below it.
+            if len(self.open) > DEEPEST:
+                raise self._error(f"has parentheses more than {DEEPEST} deep")
             self.open.append((place, []))
         elif token == ")":
             self._close(place)
@@ -134,8 +139,8 @@ class _TreeParser:
 
     def _member(self, token: str, place: int) -> int:
         # Names first: members may be called by numbers that are not their places.
-        if token in self.names:
-            member = self.names.index(token)
+        if token in self.places:
+            member = self.places[token]
         # int() of very long texts takes long, and is refused by Python.
         elif token.isdecimal() and len(token) < 10 and 1 <= int(token) <= len(self.names):
             member = int(token) - 1

@@ -354,11 +354,8 @@ def _members_of(ranker: Ensemble) -> tuple[Member, ...]:
 
 def _trees_of(ranker: TreeRanker) -> Trees:
     forest = ranker.forest_
-    return Trees(
-        len(forest.start),
-        sum(tree.n_leaves for tree in forest.trees),
-        sum(len(tree.left_sets) for tree in forest.trees),
-    )
+    arrays = forest.arrays
+    return Trees(len(forest.start), int(arrays.n_leaves.sum()), len(arrays.left_sets))
 
 
 def _layers_of(ranker: LambdaRank) -> Layers:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.container import checked_array
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen
 from rankinite.core.threads import parallel_for
@@ -164,29 +165,16 @@ class Standardiser:
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, *, rank_inputs: bool
     ) -> Standardiser:
         """Make a standardiser of the arrays of a model file; all are checked before use."""
-        features = checked_array(arrays, "features", np.int64)
-        means = checked_array(arrays, "means", np.float32)
-        scales = checked_array(arrays, "scales", np.float32)
         n_columns = 2 * n_features if rank_inputs else n_features
-        inside = ((features >= 0) & (features < n_columns)).all()
-        if not inside or (np.diff(features) <= 0).any():
+        features = checked_array(arrays, "features", np.int64, None, low=0, high=n_columns - 1)
+        means = checked_array(arrays, "means", np.float32, len(features))
+        scales = checked_array(arrays, "scales", np.float32, len(features))
+        if (np.diff(features) <= 0).any():
             raise ModelFileError("the inputs of the net in the file are not features of its own")
-        if not len(features) == len(means) == len(scales) or (scales <= 0.0).any():
-            raise ModelFileError("the inputs of the net in the file do not fit together")
+        if (scales <= 0.0).any():
+            raise ModelFileError("the inputs of the net in the file have no scales")
         ranks = None
         if rank_inputs:
             cut_points = from_arrays(arrays, n_features)
             ranks = RankTable.from_arrays(to_arrays(cut_points))
-        return cls(features, means, scales, ranks)
-
-
-def checked_array(
-    arrays: Mapping[str, NDArray[Any]], name: str, kind: type[np.generic]
-) -> NDArray[Any]:
-    """Return an array of a model file that has one dimension and only finite numbers."""
-    array = arrays.get(name)
-    if array is None or array.ndim != 1 or array.dtype != kind:
-        raise ModelFileError(f"the file lacks {name!r}, or it is not of the right kind")
-    if not np.isfinite(array).all():
-        raise ModelFileError(f"{name!r} in the file has a number that is not finite")
-    return array.copy()
+        return cls(features.copy(), means.copy(), scales.copy(), ranks)

@@ -6,7 +6,7 @@ a data set with weights that are moved along a line, for tests of local optimali
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.cached import cached_property
+from rankinite.core.container import LARGEST, checked_array
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen
 from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats, Floats32, Integers
 from rankinite.data.sparse import dense_rows, is_sparse
-from rankinite.nets.inputs import Standardiser, checked_array
+from rankinite.nets.inputs import Standardiser
 from rankinite.nets.kernels.forward import (
     BLOCK_DOCS,
     GROUP,
+    INPUT_LIMIT,
     LANES,
     RELU,
     TANH,
@@ -40,6 +42,10 @@ DOCS_PER_THREAD = 4096
 # Documents whose ranks are made at once.
 DOCS_PER_CHUNK = 1 << 16
 MOST_UNITS = 1 << 16
+# Weights that reach this have diverged.
+LARGEST_WEIGHT = 1e15
+# Half of the largest number of 32 bits: the rest is for rounding.
+LARGEST_SUM = 1.7e38
 ACTIVATIONS = {"relu": RELU, "tanh": TANH}
 # The first scores of a net of rectified units have about this deviation. Random scores are noise
 # that training has to undo first, which with many features and few queries it hardly can.
@@ -166,6 +172,32 @@ class Net:
         parallel_for(score_range, n_docs, grain=DOCS_PER_THREAD)
         return scores
 
+    def _sizes_of_weights(self) -> Iterator[tuple[Floats, Floats]]:
+        """Iterate over the absolute weights of the layers, a row per unit, and biases."""
+        end = 0
+        for n_inputs, n_units in pairwise((len(self.inputs.features), *self.hidden, 1)):
+            begin, biases, end = end, end + n_inputs * n_units, end + (n_inputs + 1) * n_units
+            sizes = np.abs(self.weights[begin:end].astype(np.float64))
+            yield sizes[: biases - begin].reshape(n_units, n_inputs), sizes[biases - begin :]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether no sum of any unit can overflow, for any document.
+
+        Inputs are bounded, and so are the sums of units by the absolute weights. They are computed
+        in 32 bits; training takes weights for diverged that are not bounded.
+        """
+        # Written so that NaN is not bounded, either.
+        if not (np.abs(self.weights) < LARGEST_WEIGHT).all():
+            return False
+        largest = np.full(len(self.inputs.features), INPUT_LIMIT)
+        for weights, biases in self._sizes_of_weights():
+            sums = (weights * largest).sum(axis=1) + biases
+            if (sums > LARGEST_SUM).any():
+                return False
+            largest = np.minimum(sums, 1.0) if self.activation == "tanh" else sums
+        return True
+
     def slopes(self, n_features: int) -> Floats:
         """Return the largest slope of the score along each feature, in standard deviations.
 
@@ -173,14 +205,10 @@ class Net:
         absolute weights, since no activation function is steeper than 1. Those of a value and of
         its rank are added. A feature that is no input has 0.
         """
-        units = self.layers.units
-        ends = np.cumsum((units[:-1] + 1) * units[1:])
         slopes = np.ones(1)
-        for n_inputs, n_units, end in reversed(list(zip(units, units[1:], ends, strict=False))):
-            biases = end - n_units
-            weights = self.weights[biases - n_inputs * n_units : biases].astype(np.float64)
+        for weights, _ in reversed(list(self._sizes_of_weights())):
             # No product of matrices: sums by BLAS depend on the processor in their last bits.
-            slopes = (slopes[:, None] * np.abs(weights.reshape(n_units, n_inputs))).sum(axis=0)
+            slopes = (slopes[:, None] * weights).sum(axis=0).clip(max=LARGEST)
         out = np.zeros(n_features)
         np.add.at(out, self.inputs.features % max(n_features, 1), slopes)
         return out
@@ -204,14 +232,16 @@ class Net:
     ) -> Net:
         """Make a net of the arrays of a model file; all numbers are checked before use."""
         inputs = Standardiser.from_arrays(arrays, n_features, rank_inputs=rank_inputs)
-        hidden = checked_array(arrays, "hidden", np.int64)
-        weights = checked_array(arrays, "weights", np.float32)
-        if ((hidden < 1) | (hidden > MOST_UNITS)).any():
-            raise ModelFileError("the layers of the net in the file have impossible sizes")
+        hidden = checked_array(arrays, "hidden", np.int64, None, low=1, high=MOST_UNITS)
         sizes = (len(inputs.features), *(int(n) for n in hidden), 1)
-        if len(weights) != sum((a + 1) * b for a, b in pairwise(sizes)):
-            raise ModelFileError("the weights in the file are more or fewer than its net has")
-        return cls(inputs, sizes[1:-1], activation, weights)
+        n_weights = sum((a + 1) * b for a, b in pairwise(sizes))
+        weights = checked_array(arrays, "weights", np.float32, n_weights)
+        net = cls(inputs, sizes[1:-1], activation, weights.copy())
+        if not net.is_bounded:
+            raise ModelFileError(
+                "the weights of the net in the file are so large that scores could be infinite"
+            )
+        return net
 
 
 class PerturbedScores:

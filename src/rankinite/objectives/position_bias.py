@@ -29,6 +29,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.container import LARGEST, checked_array
 from rankinite.core.elementary import exp, log
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.threads import parallel_for
@@ -44,6 +45,11 @@ PROPENSITY, ADDITIVE = "propensity", "additive"
 ESTIMATES = {PROPENSITY: ("clicked", "unclicked"), ADDITIVE: ("effect",)}
 # A pair counts at most 1 over this for each of its documents, or few pairs would decide alone.
 LEAST_PROPENSITY = 0.01
+# What a fit can come to, by method.
+LIMITS = {
+    PROPENSITY: (LEAST_PROPENSITY, 1.0 / LEAST_PROPENSITY),
+    ADDITIVE: (-LARGEST, LARGEST),
+}
 # Names of arrays in model files and checkpoints.
 POSITIONS, PREFIX, BY_ROUND = "position_bias.positions", "position_bias.", "position_bias_by_round"
 
@@ -80,10 +86,16 @@ class PositionBias:
             return None
         for method, expected in ESTIMATES.items():
             if names == {"positions", *expected}:
-                positions = _checked_positions(arrays[POSITIONS])
-                estimates = {name: arrays[PREFIX + name] for name in expected}
-                for row in estimates.values():
-                    _check_estimates(method, row, positions.shape)
+                positions = checked_array(arrays, POSITIONS, np.int64, None, low=0)
+                if len(positions) == 0 or (np.diff(positions) <= 0).any():
+                    raise ModelFileError("the positions in the file do not rise")
+                low, high = LIMITS[method]
+                estimates = {
+                    name: checked_array(
+                        arrays, PREFIX + name, np.float64, len(positions), low=low, high=high
+                    )
+                    for name in expected
+                }
                 return cls(method, positions, estimates)
         raise ModelFileError("the position bias of the file is not understood")
 
@@ -179,12 +191,12 @@ class DebiasedGradients(GradientsByQuery):
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], n_rounds: int) -> None:
         """Resume with the estimates of a checkpoint."""
-        by_round = arrays.get(BY_ROUND, np.zeros(0))
-        if by_round.ndim != 3 or len(by_round) <= n_rounds:
+        low, high = LIMITS[self.method]
+        shape = self._by_round[0].shape
+        by_round = checked_array(arrays, BY_ROUND, np.float64, None, *shape, low=low, high=high)
+        if len(by_round) <= n_rounds:
             raise ModelFileError("has no position bias of every round")
-        kept = by_round[: n_rounds + 1]
-        _check_estimates(self.method, kept, (n_rounds + 1, *self._by_round[0].shape))
-        self._by_round = list(kept)
+        self._by_round = list(by_round[: n_rounds + 1])
 
     def gradients_of(
         self,
@@ -323,22 +335,3 @@ class AdditiveGradients(DebiasedGradients):
         # A constant added to all scores changes no gradient: the first effect is 0 by convention.
         relative: Floats = moved - moved[0]
         return relative[np.newaxis]
-
-
-def _checked_positions(positions: NDArray[Any]) -> Integers:
-    if positions.ndim != 1 or positions.dtype != np.int64 or len(positions) == 0:
-        raise ModelFileError("the positions in the file are not whole numbers")
-    if positions[0] < 0 or (np.diff(positions) <= 0).any():
-        raise ModelFileError("the positions in the file do not rise from 0 or more")
-    return positions
-
-
-def _check_estimates(method: str, estimates: NDArray[Any], shape: tuple[int, ...]) -> None:
-    if estimates.shape != shape or estimates.dtype != np.float64:
-        raise ModelFileError("the position bias of the file is not one number per position")
-    least, largest = -np.inf, np.inf
-    if method == PROPENSITY:
-        least, largest = LEAST_PROPENSITY, 1.0 / LEAST_PROPENSITY
-    inside = (estimates >= least) & (estimates <= largest)
-    if not (np.isfinite(estimates) & inside).all():
-        raise ModelFileError("the position bias of the file has numbers that no fit comes to")

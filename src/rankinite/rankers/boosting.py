@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.container import Content
+from rankinite.core.container import Content, checked_array
 from rankinite.core.elementary import exp
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
@@ -272,22 +272,35 @@ class TreeLearner:
 
     def n_rounds_in(self, content: Content) -> int:
         """Return the number of rounds that a checkpoint holds."""
-        forest = Forest.from_arrays(content.arrays, self._n_features)
-        if len(forest.start) != len(self.scores):
-            raise ModelFileError("has another number of outputs than the fit")
+        forest = self._forest_in(content)
         return len(forest) // len(forest.start)
 
     def restore(self, content: Content, n_rounds: int, _history: History) -> None:
         """Resume after the first rounds of a checkpoint, as if they had just been grown."""
-        forest = Forest.from_arrays(content.arrays, self._n_features)
+        forest = self._forest_in(content)
         trees = forest.trees[: n_rounds * len(self.scores)]
         if self.line_search is not None:
-            self.alphas = alphas_of(content.arrays, self.n_rounds_in(content))[:n_rounds]
+            n_rounds_in_file = len(forest) // len(forest.start)
+            self.alphas = alphas_of(content.arrays, n_rounds_in_file)[:n_rounds]
         self.gradients.restore(content.arrays, n_rounds)
         # In the order of training: the sum of floats depends on it, and what follows on the sum.
         for number, tree in enumerate(trees):
             self._add(tree, number % len(self.scores), grown=False)
         self.trees = list(trees)
+
+    def _forest_in(self, content: Content) -> Forest:
+        """Return the trees of a checkpoint, which must be such as grow on these data."""
+        forest = Forest.from_arrays(content.arrays, self._n_features)
+        if len(forest.start) != len(self.scores):
+            raise ModelFileError("has another number of outputs than the fit")
+        categories = self._categories
+        same = forest.categories.keys() == categories.keys() and all(
+            np.array_equal(codes, categories[j]) for j, codes in forest.categories.items()
+        )
+        # Others would be followed by bins that they do not fit.
+        if not same or not all(self.grower.can_follow(tree) for tree in forest.trees):
+            raise ModelFileError("has trees that do not grow on the data of the fit")
+        return forest
 
     def _compute_gradients(self, queries: Mask, number: int) -> None:
         """Compute the gradients of these queries at least."""
@@ -365,10 +378,9 @@ def alphas_to_arrays(alphas: Sequence[float]) -> dict[str, Floats]:
 
 def alphas_of(arrays: Mapping[str, NDArray[Any]], n_rounds: int) -> list[float]:
     """Check the weights of trees that a file holds, one per round."""
-    alphas = arrays.get(ALPHAS, np.zeros(0))
-    if alphas.shape != (n_rounds,) or alphas.dtype != np.float64 or not np.isfinite(alphas).all():
-        raise ModelFileError("the weights of trees in the file are not one finite number a round")
-    return [float(alpha) for alpha in alphas]
+    if n_rounds == 0 and ALPHAS not in arrays:
+        return []
+    return [float(alpha) for alpha in checked_array(arrays, ALPHAS, np.float64, n_rounds)]
 
 
 def _weighted_docs(doc_weight: Floats | None) -> tuple[Mask, Floats | None]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.container import Content
+from rankinite.core.container import LARGEST, Content, checked_array
 from rankinite.core.elementary import cospi
 from rankinite.core.errors import ModelFileError, UsageError
 from rankinite.core.random import generator
@@ -34,8 +34,8 @@ log = logging.getLogger("rankinite")
 # this probability.
 RATE_DECAY = 0.8
 DECAY_PROBABILITY = 0.3
-# Weights that reach this have diverged.
-LARGEST_WEIGHT = 1e15
+# More steps, restarts and the like than any fit does; floats hold whole numbers up to here.
+MOST_COUNTED = 1 << 53
 # After divergence training restarts with the learning rate times this, at most this many times.
 DIVERGENCE_DECAY = 0.1
 MAX_DIVERGENCES = 8
@@ -192,7 +192,10 @@ class NetLearner:
         # A restart belongs to the round: if that is interrupted, neither has happened.
         state = self._after_epoch(self._restarted(self.state) if self._is_flat() else self.state)
         # Scores may overflow while all weights are still finite.
-        while not _are_sound(state.weights) or not np.isfinite(self.runner.scores).all():
+        while (
+            not self.net.with_packed(state.weights).is_bounded
+            or not np.isfinite(self.runner.scores).all()
+        ):
             state = self._after_epoch(self._restarted_with_lower_rate(state))
         self._next = state
 
@@ -267,16 +270,24 @@ class NetLearner:
 
     def _numbers_in(self, content: Content) -> dict[str, Any]:
         """Return the numbers of a checkpoint, or refuse one that is not of this net."""
-        arrays, expected = content.arrays, self.to_content().arrays
-        if arrays.keys() != expected.keys() or any(
-            arrays[name].shape != expected[name].shape or arrays[name].dtype != expected[name].dtype
-            for name in expected
-        ):
-            raise ModelFileError("holds another net than that of the fit")
-        numbers = dict(zip(NUMBERS, arrays["numbers"].tolist(), strict=True))
-        if not _are_possible(numbers, arrays):
+        arrays, n = content.arrays, len(self.state.weights)
+        n_moments = len(self.state.moments.first_moment)
+        numbers = checked_array(arrays, "numbers", np.float64, len(NUMBERS), low=None)
+        checked_array(arrays, "n_steps", np.int64, 1, low=0, high=MOST_COUNTED)
+        checked_array(arrays, "second", np.float32, n_moments, low=0)
+        checked_array(arrays, "first", np.float32, n_moments)
+        of_weights = [
+            checked_array(arrays, name, np.float32, n) for name in ("weights", "best_weights")
+        ]
+        by_name = dict(zip(NUMBERS, numbers.tolist(), strict=True))
+        is_bounded = all(self.net.with_packed(weights).is_bounded for weights in of_weights)
+        # What only fills rows up stays 0 for ever.
+        is_padding = np.ones(n, np.bool_)
+        is_padding[self.net.positions] = False
+        rows = [*of_weights, *([arrays["first"], arrays["second"]] if n_moments else [])]
+        if not _are_possible(by_name) or not is_bounded or any(r[is_padding].any() for r in rows):
             raise ModelFileError("holds numbers that no fit comes to")
-        return numbers
+        return by_name
 
     def _new_moments(self) -> AdamState:
         is_adam = self.schedule.optimiser == "adam"
@@ -361,23 +372,14 @@ class NetLearner:
         return replace(state, train_value=train_value)
 
 
-def _are_sound(weights: Floats32) -> bool:
-    # NaN is not smaller than anything, so it counts as diverged.
-    with np.errstate(invalid="ignore"):
-        return bool((np.abs(weights) < LARGEST_WEIGHT).all())
-
-
-def _are_possible(numbers: Mapping[str, float], arrays: Mapping[str, NDArray[Any]]) -> bool:
+def _are_possible(numbers: Mapping[str, float]) -> bool:
     """Tell whether a checkpoint's numbers can be those of a fit."""
     whole = [numbers[name] for name in WHOLE_NUMBERS]
     return (
-        # They are kept as floats, which hold whole numbers exactly up to 2^53.
-        all(0 <= value < 1 << 53 and value == int(value) for value in whole)
+        all(0 <= value < MOST_COUNTED and value == int(value) for value in whole)
         and numbers["restarted_at"] <= numbers["n_epochs"]
+        and numbers["n_divergences"] <= MAX_DIVERGENCES
         and 0.0 < numbers["learning_rate"] < np.inf
-        and not np.isnan(numbers["train_value"])
-        and _are_sound(arrays["weights"])
-        and _are_sound(arrays["best_weights"])
-        and bool(np.isfinite(arrays["first"]).all() and (arrays["second"] >= 0.0).all())
-        and bool((arrays["n_steps"] >= 0).all())
+        # Nothing is smaller than the value before the first epoch.
+        and numbers["train_value"] <= LARGEST
     )

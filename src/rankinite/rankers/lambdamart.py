@@ -156,7 +156,7 @@ class LambdaMART(LambdaMARTParameters, TreeRanker):
         ranker = super().from_content(Content(manifest, content.arrays), base)
         ranker.alphas_, ranker.position_bias_ = [], None
         # What few files have is imported for these only.
-        if ranker.step == LINE_SEARCH:
+        if ranker.step == LINE_SEARCH or "alphas" in content.arrays:
             from rankinite.rankers.boosting import alphas_of
 
             ranker.alphas_ = alphas_of(content.arrays, ranker.n_rounds_)

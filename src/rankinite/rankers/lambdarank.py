@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.compilation import compile_ahead
+from rankinite.core.container import checked_array
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.progress import Progress
@@ -319,11 +320,13 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         )
         if self.net_.hidden != self._sizes():
             raise ModelFileError("the net in the file has other layers than its parameters say")
-        start, epoch = (arrays.get(name) for name in ("start", "best_epoch"))
-        if start is None or start.shape != (1,) or not np.isfinite(start).all():
-            raise ModelFileError("the file has no score to begin with")
-        if epoch is None or epoch.shape != (1,) or not 0 <= epoch[0] <= manifest.n_rounds:
-            raise ModelFileError("the file does not say which epoch was best")
+        start = checked_array(arrays, "start", np.float64, 1)
+        epoch = checked_array(arrays, "best_epoch", np.int64, 1, low=0, high=manifest.n_rounds)
+        # Files of earlier versions say it once.
+        if manifest.best_round not in (None, int(epoch[0])):
+            raise ModelFileError(
+                "the file says in two places which epoch was best, and differently"
+            )
         self.start_, self.best_round_ = float(start[0]), int(epoch[0])
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.container import LARGEST
 from rankinite.core.errors import DataError
 from rankinite.core.progress import ProgressBar
 from rankinite.core.types import Floats
@@ -105,7 +106,9 @@ class Backfitting:
             rest = scores - tree_scores
             best = self.measure.best_step(rest, tree_scores, low, high, with_peaks=False)
             if best.value > value + SMALLEST_GAIN:
-                trees[number] = replace(tree, value=tree.value * best.alpha)
+                # No larger than a model file may hold.
+                value_of_leaf = np.clip(tree.value * best.alpha, -LARGEST, LARGEST)
+                trees[number] = replace(tree, value=value_of_leaf)
                 scores = rest + best.alpha * tree_scores
                 value = best.value
         new = replace(forest, trees=tuple(trees))

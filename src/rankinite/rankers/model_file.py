@@ -21,6 +21,11 @@ Curves = dict[str, dict[str, list[float]]]
 VERSION = "rankinite"  # the entry with the version that fitted the ranker
 # Texts by categorical feature, in the order of the categories in the model's arrays.
 CATEGORIES = "categories"
+# What is no parameter of a file although it is one of the class: a base is a ranker of its own,
+# and a preset stands for values.
+NO_PARAMETERS = ("base", "preset")
+# Lists in lists of parameters, such as those of constraints, are not deeper.
+DEEPEST_VALUE = 4
 # Rankers inside a ranker: the entries of the members, and of the one on top of them.
 MEMBERS = "members"
 INNER = "ranker"
@@ -50,6 +55,9 @@ class Manifest:
         names = _entry(manifest, "feature_names")
         if not isinstance(parameters, dict):
             raise _not_understood("parameters", parameters)
+        for name, value in parameters.items():
+            if name in NO_PARAMETERS or not _is_plain(value, DEEPEST_VALUE):
+                raise _not_understood(name, value)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise _not_understood("feature_names", names)
         if not names or len(set(names)) < len(names):
@@ -71,6 +79,13 @@ class Manifest:
             _version(manifest),
             _read_categories(manifest.get(CATEGORIES, {})),
         )
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Tell whether a parameter is as `plain` returns it."""
+    if isinstance(value, list):
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in value)
+    return not isinstance(value, dict)
 
 
 def _read_categories(categories: Any) -> Mapping[str, Sequence[str]]:
@@ -218,6 +233,8 @@ def read_history(curves: Any, n_rounds: int) -> Curves:
     history: Curves = {}
     for curve in curves:
         history.setdefault(curve["set"], {})[curve["measure"]] = curve["values"]
+    if sum(map(len, history.values())) < len(curves):
+        raise ModelFileError("the history in the file has the values of a measure twice")
     return history
 
 
@@ -228,7 +245,8 @@ def _is_curve(curve: Any, n_rounds: int) -> bool:
         and isinstance(curve["set"], str)
         and isinstance(curve["measure"], str)
         and isinstance(curve["values"], list)
-        and len(curve["values"]) == n_rounds
+        # Before the first round there are no curves.
+        and len(curve["values"]) == n_rounds > 0
         # Not isinstance: True is an int, and no value of a measure.
         and all(type(value) in (int, float) and math.isfinite(value) for value in curve["values"])
     )
@@ -259,9 +277,12 @@ def _number(manifest: Mapping[str, Any], name: str, constraint: Constraint) -> A
 
 
 def _not_understood(name: str, value: Any) -> ModelFileError:
+    return ModelFileError(
+        f"the manifest of the file is not understood: {_short(name)} is {_short(value)}"
+    )
+
+
+def _short(value: Any) -> str:
     # A damaged entry may be of any length.
     shown = repr(value)
-    return ModelFileError(
-        f"the manifest of the file is not understood: {name!r} is "
-        + (shown if len(shown) <= 60 else shown[:60] + "...")
-    )
+    return shown if len(shown) <= 60 else shown[:60] + "..."

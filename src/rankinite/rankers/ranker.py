@@ -268,7 +268,10 @@ class Ranker(Estimator, ABC):
         return match_codes(self._name, features, expected, tables, self.categories_), None
 
     def _columns_of_categories(self) -> list[int]:
-        return [self.feature_names_.index(name) for name in self.categories_]
+        if not self.categories_:
+            return []
+        columns = {name: j for j, name in enumerate(self.feature_names_)}
+        return [columns[name] for name in self.categories_]
 
     def _matched(self, X: Any) -> Any:
         """Return a data set or a frame with the features of fit alone, in their order, by name."""

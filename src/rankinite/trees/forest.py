@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.cached import cached_property
+from rankinite.core.container import LARGEST, checked_array
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats
+from rankinite.data.categories import MOST_CODES
 from rankinite.data.sparse import dense_rows, is_sparse, row_blocks
 from rankinite.trees.bins import MOST_BINS, PADDED_CUTS, SET_BYTES
 from rankinite.trees.scoring import ForestScorer, find_levels, n_category_bins
@@ -28,6 +30,15 @@ SPLIT_ARRAYS: dict[str, type[np.generic]] = {
     "docs": np.int64,
 }
 LEAF_ARRAYS: dict[str, type[np.generic]] = {"value": np.float64, "leaf_docs": np.int64}
+# Limits of numbers that are not part of scores: sums over all leaves, and over all trees, are
+# finite. Whether features and thresholds are sound is for `Tree.is_sound` to say.
+MOST_DOCS, LARGEST_GAIN = 1 << 46, 1e250
+LIMITS: Mapping[str, tuple[float | None, float]] = {
+    "threshold": (None, np.inf),
+    "gain": (-LARGEST_GAIN, LARGEST_GAIN),
+    "docs": (0, MOST_DOCS),
+    "leaf_docs": (0, MOST_DOCS),
+}
 # Arrays of a forest with categorical features; a file without such features has none of them.
 CATEGORIES, N_CATEGORIES, LEFT_SETS = "categories", "n_categories", "left_sets"
 NO_SETS = frozen(np.zeros((0, SET_BYTES), np.uint8))
@@ -92,25 +103,106 @@ class Tree:
         inside = (self.feature >= 0) & (self.feature < n_features)
         # Infinity is a threshold, too: it separates missing values from all others.
         compares = (self.threshold > -np.inf) | self.categorical
-        numbers = np.isfinite(self.value).all() and np.isfinite(self.gain).all()
-        if not (inside & compares).all() or not numbers:
+        if not (inside & compares).all():
             return False
         of_categories = np.isin(self.feature, list(categories))
         return bool((of_categories == self.categorical).all() and self._has_sound_sets(categories))
 
     def _has_sound_sets(self, categories: Categories) -> bool:
         """Tell whether sets hold bins of their features, and missing values as they should."""
-        splits = np.flatnonzero(self.categorical)
-        for split, row in zip(splits, self.left_sets, strict=True):
-            n_bins = n_category_bins(categories[int(self.feature[split])])
-            goes_left = _bits(row)
-            if goes_left[n_bins] != self.missing_left[split] or goes_left[n_bins + 1 :].any():
+        feature, missing_left = self.feature[self.categorical], self.missing_left[self.categorical]
+        used, number = np.unique(feature, return_inverse=True)
+        of_feature = [n_category_bins(categories[int(j)]) for j in used]
+        n_bins = np.array(of_feature, np.int64)[number]
+        bins = np.arange(8 * SET_BYTES)
+        for begin in range(0, len(n_bins), SETS_A_BLOCK):
+            block = slice(begin, begin + SETS_A_BLOCK)
+            goes_left = _bits(self.left_sets[block])
+            missing = bins == n_bins[block, None]
+            if (goes_left[missing] != missing_left[block]).any():
+                return False
+            if (goes_left & (bins > n_bins[block, None])).any():
                 return False
         return True
 
 
-def _bits(left_set: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    return np.unpackbits(left_set, bitorder="little").astype(np.bool_)
+def _bits(left_sets: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    return np.unpackbits(left_sets, axis=-1, bitorder="little").astype(np.bool_)
+
+
+# Sets that are checked at a time, a byte for each of their bits.
+SETS_A_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class TreeArrays(Sequence[Tree]):
+    """Trees whose arrays lie one behind the other; each is made when it is asked for.
+
+    A `Tree` of its own takes more memory than the few numbers that it may have in a file.
+
+    Attributes
+    ----------
+    values
+        The arrays of all trees by name.
+    n_leaves
+        Number of leaves of each tree.
+    left_sets
+        The sets of all categorical splits.
+    """
+
+    values: Mapping[str, NDArray[Any]]
+    n_leaves: NDArray[np.int64]
+    left_sets: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree]) -> TreeArrays:
+        """Return trees as arrays; those that are arrays stay so."""
+        if isinstance(trees, TreeArrays):
+            return trees
+        kinds = SPLIT_ARRAYS | LEAF_ARRAYS
+        return cls(
+            {
+                name: np.concatenate([np.zeros(0, kind), *(getattr(tree, name) for tree in trees)])
+                for name, kind in kinds.items()
+            },
+            np.array([tree.n_leaves for tree in trees], np.int64),
+            np.concatenate([NO_SETS, *(tree.left_sets for tree in trees)]),
+        )
+
+    @cached_property
+    def _offsets(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Where the splits, leaves and sets of each tree begin, and where those of the last end."""
+        leaves = np.concatenate([[0], np.cumsum(self.n_leaves)])
+        splits = leaves - np.arange(len(leaves))  # a split less than leaves
+        sets = np.concatenate([[0], np.cumsum(np.isnan(self.values["threshold"]))])
+        return splits, leaves, sets[splits]
+
+    def __len__(self) -> int:
+        return len(self.n_leaves)
+
+    @overload
+    def __getitem__(self, number: int) -> Tree: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Tree]: ...
+
+    def __getitem__(self, number: int | slice) -> Tree | Sequence[Tree]:
+        if isinstance(number, slice):
+            begin, end, step = number.indices(len(self))
+            if step != 1:
+                return tuple(self[k] for k in range(begin, end, step))
+            return TreeArrays(*self._between(begin, max(begin, end)))
+        place = range(len(self))[number]
+        values, _, left_sets = self._between(place, place + 1)
+        return Tree(**values, left_sets=left_sets)
+
+    def _between(
+        self, begin: int, end: int
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64], NDArray[np.uint8]]:
+        splits, leaves, sets = (slice(o[begin], o[end]) for o in self._offsets)
+        values = {name: self.values[name][splits] for name in SPLIT_ARRAYS}
+        values |= {name: self.values[name][leaves] for name in LEAF_ARRAYS}
+        return values, self.n_leaves[begin:end], self.left_sets[sets]
 
 
 # Numbers of leaves are found for so many documents at a time that scratch memory stays small.
@@ -135,7 +227,7 @@ class Forest:
         By categorical feature, the codes of the categories that have bins, in increasing order.
     """
 
-    trees: tuple[Tree, ...]
+    trees: Sequence[Tree]
     start: Floats
     n_features: int
     categories: Categories = field(default_factory=dict)
@@ -209,19 +301,19 @@ class Forest:
             out[begin : begin + step] = numbered.scores(X, part).T
         return out
 
+    @property
+    def arrays(self) -> TreeArrays:
+        """The arrays of all trees."""
+        return TreeArrays.of(self.trees)
+
     @cached_property
     def _scorer(self) -> ForestScorer:
-        kinds = SPLIT_ARRAYS | LEAF_ARRAYS
-        arrays = {
-            name: np.concatenate(
-                [np.zeros(0, kinds[name]), *(getattr(t, name) for t in self.trees)]
-            )
-            for name in ("feature", "threshold", "missing_left", "first", "right", "value")
-        }
+        arrays = self.arrays
+        names = ("feature", "threshold", "missing_left", "first", "right", "value")
         return ForestScorer(
-            **arrays,
-            n_leaves=np.array([tree.n_leaves for tree in self.trees], np.int64),
-            left_sets=np.concatenate([NO_SETS, *(tree.left_sets for tree in self.trees)]),
+            **{name: arrays.values[name] for name in names},
+            n_leaves=arrays.n_leaves,
+            left_sets=arrays.left_sets,
             categories=self.categories,
         )
 
@@ -239,22 +331,23 @@ class Forest:
     def importances(self, kind: str) -> Floats:
         """Return the sum of gains, or the number of splits, of each feature."""
         sums = np.zeros(self.n_features)
-        for tree in self.trees:
-            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
+        values = self.arrays.values
+        np.add.at(sums, values["feature"], values["gain"] if kind == "gain" else 1.0)
         return sums
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of a model file."""
-        arrays = {
-            name: np.concatenate([getattr(tree, name) for tree in self.trees])
-            if self.trees
-            else np.zeros(0)
-            for name in SPLIT_ARRAYS | LEAF_ARRAYS
+        trees = self.arrays
+        # No trees are written as empty arrays of no particular type.
+        arrays = dict(trees.values) if len(trees) else dict.fromkeys(trees.values, np.zeros(0))
+        return {
+            **arrays,
+            "n_leaves": trees.n_leaves,
+            "start": self.start,
+            **self._category_arrays(trees.left_sets),
         }
-        arrays["n_leaves"] = np.array([tree.n_leaves for tree in self.trees], np.int64)
-        return {**arrays, "start": self.start, **self._category_arrays()}
 
-    def _category_arrays(self) -> dict[str, NDArray[Any]]:
+    def _category_arrays(self, left_sets: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         if not self.categories:
             return {}
         n_categories = np.full(self.n_features, -1, np.int64)
@@ -263,25 +356,24 @@ class Forest:
         return {
             N_CATEGORIES: n_categories,
             CATEGORIES: np.concatenate([self.categories[j] for j in sorted(self.categories)]),
-            LEFT_SETS: np.concatenate([NO_SETS, *(tree.left_sets for tree in self.trees)]),
+            LEFT_SETS: left_sets,
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Forest:
         """Make a forest of the arrays of a model file; all numbers are checked before use."""
-        n_leaves = _checked(arrays, "n_leaves", np.int64)
-        start = _checked(arrays, "start", np.float64)
-        possible = (n_leaves >= 1) & (n_leaves <= MAX_LEAVES)
-        if len(start) < 1 or len(n_leaves) % len(start) or not possible.all():
+        n_leaves = checked_array(arrays, "n_leaves", np.int64, None, low=1, high=MAX_LEAVES)
+        start = checked_array(arrays, "start", np.float64, None)
+        if len(start) < 1 or len(n_leaves) % len(start):
             raise ModelFileError("the numbers of trees and leaves in the file do not fit together")
-        if not np.isfinite(start).all():
-            raise ModelFileError("the scores to begin with in the file are not finite")
+        n_of_all = int(n_leaves.sum())
         values = {
-            name: _checked(arrays, name, kind, n_leaves - 1) for name, kind in SPLIT_ARRAYS.items()
-        } | {name: _checked(arrays, name, kind, n_leaves) for name, kind in LEAF_ARRAYS.items()}
+            name: _read_values(arrays, name, kind, n_of_all - len(n_leaves))
+            for name, kind in SPLIT_ARRAYS.items()
+        } | {name: _read_values(arrays, name, kind, n_of_all) for name, kind in LEAF_ARRAYS.items()}
         categories = _read_categories(arrays, n_features)
         left_sets = _read_left_sets(arrays, int(np.isnan(values["threshold"]).sum()))
-        trees = tuple(_separate_trees(values, n_leaves, left_sets))
+        trees = TreeArrays(values, n_leaves, left_sets)
         unsound = find_levels(values["first"], values["right"], n_leaves).unsound
         # All at once, as if they were one tree, and one by one only to tell which it is.
         if unsound >= 0 or not Tree(**values, left_sets=left_sets).is_sound(n_features, categories):
@@ -297,59 +389,44 @@ class Forest:
         return cls(trees, start, n_features, categories)
 
 
+def _read_values(
+    arrays: Mapping[str, NDArray[Any]], name: str, kind: type[np.generic], length: int
+) -> NDArray[Any]:
+    """Check an array of all splits, or of all leaves."""
+    array = arrays.get(name)
+    # A forest without trees is written as empty arrays of no particular type.
+    if length == 0 and array is not None and array.dtype == np.float64:
+        kind = np.float64
+    low, high = LIMITS.get(name, (-LARGEST, LARGEST))
+    checked = checked_array(arrays, name, kind, length, low=low, high=high)
+    return checked.astype((SPLIT_ARRAYS | LEAF_ARRAYS)[name], copy=False)
+
+
 def _read_categories(arrays: Mapping[str, NDArray[Any]], n_features: int) -> Categories:
     """Check the categories of a model file: of each feature increasing whole numbers."""
     if N_CATEGORIES not in arrays:
         return {}
-    counts = _checked(arrays, N_CATEGORIES, np.int64)
-    codes = _checked(arrays, CATEGORIES, np.float32)
-    fits = len(counts) == n_features and ((counts >= -1) & (counts <= MOST_BINS)).all()
-    if not fits or counts.clip(0).sum() != len(codes):
-        raise ModelFileError("the numbers of categories in the file do not fit together")
-    ends = np.cumsum(counts.clip(0))
-    categories = {
+    counts = checked_array(arrays, N_CATEGORIES, np.int64, n_features, low=-1, high=MOST_BINS)
+    lengths = counts.clip(0)
+    codes = checked_array(
+        arrays, CATEGORIES, np.float32, int(lengths.sum()), low=0, high=MOST_CODES - 1
+    )
+    ends = np.cumsum(lengths)
+    rises = np.diff(codes) > 0
+    # Between two features they need not rise; a feature without codes has no last one.
+    rises[ends[(ends > 0) & (ends < len(codes))] - 1] = True
+    if not rises.all() or (np.floor(codes) != codes).any():
+        raise ModelFileError("the categories in the file are not increasing whole numbers")
+    return {
         int(j): frozen(codes[ends[j] - counts[j] : ends[j]]) for j in np.flatnonzero(counts >= 0)
     }
-    for of_feature in categories.values():
-        whole = np.isfinite(of_feature) & (of_feature >= 0) & (np.floor(of_feature) == of_feature)
-        if not whole.all() or (np.diff(of_feature) <= 0).any():
-            raise ModelFileError("the categories in the file are not increasing whole numbers")
-    return categories
 
 
 def _read_left_sets(arrays: Mapping[str, NDArray[Any]], n_sets: int) -> NDArray[np.uint8]:
-    left_sets = arrays.get(LEFT_SETS, NO_SETS)
-    if left_sets.shape != (n_sets, SET_BYTES) or left_sets.dtype != np.uint8:
-        raise ModelFileError("the file does not have a set for each of its categorical splits")
-    return left_sets
-
-
-def _checked(
-    arrays: Mapping[str, NDArray[Any]],
-    name: str,
-    kind: type[np.generic],
-    lengths: NDArray[np.int64] | None = None,
-) -> NDArray[Any]:
-    array = arrays.get(name)
-    # A forest without trees is written as empty arrays of no particular type.
-    if array is None or array.ndim != 1 or (array.dtype != kind and array.size):
-        raise ModelFileError(f"the file lacks {name!r}, or it is not of the right kind")
-    if lengths is not None and len(array) != lengths.sum():
-        raise ModelFileError(f"{name!r} in the file has {len(array)} values; more or fewer fit")
-    return array.astype(kind)
-
-
-def _separate_trees(
-    values: Mapping[str, NDArray[Any]], n_leaves: NDArray[np.int64], left_sets: NDArray[np.uint8]
-) -> Iterator[Tree]:
-    set_end = 0
-    leaf_ends = np.cumsum(n_leaves)
-    split_ends = np.cumsum(n_leaves - 1)
-    for leaf_end, split_end, n in zip(leaf_ends, split_ends, n_leaves, strict=True):
-        arrays = {name: values[name][split_end - n + 1 : split_end] for name in SPLIT_ARRAYS}
-        arrays |= {name: values[name][leaf_end - n : leaf_end] for name in LEAF_ARRAYS}
-        set_begin, set_end = set_end, set_end + int(np.isnan(arrays["threshold"]).sum())
-        yield Tree(**arrays, left_sets=left_sets[set_begin:set_end])
+    # A file without categorical features has none; and no kernel has read-only ones.
+    if n_sets == 0 and LEFT_SETS not in arrays:
+        return NO_SETS.copy()
+    return checked_array(arrays, LEFT_SETS, np.uint8, n_sets, SET_BYTES)
 
 
 def mean_of_rounds(forest: Forest, weights: Floats) -> Forest:

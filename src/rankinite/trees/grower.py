@@ -465,6 +465,13 @@ class Grower:
         _add_values(scratch, NO_INDEX, tree, scores)
         return scratch
 
+    def can_follow(self, tree: Tree) -> bool:
+        """Tell whether a tree is like those grown here: by these cut points, and no larger."""
+        if tree.n_leaves > self._n_leaves:
+            return False
+        column, cut = self._columns_and_cuts(tree)
+        return bool((tree.categorical | (self._cuts[column, cut] == tree.threshold)).all())
+
     @property
     def _columns(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         return self.binned.main.columns, self.binned.more.columns
