@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core.errors import RankiniteError, RunError
+from rankinite.core.format import visible
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
 from rankinite.runs.graph import with_dependencies
@@ -301,12 +302,20 @@ def train_one_round(store: Store, fits: list[Fit]) -> None:
             ranker.predict(few)
 
 
+class _VisibleFormatter(logging.Formatter):
+    """Writes records so that every character is seen, and only lines of tracebacks end."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record."""
+        return visible(super().format(record), keep="\n")
+
+
 class _LogFile(logging.FileHandler):
     """A log file; an error in writing it must not disturb the run."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, encoding="utf-8")
-        self.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        self.setFormatter(_VisibleFormatter("%(asctime)s %(message)s"))
         self.is_closed = False
 
     def emit(self, record: logging.LogRecord) -> None:

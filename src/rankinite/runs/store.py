@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rankinite.core.cached import cached_property
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.files import atomic_write, remove_unfinished
+from rankinite.core.format import visible_json
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.memmap import fingerprint, open_shared, save_shared
@@ -452,4 +453,4 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a value as JSON."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, visible_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
