@@ -44,5 +44,6 @@ class Campaign:
 
 CAMPAIGNS: dict[str, Campaign] = {
     "cache-damage": Campaign("cache:damage", few=30, many=10_000, part=500),
+    "hostile-names": Campaign("names:shown", few=20, many=4_000, part=200),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

@@ -210,6 +210,7 @@ def _check_files(
     from rankinite.runs.training import checkpoint_of, files_beside
 
     refuse_missing_folders([out])
+    configuration.to_toml()  # which refuses names that it cannot hold
     repeated, *diagnosed = files_beside(out, diagnose=diagnose)
     named = (configuration.train, configuration.base, *configuration.valid)
     inputs = [Path(name) for name in (*named, configuration.loading.get("query_file")) if name]

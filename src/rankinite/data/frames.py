@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -379,7 +380,9 @@ def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
     # A group of rows at a time: whole columns would be a second copy of the matrix.
     values = dense_rows(data.matrix, docs if data.rows is None else data.rows[docs])
     arrays: dict[str, Any] = {} if columns.label is None else {columns.label: data.y[docs]}
-    arrays[columns.qid] = data.qid[docs]
+    qid = data.qid[docs]
+    # Arrow ends numpy's texts at their first zero.
+    arrays[columns.qid] = qid.tolist() if qid.dtype.kind == "U" else qid
     for source, column in columns.labels.items():
         arrays[column] = data.labels[source][docs]
     if columns.query_weight is not None and data.query_weight is not None:
@@ -399,7 +402,9 @@ def _open(path: Path) -> Any:
     if path.is_dir():
         raise FileFormatError(path, "this is a directory; expected a file")
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
+        # Arrow takes only names that are UTF-8 as texts.
+        file = pa.OSFile(os.fsencode(path))
+        return pq.ParquetFile(file, page_checksum_verification=True)
     except FileNotFoundError:
         raise FileFormatError(path, "there is no such file") from None
     except (pa.ArrowException, OSError, ValueError) as problem:

@@ -89,9 +89,8 @@ def toml_of(value: Any) -> str:
 
 def _escaped(hidden: re.Match[str]) -> str:
     if "\ud800" <= hidden[0] <= "\udfff":
-        raise UsageError(
-            f"{hidden.string}: is not UTF-8, which a TOML file must be; give the file another name"
-        )
+        name = json.loads(hidden.string)
+        raise UsageError(f"{name}: this name is not UTF-8, as TOML files must be; choose another")
     return f"\\u{ord(hidden[0]):04x}" if hidden[0] <= "\uffff" else f"\\U{ord(hidden[0]):08x}"
 
 
