@@ -27,7 +27,7 @@ import typer
 
 from rankinite.cli.pipes import STANDARD
 from rankinite.core.errors import UsageError
-from rankinite.core.files import atomic_write
+from rankinite.core.files import atomic_write, remove_unfinished_of
 from rankinite.data.formats import FormatName
 
 # In a folder that a command fills: the files that rankinite made there, and their digests.
@@ -71,6 +71,7 @@ class Outputs:
                 raise IsADirectoryError(
                     errno.EISDIR, "this is a directory; expected a file", str(target)
                 )
+        remove_unfinished_of(*targets)
         self._refuse_existing(command, models, is_model, " and is not a model file")
         self._refuse_existing(command, scores, _holds_scores, " and does not hold scores")
         self._refuse_existing(command, files, _is_listed, "")
