@@ -219,8 +219,8 @@ def tried(names: Names, arguments: list[str], *, is_terminal: bool) -> Outcome:
     if code not in (0, 1, 2) or "this should not happen" in errors.getvalue():
         return Outcome(what, f"{arguments}: exit {code}, {errors.getvalue()[-300:]}")
     if code and len(errors.getvalue().splitlines()) > 1 and not LISTED.search(errors.getvalue()):
-        last = errors.getvalue().splitlines()
-        if sum(not line.startswith(("note: ", "warning: ")) for line in last) > 1:
+        last = errors.getvalue().split("\n")
+        if sum(bool(line) and not line.startswith(("note: ", "warning: ")) for line in last) > 1:
             return Outcome(what, f"{arguments}: several lines, {errors.getvalue()!r}")
     for path in sorted(set(Path().rglob("*")) - before):
         check = CHECKS.get(path.suffix)
