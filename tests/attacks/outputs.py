@@ -45,6 +45,7 @@ min_docs_in_leaf = 1
 def overwritten(rng: np.random.Generator, n: int) -> Iterator[Outcome]:
     """Run commands with outputs that must not be written."""
     contents = originals()
+    ORIGINALS.update(contents)
     for _ in range(n):
         for path in Path().iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -150,7 +151,7 @@ def tried(rng: np.random.Generator) -> Outcome:
     for path, content in before.items():
         if path.is_file() and path.read_bytes() == content:
             continue
-        if may_replace(path.name, content, arguments):
+        if may_replace(content, arguments):
             continue
         return Outcome(what, f"{arguments} with links {links}: {path.name} has changed")
     return Outcome(what)
@@ -170,14 +171,19 @@ def read_by(arguments: list[str], paths: set[Path]) -> set[Path]:
 OPTIONS = ("--out", "--figures", "--cut-points", "--per-query", "--pairs")
 
 
-def may_replace(name: str, content: bytes, arguments: list[str]) -> bool:
-    """Tell whether a command may replace a file: scores by scores, and a model by a model."""
+def may_replace(content: bytes, arguments: list[str]) -> bool:
+    """Tell whether a command may replace a file: scores by scores, and a model by a model.
+
+    By content, as every link to a file that is replaced by right has changed as well.
+    """
     if arguments[0] in ("predict", "mix"):
-        return name == "scores.txt" and content != b"precious"
-    reads = arguments[: arguments.index("--out")] if "--out" in arguments else arguments
+        return content == ORIGINALS["scores.txt"]
+    is_read = "--base" in arguments and content == ORIGINALS["n.rk"]
     return (
         arguments[0] == "train"
-        and name in ("m.rk", "n.rk")
-        and name not in reads
-        and content != b"precious"
+        and not is_read
+        and content in (ORIGINALS["m.rk"], ORIGINALS["n.rk"])
     )
+
+
+ORIGINALS: dict[str, bytes] = {}

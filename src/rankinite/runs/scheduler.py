@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rankinite.core.errors import RankiniteError, RunError
+from rankinite.core.errors import RankiniteError, RunError, UsageError
 from rankinite.core.format import visible
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
@@ -394,7 +394,10 @@ _run_logs = _RunLogs()
 @contextlib.contextmanager
 def logged_to(store: Store) -> Iterator[None]:
     """Write all log records to the store; other handlers get the records that they got before."""
-    file = _LogFile(store.path / LOG)
+    path = store.path / LOG
+    if path.is_symlink():  # which may lead to what the run reads
+        raise UsageError(f"{path}: is a link; the log of a run is a file: remove the link")
+    file = _LogFile(path)
     _run_logs.add(file)
     try:
         yield
