@@ -150,6 +150,57 @@ def test_a_closed_pipe_is_no_drama(small):
     assert "Traceback" not in Path("err").read_text()
 
 
+@pytest.mark.parametrize(
+    ("streams", "code"),
+    [
+        (">&-", 0),
+        ("2>&-", 0),
+        ("<&- >&- 2>&-", 0),
+        (">/dev/full", 1),
+        (">/dev/full 2>/dev/full", 1),
+    ],
+)
+def test_streams_that_are_closed_or_full(small, streams, code):
+    script = 'from rankinite.cli import main; main(["data", "describe", "small.txt"])'
+    done = subprocess.run(
+        f"{sys.executable} -c '{script}' {streams}", shell=True, capture_output=True, text=True
+    )
+    assert done.returncode == code
+    assert "Exception" not in done.stderr
+    assert "Traceback" not in done.stderr
+    if streams == ">/dev/full":
+        assert "Error: no space is left on the disk\n" in done.stderr
+
+
+def test_the_end_of_an_input_is_not_taken_for_ctrl_c(monkeypatch, capsys):
+    import rankinite.data.describe
+
+    def ended(*_arguments):
+        raise EOFError("nothing is left")
+
+    rk.save(rk.polynomials(2, n_docs=3, n_features=2), "small.txt")
+    monkeypatch.setattr(rankinite.data.describe, "describe", ended)
+    with pytest.raises(SystemExit) as leaving:
+        main(["data", "describe", "small.txt"])
+    assert leaving.value.code == 1
+    assert "EOFError: nothing is left" in capsys.readouterr().err
+
+
+def test_names_do_nothing_to_a_terminal(small, capsys):
+    with pytest.raises(SystemExit):
+        main(["data", "describe", "a\x1b]0;owned\x07\n[red]\udcff"])
+    printed = capsys.readouterr()
+    assert printed.err == "Error: a\\x1b]0;owned\\x07\\n[red]\\xff: there is no such file\n"
+
+
+def test_a_file_whose_name_is_not_utf_8(small, call):
+    Path("small.txt").rename("caf\udce9.txt")
+    call("data", "convert", "caf\udce9.txt", "caf\udce9.parquet")
+    assert "caf\\xe9.parquet" in call("data", "describe", "caf\udce9.parquet")
+    train = ["train", "caf\udce9.parquet", "--n-trees", 10**6, "--out", "m.rk"]
+    assert "caf\\xe9.parquet: this name is not UTF-8" in call(*train, code=2)
+
+
 def test_notes_go_to_the_error_stream_unless_quiet(small, capsys):
     outputs = []
     for options in ([], ["-q"]):

@@ -150,7 +150,9 @@ n_trees = 1
 """
 
 
-@pytest.mark.parametrize("name", ["tables.md", "report.html", "models/A.rk", "recipe.toml"])
+@pytest.mark.parametrize(
+    "name", ["tables.md", "report.html", "models/A.rk", "recipe.toml", "log.txt"]
+)
 def test_a_run_replaces_nothing_in_a_folder_of_somebody_else(call, name):
     Path("mine.toml").write_text(RECIPE)
     (Path("run") / name).parent.mkdir(parents=True)
@@ -204,3 +206,29 @@ def test_numbers_of_any_size_are_recognised(call, files):
 
     rk.save_scores([1e-300, -1e300, 5e-324, np.pi], files, "extreme")
     Outputs().check("predict", [], scores=[Path("extreme")])
+
+
+def test_a_log_and_a_list_never_lead_to_inputs(call, files):
+    Path("mine.toml").write_text(RECIPE)
+    Path("run").mkdir()
+    Path("run/log.txt").symlink_to(Path("test.txt").absolute())
+    run = ["recipe", "run", "mine.toml", "--train", "test.txt", "--jobs", "1", "--out", "run"]
+    call(*run, code=2)
+    call(*run, "--force", code=2)
+    Path("parts").mkdir()
+    Path("parts/.rankinite").symlink_to(Path("test.txt").absolute())
+    call("data", "split", "test.txt", "--parts", 2, "--out", "parts")
+    assert Path("test.txt").read_text() == LETOR
+
+
+def test_files_of_a_command_that_fails_are_ours():
+    from rankinite.cli.outputs import Outputs, _is_listed
+
+    def fill():
+        with Outputs().recording([Path("a"), Path("b")]):
+            Path("a").write_text("made")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        fill()
+    assert _is_listed(Path("a"))

@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import signal
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from rankinite.core.files import atomic_folder, atomic_write
+from rankinite.core.files import (
+    atomic_folder,
+    atomic_write,
+    remove_unfinished,
+    remove_unfinished_of,
+)
+from tests import processes
 
 TARGET = Path("target.bin")
 
@@ -137,3 +146,95 @@ def test_contents_are_on_disk_before_the_name_is(monkeypatch):
     with atomic_folder("folder") as folder:
         (folder / "inside").write_bytes(b"six!!!")
     assert events == ["6 bytes", "folder", "name", "folder"]
+
+
+# What a killed process leaves, and a living one writes.
+WRITING = """
+from rankinite.core.files import atomic_folder, atomic_write
+
+with atomic_write("target.bin") as file, atomic_folder("folder") as folder:
+    (folder / "inside").write_text("half")
+    pause("writing")
+"""
+
+
+def parts():
+    return {path.name.split(".")[1] for path in Path().glob(".*.part")}
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_that_writes_the_same():
+    with processes.start(WRITING) as killed:
+        processes.wait_for("writing", killed)
+        write(b"new")
+        with atomic_folder("folder"):
+            pass
+        assert parts() == {"target", "folder"}
+        processes.signal_and_end(killed, signal.SIGKILL)
+    with atomic_write("other") as file:
+        file.write(b"new")
+    assert parts() == {"target", "folder"}
+    write(b"newer")
+    assert parts() == {"folder"}
+    with atomic_folder("folder"):
+        pass
+    assert parts() == set()
+
+
+def test_parts_of_a_process_that_lives_are_never_removed():
+    with atomic_write("a") as file, atomic_folder("b") as folder:
+        file.write(b"a")
+        (folder / "inside").touch()
+        remove_unfinished(Path())
+        remove_unfinished_of(Path("a"), Path("b"))
+    assert Path("a").read_bytes() == b"a"
+    assert Path("b/inside").exists()
+
+
+def test_what_is_not_ours_is_not_removed():
+    os.mkfifo(".target.bin.1-0123abcd.part")
+    Path("precious").write_text("x")
+    Path(".target.bin.2-0123abcd.part").symlink_to("precious")
+    Path(".target.bin.old.3-0123abcd.part").touch()
+    Path(".target.bin.mine.part").touch()
+    before = sorted(Path().iterdir())
+    write(b"new")
+    assert sorted(Path().iterdir()) == sorted([*before, TARGET])
+
+
+def test_a_new_file_that_another_process_takes_for_left_is_made_again(monkeypatch):
+    lock, removed = fcntl.flock, []
+
+    def late(handle, operation):
+        if not removed:
+            removed.extend(Path().glob(".target.bin.*.part"))
+            removed[0].unlink()
+        lock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    write(b"new")
+    assert removed
+    assert TARGET.read_bytes() == b"new"
+
+
+def test_where_nothing_can_be_locked_files_are_written_and_left(monkeypatch):
+    def refuse(*_arguments):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    left = Path(".target.bin.1-0123abcd.part")
+    left.touch()
+    write(b"new")
+    assert (TARGET.read_bytes(), left.exists()) == (b"new", True)
+    # Under the lock of the folder of a run.
+    remove_unfinished(Path())
+    assert not left.exists()
+
+
+def test_the_longest_names_can_be_written():
+    for name in ("é" * 127, "a" * 255):
+        with atomic_write(name) as file:
+            file.write(b"x")
+        with pytest.raises(ValueError, match="stop"), atomic_write(name):
+            raise ValueError("stop")
+        assert [path.name for path in Path().iterdir()] == [name]
+        Path(name).unlink()

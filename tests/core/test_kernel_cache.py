@@ -239,7 +239,7 @@ def test_what_killed_processes_left_of_a_kernel_is_removed(copy, tmp_path):
     first = copy.run(RANKINITE_CACHE_DIR=str(tmp_path))
     directory = Path(first["directory"])
     kernel = next(directory.glob("rankinite.probe.all_times-*.kernel"))
-    kernel.rename(kernel.with_suffix(".123.part"))
+    kernel.rename(kernel.with_name(f".{kernel.name}.123-0123abcd.part"))
     other = directory / "mine.part"
     other.touch()
     assert copy.run(RANKINITE_CACHE_DIR=str(tmp_path))["misses"] == [0, 1]

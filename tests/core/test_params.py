@@ -151,3 +151,20 @@ def test_docstrings_get_the_parameters():
     assert with_parameters(with_section, parameters_of(Trees)) == with_section
     assert with_parameters(docstring, {}) == docstring
     assert "loss : {'a', 'b'}, default='a'" in with_parameters("One line.", parameters_of(Loss))
+
+
+@pytest.mark.parametrize("value", [2**31, 10**20, 10**5000, -(2**63)])
+def test_whole_numbers_beyond_what_kernels_count_are_refused(value):
+    with pytest.raises(UsageError, match="n must be a whole number of at least 1; got ") as problem:
+        check("f", "n", value, Whole(1))
+    assert ("more than 2,147,483,647" in str(problem.value)) is (value > 0)
+    assert len(str(problem.value)) < 300
+
+
+def test_a_value_that_cannot_be_written_is_refused_with_its_type():
+    class Silent:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    with pytest.raises(UsageError, match="got a Silent"):
+        check("f", "n", Silent(), Whole(1))

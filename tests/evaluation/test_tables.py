@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+
 import rankinite as rk
-from rankinite.evaluation.tables import Cell, Table, letters_for
+from rankinite.evaluation.tables import Cell, Summary, Table, csv_text, letters_for
 from tests.evaluation.cases import pairs_of_documents
 
 MANY = 30
@@ -44,3 +46,25 @@ def test_letters_leave_out_q_and_double_when_they_run_out():
     beaten = comparison.better_than("MRR", "s29")
     assert table.rows[-2][2].letters.count(",") == len(beaten) - 1
     assert "ᵃᵃ,ᵃᵇ," in str(comparison)
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_texts():
+    cells = ["=1+1", "+cmd", "-a", "@x", "\t=1", "\r=1", " =1", "\uff1d1", "-1", "+2.5e-3", "a", ""]
+    line = csv_text(cells, []).rstrip("\n")
+    assert next(csv.reader([line])) == [
+        "'=1+1", "'+cmd", "'-a", "'@x", "'\t=1", r"\r=1", "' =1", "'\uff1d1",
+        "-1", "+2.5e-3", "a", "",
+    ]  # fmt: skip
+
+
+def test_names_mean_nothing_to_markdown_and_latex():
+    table = Table("a\x1b]0;x\x07", ["[b]", "*c*"], [["[d]", "x\ny"], ["*", "$e$"]], note="<f>")
+    markdown = table.to_markdown()
+    assert r"**a\\x1b\]0;x\\x07**" in markdown
+    assert r"| \[d\] | x\\ny |" in markdown
+    assert r"| \* | \$e\$ |" in markdown
+    assert r"\<f\>" in markdown
+    assert r"{[}d] & x\textbackslash{}ny \\" in table.to_latex()
+    assert table.to_text().splitlines()[0] == r"a\x1b]0;x\x07"
+    summary = Summary("s", (), ("# a", "1. b", "-c", "d <e>"))
+    assert summary.to_markdown().split("\n")[:4] == ["- \\# a", "- 1\\. b", "- \\-c", "- d \\<e\\>"]

@@ -410,3 +410,16 @@ def test_scores_that_diverge_stay_finite_with_a_warning(case, caplog):
     assert np.isfinite(case.predict(model)).all()
     (warning,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert warning.startswith("training: scores diverge in round 1; a smaller learning_rate")
+
+
+@pytest.mark.parametrize("label", [1e150, 1e200, 1e300])
+def test_labels_whose_gradients_have_no_squares_are_refused(label):
+    X, qid = np.arange(8.0)[:, None], np.repeat([1, 2], 4)
+    data = rk.RankingData(X, np.where(X[:, 0] > 3, label, 0.0), qid)
+    with pytest.raises(rk.UsageError, match="training: the gradients are too large for trees"):
+        rk.MART(n_trees=1, min_docs_in_leaf=1).fit(data)
+
+
+def test_weights_that_cannot_be_added_up_are_refused():
+    with pytest.raises(rk.DataError, match=r"query 1 is 1e\+200; expected a number from 0 to"):
+        rk.RankingData(np.zeros((2, 1)), [0, 1], [1, 2], query_weight=[1.0, 1e200])

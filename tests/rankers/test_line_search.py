@@ -14,7 +14,7 @@ import rankinite as rk
 from rankinite.core.errors import DataError, ModelFileError, UsageError
 from rankinite.core.progress import ProgressBar
 from rankinite.rankers.boosting import IDLE_ROUNDS, TreeLearner
-from rankinite.rankers.line_search import Backfitting, LineSearch, measure_along_line
+from rankinite.rankers.line_search import MOST_DOCS, Backfitting, LineSearch, measure_along_line
 from rankinite.trees.forest import Forest
 from tests.rankers.cases import TRAIN, VALID
 
@@ -232,3 +232,12 @@ def test_backfitting_refuses_data_that_say_nothing():
     model = rk.LambdaMART(**PARAMS).fit(TRAIN)
     with pytest.raises(DataError, match=r"LambdaMART\.backfit: no query of the data counts"):
         model.backfit(TRAIN.X, np.zeros(TRAIN.n_docs), qid=TRAIN.qid)
+
+
+def test_queries_with_too_many_documents_are_refused():
+    n = MOST_DOCS + 1
+    data = rk.RankingData(np.zeros((n, 1)), np.arange(n) % 3, np.full(n, "q\x1b"))
+    with pytest.raises(
+        rk.DataError, match=r"has 32,769 documents, .* keep the first ones of another"
+    ):
+        rk.best_mix(np.arange(n), -np.arange(n), data)

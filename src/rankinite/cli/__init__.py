@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-INTERRUPTED = 130
+from rankinite.cli.signals import Signals
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; Ctrl-C counts from the first import."""
+    signals = Signals()
     try:
-        # Inside: imports take long enough for somebody to press Ctrl-C.
-        from rankinite.cli.invoke import run
+        with signals:
+            # Inside: imports take long enough for somebody to press Ctrl-C.
+            from rankinite.cli.invoke import run
 
-        code = run(arguments)
+            code = run(arguments)
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = signals.code
+        with contextlib.suppress(OSError):
+            print(signals.sentence, file=sys.stderr)
+    if arguments is None:
+        # The process ends with the command. What is left to do needs no traceback if it is stopped.
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(code)

@@ -93,7 +93,8 @@ def combine(
     source, missing = labelled.source, labelled.missing
     refuse_file_as_folder(out)
     inputs = [source, *files, test, loading.query_file]
-    outputs.check("combine", inputs, files=[out / name for name in _names(test)])
+    targets = [out / name for name in _names(test)]
+    outputs.check("combine", inputs, files=targets)
     options = CombineOptions(parse_measures(measures), **vars(ensemble))
     # Before the data: wrong options and files that do not exist are told at once.
     members = _load_members(files, options, test)
@@ -103,15 +104,15 @@ def combine(
     result = combine_members(rankers, rows, data, options, progress=terminal.progress())
     out.mkdir(parents=True, exist_ok=True)
     evaluation = None
-    if test is not None:
-        tested = loading.load_like(data, source, test, terminal)
-        refuse_dependent_queries("combine", tested.qids)
-        test_rows = {member.name: member.scores(tested, test, missing) for member in members}
-        evaluation = result.evaluate(test_rows, tested)
-        write_scores(evaluation.scores, tested, out / TEST_SCORES, RUN_NAME)
-    write_scores(result.evaluation.scores, data, out / SCORES, RUN_NAME)
-    written = _write(result, members, evaluation, out)
-    outputs.record(written)
+    with outputs.recording(targets):
+        if test is not None:
+            tested = loading.load_like(data, source, test, terminal)
+            refuse_dependent_queries("combine", tested.qids)
+            test_rows = {member.name: member.scores(tested, test, missing) for member in members}
+            evaluation = result.evaluate(test_rows, tested)
+            write_scores(evaluation.scores, tested, out / TEST_SCORES, RUN_NAME)
+        write_scores(result.evaluation.scores, data, out / SCORES, RUN_NAME)
+        written = _write(result, members, evaluation, out)
     # The file has every subset, the terminal only the best.
     terminal.show_summary(_summary(result, members, evaluation, most=MOST_SHOWN), written)
 

@@ -48,7 +48,7 @@ def demo(
     run = run_recipe(
         recipe, train, valid, test, out=folder, jobs=jobs, force=force, progress=progress
     )
-    for path, data in zip(files, sets.values(), strict=True):
-        save(data, path)
-    outputs.record(files)
+    with outputs.recording(files):
+        for path, data in zip(files, sets.values(), strict=True):
+            save(data, path)
     terminal.show_summary(run.tables, [*files, *run.written, write_report(run)])

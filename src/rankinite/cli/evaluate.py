@@ -12,6 +12,7 @@ from rankinite.cli.options import DropSingleLabel, Loading, Measures, Missing
 from rankinite.cli.outputs import Outputs, refuse_missing_folders
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
+from rankinite.evaluation.tables import csv_text
 from rankinite.rankers.parameters import ALL
 
 if TYPE_CHECKING:
@@ -91,17 +92,14 @@ def _show(terminal: Terminal, result: Evaluation, per_query: Path | None) -> Non
 
 
 def _write_per_query(result: Evaluation, path: Path) -> None:
-    import csv
-    import io
-
     from rankinite.core.files import atomic_write
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["qid", *result.per_query])
     columns = [values.tolist() for values in result.per_query.values()]
-    for qid, *values in zip(result.qids.tolist(), *columns, strict=True):
-        # A query that a measure skips has no value; repr, unlike a format, loses no digit.
-        writer.writerow([qid, *("" if value != value else repr(value) for value in values)])
+    rows = (
+        # A query that a measure skips has no value.
+        [qid, *(None if value != value else value for value in values)]
+        for qid, *values in zip(result.qids.tolist(), *columns, strict=True)
+    )
+    text = csv_text(["qid", *result.per_query], rows)
     with atomic_write(path) as file:
-        file.write(text.getvalue().encode())
+        file.write(text.encode())

@@ -74,8 +74,8 @@ def optimality(
     progress = terminal.progress()
     tested = [check_optimality(ranker, data, str(m), testing, progress) for m in chosen]
     summary = summary_of(tested, model.name)
-    written = summary.save(out)
-    outputs.record(written)
+    with outputs.recording(targets):
+        written = summary.save(out)
     terminal.show_summary(summary, written)
 
 

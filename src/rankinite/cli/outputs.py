@@ -14,6 +14,7 @@ does not exist, or with a model in the place of the data that it was trained on.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -27,7 +28,7 @@ import typer
 
 from rankinite.cli.pipes import STANDARD
 from rankinite.core.errors import UsageError
-from rankinite.core.files import atomic_write
+from rankinite.core.files import atomic_write, remove_unfinished_of
 from rankinite.data.formats import FormatName
 
 # In a folder that a command fills: the files that rankinite made there, and their digests.
@@ -71,6 +72,7 @@ class Outputs:
                 raise IsADirectoryError(
                     errno.EISDIR, "this is a directory; expected a file", str(target)
                 )
+        remove_unfinished_of(*targets)
         self._refuse_existing(command, models, is_model, " and is not a model file")
         self._refuse_existing(command, scores, _holds_scores, " and does not hold scores")
         self._refuse_existing(command, files, _is_listed, "")
@@ -92,10 +94,44 @@ class Outputs:
     def record(self, written: Iterable[Path]) -> None:
         """List files of a folder that the command has filled, so that it may replace them."""
         for path in written:
+            # A file of this name that is somebody else's, or a link to one, stays as it is.
+            if _is_foreign_list(path.parent / LIST):
+                continue
             listed = {**_list_of(path.parent), path.name: _digest(path)}
             text = json.dumps({"files": dict(sorted(listed.items()))}, indent=1)
             with atomic_write(path.parent / LIST) as file:
                 file.write(f"{text}\n".encode())
+
+    @contextlib.contextmanager
+    def recording(self, targets: Sequence[Path]) -> Iterator[None]:
+        """List those of some files that are written in the block, also if it fails.
+
+        The same command may then write them again. Files that cannot be listed are removed.
+        """
+        before = [_state(path) for path in targets]
+
+        def written() -> list[Path]:
+            pairs = zip(targets, before, strict=True)
+            return [path for path, state in pairs if _state(path) not in (None, state)]
+
+        try:
+            yield
+        except BaseException:
+            try:
+                self.record(written())
+            except OSError:
+                for path in written():
+                    path.unlink(missing_ok=True)
+            raise
+        self.record(written())
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file is replaced; None if there is none."""
+    if not path.is_file():
+        return None
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 # What rankinite made
@@ -145,6 +181,20 @@ def _list_of(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return files if isinstance(files, dict) else {}
+
+
+def _is_foreign_list(path: Path) -> bool:
+    """Tell whether there is something of the list's name that is no list of ours."""
+    if not path.exists() and not path.is_symlink():
+        return False
+    return path.is_symlink() or not _has_files(path)
+
+
+def _has_files(path: Path) -> bool:
+    try:
+        return isinstance(json.loads(path.read_text("utf-8"))["files"], dict)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _digest(path: Path) -> str:

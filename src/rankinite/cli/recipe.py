@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -166,7 +165,7 @@ def show(
     if terminal.json:
         terminal.show_json({"name": name, "text": text})
     else:
-        sys.stdout.write(text)
+        terminal.show_file(text)
 
 
 def check(

@@ -1,5 +1,8 @@
 """Output of commands: tables, JSON, notes and progress.
 
+Nothing that a file says makes a terminal do more than show it: every text is printed here, or by
+``cli/invoke.py``, through `visible`.
+
 Results go to the standard output, notes and progress to the error stream, so that a pipe carries
 results only.
 """
@@ -10,13 +13,14 @@ import json
 import logging
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankinite.core.format import visible
 from rankinite.core.progress import Bar, Lines, Progress, Reporter, Silent
 from rankinite.evaluation.tables import Cell, Table
 
@@ -70,7 +74,7 @@ class Terminal:
         return sys.stderr.isatty() and not self.quiet
 
     def show_json(self, value: Any) -> None:
-        """Print a value as JSON."""
+        """Print a value as JSON, in ASCII."""
         print(json.dumps(value, indent=2))
 
     def show_table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -102,7 +106,7 @@ class Terminal:
             for part in _parts(table, widths, console.width):
                 print("\n".join(part.lines(unicode=unicode, gap=" ")))
         for sentence in table.footer("bold" if is_drawn else "*"):
-            print(sentence)
+            self.say(sentence)
 
     def show_summary(self, summary: Summary, written: Sequence[Path]) -> None:
         """Print tables and notes, and which files were written."""
@@ -145,7 +149,11 @@ class Terminal:
 
     def say(self, sentence: str) -> None:
         """Print a sentence of the result."""
-        print(sentence)
+        print(visible(sentence))
+
+    def show_file(self, text: str) -> None:
+        """Print the text of a file: a terminal gets all characters visible, a pipe as they are."""
+        sys.stdout.write(visible(text, keep="\n\t") if sys.stdout.isatty() else text)
 
 
 def can_print_unicode() -> bool:
@@ -254,7 +262,9 @@ class _NoteHandler(logging.Handler):
         subject = subject or sentence
         if subject not in self.printed:
             self.printed.add(subject)
-            print(sentence, file=sys.stderr)
+            # What cannot be said must not end the work.
+            with suppress(OSError):
+                print(visible(sentence), file=sys.stderr)
 
 
 @contextmanager

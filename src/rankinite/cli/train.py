@@ -104,7 +104,7 @@ def train(
     configuration = configure(*([] if config is None else [read_configuration(config)]), from_flags)
     # Before anything is checked but the options themselves: the files need not exist yet.
     if print_config:
-        terminal.say(configuration.to_toml().rstrip("\n"))
+        terminal.show_file(configuration.to_toml())
         return
     out = _checked_out(configuration)
     _check_files(configuration, out, outputs, config, diagnose=diagnose)
@@ -179,9 +179,10 @@ class Interruption:
     def __exit__(self, *_problem: object) -> None:
         signal.signal(signal.SIGINT, self.previous_handler)
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.is_requested or not self.has_rounds:
-            raise KeyboardInterrupt
+            self.previous_handler(number, frame)
+            return
         # Nothing is raised inside a round: the trainer asks `after_round` when the round is whole.
         self.is_requested = True
 
@@ -209,6 +210,7 @@ def _check_files(
     from rankinite.runs.training import checkpoint_of, files_beside
 
     refuse_missing_folders([out])
+    configuration.to_toml()  # which refuses names that it cannot hold
     repeated, *diagnosed = files_beside(out, diagnose=diagnose)
     named = (configuration.train, configuration.base, *configuration.valid)
     inputs = [Path(name) for name in (*named, configuration.loading.get("query_file")) if name]

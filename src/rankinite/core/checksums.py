@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core.files import atomic_folder
+from rankinite.core.format import visible_json
 
 SUMS = "SHA256SUMS"
 HEADER = re.compile(r"# (.+): ([0-9]{1,9}) files")
@@ -115,7 +116,7 @@ def _what(problem: Exception) -> str:
 
 def json_text(value: Any) -> str:
     """Return a value as JSON for people and programs."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return visible_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
 
 
 def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankinite.core.files import atomic_write
+from rankinite.core.format import visible
 
 WIDTH = 6.4
 HEIGHT = 4.0
@@ -96,9 +97,26 @@ def draw_panels(panels: Sequence[Panel], path: str | Path, per_row: int | None =
 def save_figure(figure: Any, path: str | Path) -> None:
     """Write a figure to a PNG file, which appears whole or not at all.
 
-    Characters that the font lacks are drawn as boxes, without a warning.
+    Texts are drawn as they are: what stands between two $ is no formula. Characters that the font
+    lacks are drawn as boxes, without a warning.
     """
+    from matplotlib.text import Text
+
+    # Numbers at ticks are not among them: they are written, some as formulas, when they are drawn.
+    for text in figure.findobj(Text):
+        text.set_text(drawn_as_is(text.get_text()))
     with atomic_write(path) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         # The default metadata name matplotlib's version, by which equal figures would differ.
         figure.savefig(file, format="png", metadata={"Software": None})
+
+
+def drawn_as_is(text: str) -> str:
+    r"""Return what matplotlib draws as a text: without formulas, and with all characters seen.
+
+    Examples
+    --------
+    >>> print(drawn_as_is("a$x_1$"))
+    a\$x_1\$
+    """
+    return visible(text).replace("$", r"\$")

@@ -1,9 +1,15 @@
-"""Atomic files and folders: written beside the target, flushed to disk, and renamed."""
+"""Atomic files and folders: written beside the target, flushed to disk, and renamed.
+
+Whoever writes one holds the lock of the unfinished file or folder until it has its name, and the
+operating system releases the lock of a process that was killed. So what can be locked was left
+behind, by whatever process on whatever machine, and is removed when its target is written next.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import re
 import secrets
@@ -17,8 +23,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+try:
+    import fcntl
+except ImportError:  # Windows, which removes no file that is open
+    fcntl = None  # type: ignore[assignment]
+
 # Names of unfinished files. Processes on several machines may have the same id, hence the token.
-UNFINISHED = re.compile(r"\.(.+)\.\d+-[0-9a-f]{8}\.part")
+UNFINISHED = re.compile(r"\.(.+)\.\d+-[0-9a-f]{8}\.part", re.DOTALL)
+# File systems allow 255 bytes, of which the rest of the name needs some.
+LONGEST_NAME = 200
 
 
 @contextlib.contextmanager
@@ -38,6 +51,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         return
     target = Path(os.path.realpath(path))
     mode = _checked_mode(target, path)
+    remove_unfinished_of(target)
     beside = _beside(target)
     try:
         with _create(beside, target) as file:
@@ -45,9 +59,12 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
             # On disk before the new name is: a power failure leaves the old file or the new one.
             file.flush()
             os.fsync(file.fileno())
-        if mode is not None:
-            beside.chmod(mode)
-        beside.replace(target)
+            if mode is not None:
+                beside.chmod(mode)
+            if fcntl is not None:
+                beside.replace(target)  # under its lock
+        if fcntl is None:  # where open files cannot be renamed
+            beside.replace(target)
     except BaseException as problem:  # Ctrl-C as well
         if isinstance(problem, OSError) and problem.filename is None:
             problem.filename = str(path)  # the error of a full disk names no file
@@ -66,8 +83,8 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     If another process has made the folder meanwhile, that one is kept: its contents are the same.
     """
     target = Path(path)
-    beside = _beside(target)
-    beside.mkdir(parents=True)
+    remove_unfinished_of(target)
+    beside, lock = _make_folder(target)
     try:
         yield beside
         for file in (*beside.iterdir(), beside):
@@ -79,12 +96,15 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+        _unlock(lock)
     with contextlib.suppress(OSError):
         _flush(target.parent)
 
 
 def remove_unfinished(folder: Path, names: Container[str] | None = None) -> None:
     """Remove unfinished files and folders that killed processes left in a folder.
+
+    Where nothing can be locked, they are taken for left: the caller knows that nobody writes there.
 
     Parameters
     ----------
@@ -95,17 +115,84 @@ def remove_unfinished(folder: Path, names: Container[str] | None = None) -> None
     """
     for part in list(folder.iterdir()) if folder.is_dir() else []:
         match = UNFINISHED.fullmatch(part.name)
-        if match is None or (names is not None and match[1] not in names):
-            continue
+        if match is not None and (names is None or match[1] in names):
+            _remove_if_left(part, is_sure=True)
+
+
+def remove_unfinished_of(*targets: Path) -> None:
+    """Remove unfinished files and folders that killed processes left of some targets."""
+    for target in targets:
+        # Those who have the folder may be allowed to write, but not to list it.
+        with contextlib.suppress(OSError):
+            for part in target.parent.glob(f"{glob.escape(_prefix(target))}.*-*.part"):
+                name = UNFINISHED.fullmatch(part.name)
+                if name and name[1] == _prefix(target)[1:]:
+                    _remove_if_left(part, is_sure=False)
+
+
+def _remove_if_left(part: Path, *, is_sure: bool) -> None:
+    """Remove an unfinished file or folder, unless a process holds its lock.
+
+    Parameters
+    ----------
+    part
+        The file or folder.
+    is_sure
+        Whether it is removed where nothing can be locked.
+    """
+    # Pipes and links of this name are not ours, and would be opened or followed.
+    if part.is_symlink() or not (part.is_file() or part.is_dir()):
+        return
+    try:
+        lock = _locked(part)
+    except BlockingIOError:
+        return
+    if lock is not None or is_sure or fcntl is None:
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
+    _unlock(lock)
+
+
+def _locked(part: Path) -> int | None:
+    """Return a handle that holds the lock of a file or folder; None if nothing can be locked.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process holds it.
+    """
+    if fcntl is None:
+        return None
+    handle = None
+    try:
+        # Some network file systems lock what can be written only; a folder cannot.
+        mode = os.O_RDONLY if part.is_dir() else os.O_RDWR
+        handle = os.open(part, mode | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        _unlock(handle)
+        if isinstance(problem, BlockingIOError):
+            raise
+        return None
+    return handle
+
+
+def _unlock(handle: int | None) -> None:
+    if handle is not None:
+        os.close(handle)
+
+
+def _prefix(target: Path) -> str:
+    """Return how the names of unfinished files begin; long names are cut."""
+    return f".{os.fsdecode(os.fsencode(target.name)[:LONGEST_NAME])}"
 
 
 def _beside(target: Path) -> Path:
     """Return a unique name for the unfinished file or folder."""
-    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    return target.with_name(f"{_prefix(target)}.{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
 def _is_pipe(path: str | Path) -> bool:
@@ -124,9 +211,13 @@ def _checked_mode(target: Path, named: str | Path) -> int | None:
 
 
 def _create(beside: Path, target: Path) -> BinaryIO:
-    """Open the file beside the target; errors name the target."""
+    """Open and lock the file beside the target; errors name the target."""
     try:
-        return beside.open("w+b")
+        while True:
+            file = beside.open("w+b")
+            if _is_locked(file):
+                return file
+            file.close()
     except FileNotFoundError as problem:
         raise FileNotFoundError(
             problem.errno, "there is no such folder", str(target.parent)
@@ -135,6 +226,34 @@ def _create(beside: Path, target: Path) -> BinaryIO:
         raise OSError(
             problem.errno, f"cannot be written: {problem.strerror}", str(target)
         ) from None
+
+
+def _make_folder(target: Path) -> tuple[Path, int | None]:
+    """Make and lock the folder beside the target; return it, and the handle of its lock."""
+    while True:
+        beside = _beside(target)
+        beside.mkdir(parents=True)
+        try:
+            lock = _locked(beside)
+        except BlockingIOError:
+            continue  # another process takes it for left, and removes it
+        if beside.is_dir():
+            return beside, lock
+        _unlock(lock)
+
+
+def _is_locked(file: BinaryIO) -> bool:
+    """Lock a new file; tell whether it is still there.
+
+    Between its creation and its lock another process may have taken it for left.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError:  # a file system without locks, where nobody removes it
+        return True
+    return os.fstat(file.fileno()).st_nlink > 0
 
 
 def _flush(path: Path) -> None:

@@ -1,8 +1,13 @@
-"""Text of numbers, p-values, durations, values and lists of names, as people read them."""
+"""Text of numbers, p-values, durations, values and lists of names, as people read them.
+
+Names come from files that anybody may have written. `visible` is for every place that prints text,
+or writes it where a program gives some characters a meaning.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +19,69 @@ MISSING = "-"
 MINUS = "\N{MINUS SIGN}"
 # Below this, p-values come from rounding in the tails of the t distribution.
 SMALLEST_P = 1e-99
+
+# What a terminal obeys instead of showing it, what shows text in another order than it is, what is
+# not seen at all, and what no encoding can hold. Joiners stay, as words and emoji are written so.
+HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
+    "\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
+)
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+# How Python decodes the bytes of file names that are not UTF-8.
+FIRST_BYTE, LAST_BYTE = 0xDC80, 0xDCFF
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""Return a text in which every character is seen: those that would not be are escaped.
+
+    Parameters
+    ----------
+    text
+        The text.
+    keep
+        Characters that stay as they are, such as the ends of lines of a text that has several.
+
+    Examples
+    --------
+    >>> print(visible("bm25\x1b]0;owned\x07"), visible("a\nb"), visible("caf\udce9"), visible("ü"))
+    bm25\x1b]0;owned\x07 a\nb caf\xe9 ü
+    """
+    if text.isascii() and text.isprintable():  # as nearly all are
+        return text
+    return HIDDEN.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if FIRST_BYTE <= code <= LAST_BYTE:
+        code -= FIRST_BYTE - 0x80
+    if character in _SHORT:
+        return _SHORT[character]
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
+
+
+def visible_json(text: str) -> str:
+    r"""Return JSON, or a string of TOML, that is equal to another and in which all is seen.
+
+    Examples
+    --------
+    >>> print(visible_json('{"name": "a\u202eb"}'))
+    {"name": "a\u202eb"}
+    """
+
+    def escaped(match: re.Match[str]) -> str:
+        if match[0] == "\n":  # between values; in strings it is escaped already
+            return match[0]
+        units = match[0].encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[k : k + 4]}" for k in range(0, len(units), 4))
+
+    return HIDDEN.sub(escaped, text)
 
 
 def plain_number(value: float) -> str:

@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from rankinite.core.files import atomic_write
 from rankinite.core.sources import all_sources, hash_of, with_imports
 
 log = logging.getLogger("rankinite")
@@ -168,8 +169,6 @@ class KernelCache:
         """Save a kernel that was compiled."""
         path = self._path(signature, kernel.codegen)
         try:
-            if self._lock is not None:
-                _remove_parts(path)
             _save(kernel, path)
         finally:
             self._release()
@@ -214,27 +213,16 @@ def _save(kernel: Any, path: Path) -> None:
     from numba.core.serialize import dumps
 
     payload = dumps(kernel._reduce())
-    # Beside the target, so that no process ever reads a part of a kernel.
-    part = path.with_suffix(f".{os.getpid()}.part")
     try:
-        part.write_bytes(_checksum(path, payload) + payload)
-        part.replace(path)
+        with atomic_write(path) as file:
+            file.write(_checksum(path, payload) + payload)
     except OSError as problem:
-        with contextlib.suppress(OSError):
-            part.unlink()
         _warn_unwritable(str(path.parent), problem.strerror or str(problem))
 
 
 def _checksum(path: Path, payload: bytes) -> bytes:
     """Return the checksum of a kernel under its name: one kernel is never taken for another."""
     return hashlib.sha256(path.name.encode() + b"\0" + payload).digest()
-
-
-def _remove_parts(path: Path) -> None:
-    """Remove what killed processes left of a kernel; we hold its lock, so nobody writes it."""
-    with contextlib.suppress(OSError):
-        for part in path.parent.glob(f"{path.stem}.*.part"):
-            part.unlink()
 
 
 # Once for each directory, in which everything may be wrong

@@ -37,22 +37,26 @@ class Constraint(Protocol):
         """Return the text that follows "must be"."""
 
 
+# More than any count of documents, rounds or leaves; kernels add to and multiply such numbers.
+LARGEST_WHOLE = 2**31 - 1
+LARGEST_SEED = 2**64 - 1
+
+
 @dataclass(frozen=True)
 class Whole:
     """A whole number from ``low`` to ``high``, both included."""
 
     low: int = 0
-    high: int | None = None
+    high: int = LARGEST_WHOLE
 
     def allows(self, value: Any) -> bool:
         """Tell whether the value is a whole number in the range (True and False are not)."""
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             return False
-        number = int(value)
-        return self.low <= number and (self.high is None or number <= self.high)
+        return self.low <= int(value) <= self.high
 
     def __str__(self) -> str:
-        if self.high is None:
+        if self.high >= LARGEST_WHOLE:  # `check` says it of those that are larger
             return f"a whole number of at least {self.low}"
         return f"a whole number from {self.low} to {self.high}"
 
@@ -103,8 +107,7 @@ class OneOf:
 
 
 LARGEST_BOUND = 1e100
-# Characters of a wrong value that are part of a message.
-MOST_SHOWN = 300
+MOST_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,7 @@ class Either:
 
 
 YES_OR_NO = OneOf([False, True])
+SEED = Whole(0, LARGEST_SEED)
 
 
 def or_none(constraint: Constraint) -> Either:
@@ -188,12 +192,21 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
     constraint
         What it may be.
     """
-    if not constraint.allows(value):
-        shown = repr(value)
-        # A value from a file may be of any length.
-        if len(shown) > MOST_SHOWN:
-            shown = shown[:MOST_SHOWN] + "..."
-        raise UsageError(f"{owner}: {name} must be {constraint}; got {shown}")
+    if constraint.allows(value):
+        return
+    is_large = isinstance(value, numbers.Integral) and int(value) > LARGEST_WHOLE
+    largest = f", more than {LARGEST_WHOLE:,}" if is_large else ""
+    raise UsageError(f"{owner}: {name} must be {constraint}; got {_shown(value)}{largest}")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message has room for it."""
+    try:
+        text = repr(value)
+    # Objects may do anything here, and Python refuses to write the longest numbers.
+    except Exception:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 @dataclass(frozen=True, kw_only=True)

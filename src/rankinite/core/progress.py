@@ -6,6 +6,7 @@ those who ask: the command line, and ``progress=True``.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rankinite.core.errors import UsageError
+from rankinite.core.format import visible
 
 if TYPE_CHECKING:
     import rich.progress
@@ -115,7 +117,7 @@ class _DelayedBar(ProgressBar):
     """
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
-        self.name = name
+        self.name = visible(name)
         self.total = total
         self.unit = unit
         self.done = 0
@@ -157,7 +159,7 @@ class Bar(_DelayedBar):
 
     def note(self, text: str) -> None:
         """Show a text behind the bar."""
-        self.note_text = text
+        self.note_text = visible(text)
         self._update()
 
     def _update(self) -> None:
@@ -216,7 +218,7 @@ class Lines(_DelayedBar):
 
     def note(self, text: str) -> None:
         """Keep the text for the next line; print one if there was none for long."""
-        self.note_text = text
+        self.note_text = visible(text)
         if time.monotonic() - self.last_line > SECONDS_OF_SILENCE:
             self._print()
 
@@ -235,8 +237,9 @@ class Lines(_DelayedBar):
         of = "" if self.total is None else f" of {self.total:,}"
         parts = [f"{self.name}: {self.done:,}{of} {self.unit}", *self._time_left()]
         parts += [self.note_text] if self.note_text else []
-        sys.stderr.write(", ".join(parts) + "\n")
-        sys.stderr.flush()  # somebody may follow the log
+        with contextlib.suppress(OSError):  # a full disk, or nobody who reads it, ends no work
+            sys.stderr.write(", ".join(parts) + "\n")
+            sys.stderr.flush()  # somebody may follow the log
 
     def _time_left(self) -> list[str]:
         new = self.done - (self.resumed or 0)

@@ -10,7 +10,7 @@ import hashlib
 
 import numpy as np
 
-from rankinite.core.params import Whole, check
+from rankinite.core.params import SEED, check
 
 
 def child_seed(seed: int, *name: str | int) -> np.random.SeedSequence:
@@ -30,7 +30,7 @@ def child_seed(seed: int, *name: str | int) -> np.random.SeedSequence:
     >>> child_seed(1, "tree", 7).generate_state(1) == child_seed(1, "tree", 8).generate_state(1)
     array([False])
     """
-    check("random numbers", "seed", seed, Whole(0))
+    check("random numbers", "seed", seed, SEED)
     # With types and separators, so that ("tree", 1) is another key than "tree1" or ("tree", "1").
     key = "\0".join(f"str:{p}" if isinstance(p, str) else f"int:{int(p)}" for p in name)
     words = np.frombuffer(hashlib.sha256(key.encode()).digest(), dtype="<u4")

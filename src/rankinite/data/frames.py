@@ -388,7 +388,9 @@ def _arrays(data: RankingData, columns: Columns, docs: slice) -> dict[str, Any]:
     # A group of rows at a time: whole columns would be a second copy of the matrix.
     values = dense_rows(data.matrix, docs if data.rows is None else data.rows[docs])
     arrays: dict[str, Any] = {} if columns.label is None else {columns.label: data.y[docs]}
-    arrays[columns.qid] = data.qid[docs]
+    qid = data.qid[docs]
+    # Arrow ends numpy's texts at their first zero.
+    arrays[columns.qid] = qid.tolist() if qid.dtype.kind == "U" else qid
     for source, column in columns.labels.items():
         arrays[column] = data.labels[source][docs]
     if columns.query_weight is not None and data.query_weight is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,9 +69,14 @@ def open_parquet(path: Path) -> Iterator[Any]:
     if path.exists() and not path.is_file():
         raise FileFormatError(path, "this is a pipe or a device; expected a file")
     with refusing_damage(path):
-        file = pq.ParquetFile(path, page_checksum_verification=True)
+        file = pq.ParquetFile(_source(path), page_checksum_verification=True)
     with file:
         yield file
+
+
+def _source(path: Path) -> Any:
+    """Open a file; Arrow takes only names that are UTF-8 as texts."""
+    return pa.OSFile(os.fsencode(path))
 
 
 def saved_fields(path: Path, schema: Any) -> Mapping[str, Any] | None:
@@ -94,7 +100,7 @@ def batches(
     with (
         refusing_damage(path),
         pq.ParquetFile(
-            path,
+            _source(path),
             metadata=file.metadata,
             read_dictionary=list(texts),
             page_checksum_verification=True,

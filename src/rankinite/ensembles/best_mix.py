@@ -119,7 +119,7 @@ def best_mix(
     a, b
         Fitted rankers, or one score per document.
     data
-        Queries with labels that neither ranker was trained on.
+        Queries with labels that neither ranker was trained on, of 32,768 documents at most.
     measure
         Measure to maximise; any measure.
     form

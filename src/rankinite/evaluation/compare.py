@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import some_of
-from rankinite.core.params import Constraint, OneOf, Real, Whole, check
+from rankinite.core.params import SEED, Constraint, OneOf, Real, Whole, check
 from rankinite.core.progress import Progress
 from rankinite.core.types import Floats
 from rankinite.data.ranking_data import RankingData
@@ -38,7 +38,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "level": Real(0, 1, low_open=True, high_open=True),
     "permutations": Whole(1),
     "resamples": Whole(1),
-    "seed": Whole(0),
+    "seed": SEED,
 }
 
 

@@ -399,7 +399,7 @@ def _draw(
         if k != baseline:
             label = _label(f"{letter}  {_short(name, SIGNS_IN_LEGEND)}", differences[k])
             axes.plot(ranks, differences[k], linewidth=1.5, marker=marker, label=label)
-    label = _plain(f"{measure}, difference to {_short(list(letters)[baseline], SIGNS_AT_AXIS)}")
+    label = f"{measure}, difference to {_short(list(letters)[baseline], SIGNS_AT_AXIS)}"
     axes.set(xlabel="Queries, by difference", ylabel=label)
     figure.legend(loc="outside lower center", fontsize="small", frameon=False)
     save_figure(figure, path)
@@ -429,9 +429,4 @@ def _short(name: str, most: int) -> str:
 def _label(name: str, differences: Floats) -> str:
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     ties = len(differences) - wins - losses
-    return _plain(f"{name}: wins {wins:,}, ties {ties:,}, losses {losses:,}")
-
-
-def _plain(text: str) -> str:
-    """Return text in which matplotlib sees no formulas."""
-    return text.replace("$", r"\$")
+    return f"{name}: wins {wins:,}, ties {ties:,}, losses {losses:,}"

@@ -3,7 +3,9 @@
 A table holds texts, as people read them. Some of its cells may be means with marks: letters for the
 systems that they are significantly better than, and whether they are the best of their column.
 CSV and JSON are for programs and keep every digit, so they are made from values instead of texts.
-A `Summary` bundles the tables, notes, figures and values of an experiment, and writes its files.
+Names come from files: all their characters are seen, and none means anything to Markdown, LaTeX or
+a spreadsheet. A `Summary` bundles the tables, notes, figures and values of an experiment, and
+writes its files.
 """
 
 from __future__ import annotations
@@ -21,17 +23,25 @@ from typing import Any
 
 from rankinite.core.figures import Panel, draw_panels
 from rankinite.core.files import atomic_write
+from rankinite.core.format import visible
 
 # Unicode has no superscript q.
 LETTERS = string.ascii_lowercase.replace("q", "")
 SUPERSCRIPTS = dict(zip(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
 LEGEND = "A letter: significantly better than that system"
 
+# By which a cell of a spreadsheet begins that is computed, the wide forms of some included.
+FORMULA_SIGNS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
 # In LaTeX's default font encoding, <, > and | print as other signs.
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-} | {sign: "\\" + sign for sign in "&%$#_{}"}  # fmt: skip
+} | {sign: "\\" + sign for sign in "&%$#_{}"} | {
+    # After the end of a line these would be options of that.
+    sign: "{" + sign + "}" for sign in "[*"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts under a title.
+    """Rows of texts under a title; characters that would not be seen are escaped.
 
     Attributes
     ----------
@@ -72,6 +82,16 @@ class Table:
     note: str = ""
     n_labels: int = 1
     last_apart: bool = False
+
+    def __post_init__(self) -> None:
+        shown = [[visible(c) if isinstance(c, str) else c for c in row] for row in self.rows]
+        for name, value in (
+            ("title", visible(self.title)),
+            ("columns", [visible(column) for column in self.columns]),
+            ("rows", shown),
+            ("note", visible(self.note)),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def has_marks(self) -> bool:
@@ -160,7 +180,7 @@ class Table:
             *([_markdown_cell(cell) for cell in row] for row in self.rows),
         ]
         body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        footer = [" ".join(self.footer())] if self.footer() else []
+        footer = [_markdown_escaped(" ".join(self.footer()))] if self.footer() else []
         return "\n\n".join([f"**{_markdown_escaped(self.title)}**", body, *footer]) + "\n"
 
     def to_latex(self) -> str:
@@ -213,7 +233,7 @@ class Summary:
 
     def to_markdown(self) -> str:
         """Return tables and notes in Markdown."""
-        notes = "\n".join(f"- {note}" for note in self.notes)
+        notes = "\n".join(f"- {_markdown_sentence(note)}" for note in self.notes)
         return "\n".join([*(table.to_markdown() for table in self.tables), notes + "\n"])
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -241,16 +261,29 @@ class Summary:
 def csv_text(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     r"""Return values as CSV, numbers with all their digits and None as nothing.
 
+    A text that a spreadsheet would compute gets an apostrophe, and control characters are escaped.
+
     Examples
     --------
     >>> csv_text(["measure", "mean"], [["ERR", 0.1 + 0.2], ["MRR", None]])
     'measure,mean\nERR,0.30000000000000004\nMRR,\n'
+    >>> csv_text(["qid", "-1"], [["=1+1", "-2.5"]])
+    "qid,-1\n'=1+1,-2.5\n"
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    for row in itertools.chain([columns], rows):
+        writer.writerow([_csv_cell(value) for value in row])
     return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    shown = visible(value, keep="\n\t")
+    # Spreadsheets may drop blanks before they look whether a cell is a formula.
+    is_formula = shown.lstrip()[:1] in FORMULA_SIGNS or shown[:1] in ("\n", "\t")
+    return f"'{shown}" if shown and is_formula and not NUMBER.fullmatch(shown) else shown
 
 
 def json_text(values: Any) -> str:
@@ -292,7 +325,12 @@ def _marks(cell: str | Cell, *, unicode: bool, star: str) -> str:
 
 
 def _markdown_escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", text)
+    return re.sub(r"([\\`*_\[\]<>|~&$])", r"\\\1", visible(text))
+
+
+def _markdown_sentence(text: str) -> str:
+    """Return a sentence for a list; one that begins like a heading or another list is neither."""
+    return re.sub(r"^(\d*)([#+=.)-])", r"\1\\\2", _markdown_escaped(text).lstrip())
 
 
 def _markdown_cell(cell: str | Cell) -> str:

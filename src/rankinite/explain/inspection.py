@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rankinite.core.figures import save_figure, subplots
+from rankinite.core.figures import drawn_as_is, save_figure, subplots
 from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
@@ -461,7 +461,8 @@ def _draw_importances(path: Path, inspection: Inspection, top: int) -> None:
     chosen = inspection.importances[:top]
     share = "Share of the gain" if inspection.trees is not None else "Share of the slopes"
     figure, (axes,) = subplots(1, max(2.0, 0.22 * len(chosen) + 1.0))
-    axes.barh([i.feature for i in chosen], [i.share for i in chosen])
+    axes.barh(range(len(chosen)), [i.share for i in chosen])
+    axes.set_yticks(range(len(chosen)), [drawn_as_is(i.feature) for i in chosen])
     axes.invert_yaxis()  # the most important feature at the top
     axes.set(xlabel=share, ylabel="Feature", title="Most important features")
     save_figure(figure, path)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -175,11 +173,6 @@ def nested(
     for k in reversed(range(len(texts))):
         texts[k] = split(k, child(int(nodes.left[k])), child(int(nodes.right[k])))
     return texts[0]
-
-
-def json_text(value: Any) -> str:
-    """Return JSON; NaN and infinities, which JSON does not have, are an error of ours."""
-    return json.dumps(value, allow_nan=False)
 
 
 def float32_sum_note(order: Order) -> None:

@@ -90,7 +90,7 @@ class SumOfTrees:
     @property
     def trees(self) -> tuple[Tree, ...]:
         """The trees."""
-        return self.forest.trees
+        return tuple(self.forest.trees)
 
     @property
     def categories(self) -> Categories:
@@ -214,7 +214,7 @@ def _added(first: Forest, second: Forest) -> Forest:
                 "export them one by one, or train them on the same data"
             )
     return Forest(
-        first.trees + second.trees,
+        (*first.trees, *second.trees),
         first.start + second.start,
         first.n_features,
         {**first.categories, **second.categories},

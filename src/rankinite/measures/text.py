@@ -124,7 +124,10 @@ def _names() -> dict[str, str]:
 
 def _listed(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure | TieredMeasure]:
     several = isinstance(measures, Iterable) and not isinstance(measures, str)
-    items: Any = measures if several else [measures]
+    try:
+        items: Any = list(measures) if several else [measures]  # type: ignore[arg-type]
+    except TypeError:  # an array without dimensions says that it can be iterated over
+        items = [measures]
     values = [value for item in items for value in _values(item)]
     if not values:
         raise UsageError(f"no measure is given; expected {FORM}")

@@ -213,7 +213,9 @@ class RegressionTerm:
             CENTRED_SQUARED_ERROR,
             offsets=read_only(targets.offsets, np.int64),
             values=read_only(np.where(missing, 0.0, labels) * (SCORE_RANGE / span)),
-            doc_weight=read_only(np.where(missing, 0.0, weight * steps**2 * doc_weights(targets))),
+            doc_weight=read_only(
+                np.where(missing, 0.0, float(weight) * steps**2 * doc_weights(targets))
+            ),
         )
 
     def divided_by(self, divisors: Floats) -> Self:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.params import Whole, check
+from rankinite.core.params import SEED, check
 from rankinite.core.types import Floats
 from rankinite.data.categories import (
     Tables,
@@ -422,7 +422,7 @@ def seed_of(owner: str, random_state: Any) -> int:
     # As scikit-learn does: the same RandomState gives another seed at every fit.
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    check(owner, "random_state", random_state, Whole(0))
+    check(owner, "random_state", random_state, SEED)
     return int(random_state)
 
 

@@ -17,11 +17,27 @@ from rankinite.measures.line_search import MeasureAlongLine
 from rankinite.measures.measure import Measure
 from rankinite.trees.forest import Forest
 
+# Of a query; their pairs take minutes.
+MOST_DOCS = 1 << 15
+
 
 def measure_along_line(
     measure: Measure, data: RankingData, query_weight: Floats | None = None
 ) -> MeasureAlongLine:
-    """Return a measure of a data set as a function along lines of scores."""
+    """Return a measure of a data set as a function along lines of scores.
+
+    Raises
+    ------
+    DataError
+        If a query has so many documents that a search would take longer than anybody waits.
+    """
+    query = int(data.sizes.argmax()) if data.n_queries else 0
+    if data.n_queries and data.sizes[query] > MOST_DOCS:
+        raise DataError(
+            f"query {data.qids[query]} has {data.sizes[query]:,} documents, and the scores of any "
+            f"two of them may cross: a search along a line of scores takes {MOST_DOCS:,} at most; "
+            "keep the first ones of another ranking"
+        )
     return MeasureAlongLine(measure, data.all_labels, data.offsets, data.top_grade, query_weight)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.container import Content
 from rankinite.core.errors import ModelFileError, UsageError
-from rankinite.core.params import Constraint, OneOf, Real, Whole, check
+from rankinite.core.params import SEED, Constraint, OneOf, Real, Whole, check
 from rankinite.rankers.base import Base
 from rankinite.rankers.ranker import Ranker
 
@@ -148,7 +148,7 @@ def trained_content(ranker: Any, arrays: Mapping[str, NDArray[Any]]) -> Content:
         )
     parameters = plain_parameters(ranker)
     # JSON holds no RandomState; and by the seed that was drawn, the same fit can be done again.
-    if not Whole(0).allows(ranker.random_state):
+    if not SEED.allows(ranker.random_state):
         parameters["random_state"] = ranker.seed_
     manifest = {
         "parameters": parameters,
@@ -181,7 +181,7 @@ def restore_ranker(kind: type[Trained], manifest: Manifest) -> Trained:
     try:
         ranker: Any = kind(**manifest.parameters)
         ranker.check_parameters()
-        check(kind.__name__, "random_state", ranker.random_state, Whole(0))
+        check(kind.__name__, "random_state", ranker.random_state, SEED)
     except (TypeError, UsageError) as problem:
         raise ModelFileError(f"the manifest of the file is not understood: {problem}") from None
     ranker.feature_names_ = manifest.feature_names

@@ -14,6 +14,7 @@ from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar
 
 from rankinite.core.params import (
+    SEED,
     YES_OR_NO,
     Bounds,
     Either,
@@ -132,7 +133,7 @@ class CommonParameters:
     )
     random_state: Any = parameter(
         default=0,
-        file_constraint=Whole(0),
+        file_constraint=SEED,
         type_name="int, RandomState or None",
         help="Seed of all random draws.",
         details="If None, every fit draws another seed.",

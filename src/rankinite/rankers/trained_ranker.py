@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankinite.core import __version__
 from rankinite.core.container import Content
 from rankinite.core.errors import RankiniteError, UsageError
-from rankinite.core.params import Whole, check
+from rankinite.core.params import SEED, check
 from rankinite.core.types import Floats
 from rankinite.rankers.base import Base
 from rankinite.rankers.model_file import (
@@ -266,7 +266,7 @@ class TrainedRanker(CommonParameters, Ranker):
         from rankinite.rankers.checkpoint import Checkpoint
 
         # A seed that was drawn would be another one when the fit is resumed.
-        check(f"{self._name} with a checkpoint", "random_state", self.random_state, Whole(0))
+        check(f"{self._name} with a checkpoint", "random_state", self.random_state, SEED)
         parameters = {
             name: value
             for name, value in plain_parameters(self).items()

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rankinite.core.format import counted, duration, number_text, plain_number, value_text
+from rankinite.core.format import (
+    counted,
+    duration,
+    number_text,
+    plain_number,
+    value_text,
+    visible,
+)
 from rankinite.core.types import Floats, Integers
 from rankinite.data.describe import Description
 from rankinite.ensembles.selection import comparison_of
@@ -119,10 +126,18 @@ def _environment() -> Environment:
         loader=PackageLoader("rankinite.report"),
         # Names of models, features and queries come from users' files.
         autoescape=True,
+        finalize=_seen,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _seen(value: Any) -> Any:
+    """Return what a template writes for a value: all characters of texts are seen."""
+    # What a macro has written is HTML, and has gone through here.
+    is_text = isinstance(value, str) and not hasattr(value, "__html__")
+    return visible(value, keep="\n\t") if is_text else value
 
 
 def _content(results: Results) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rankinite.core.errors import FileFormatError, RecipeError, UsageError
 from rankinite.core.format import some_of
-from rankinite.core.params import Constraint, OneOf, Real, Text, Whole
+from rankinite.core.params import SEED, Constraint, OneOf, Real, Text, Whole
 from rankinite.data.augment import FRACTION
 from rankinite.measures.text import parse_measure
 from rankinite.measures.tiers import TieredMeasure
@@ -43,7 +43,7 @@ TRAINING_SETS, FEATURES, SUBSETS = "training_sets", "features", "subsets"
 TOP: Mapping[str, Constraint] = {
     "name": Text(),
     "description": Text(),
-    "seed": Whole(0),
+    "seed": SEED,
     "measures": Texts(),
     "tables": Texts(),
     **dict.fromkeys(

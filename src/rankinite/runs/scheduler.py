@@ -18,7 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rankinite.core.errors import RankiniteError, RunError
+from rankinite.core.errors import RankiniteError, RunError, UsageError
+from rankinite.core.format import visible
 from rankinite.core.progress import Progress, ProgressBar
 from rankinite.models import RANKERS
 from rankinite.runs.graph import with_dependencies
@@ -302,12 +303,20 @@ def train_one_round(store: Store, fits: list[Fit]) -> None:
             ranker.predict(few)
 
 
+class _VisibleFormatter(logging.Formatter):
+    """Writes records so that every character is seen, and only lines of tracebacks end."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record."""
+        return visible(super().format(record), keep="\n")
+
+
 class _LogFile(logging.FileHandler):
     """A log file; an error in writing it must not disturb the run."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, encoding="utf-8")
-        self.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        self.setFormatter(_VisibleFormatter("%(asctime)s %(message)s"))
         self.is_closed = False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -386,7 +395,10 @@ _run_logs = _RunLogs()
 @contextlib.contextmanager
 def logged_to(store: Store) -> Iterator[None]:
     """Write all log records to the store; other handlers get the records that they got before."""
-    file = _LogFile(store.path / LOG)
+    path = store.path / LOG
+    if path.is_symlink():  # which may lead to what the run reads
+        raise UsageError(f"{path}: is a link; the log of a run is a file: remove the link")
+    file = _LogFile(path)
     _run_logs.add(file)
     try:
         yield

@@ -273,9 +273,12 @@ class Store:
         recipe
             The text of its recipe: a ``recipe.toml`` with this text may stay.
         """
-        for path in (self.path / name for name in (RECIPE, *names)):
+        for path in (self.path / name for name in (RECIPE, *names, LOG)):
             is_same = path.name == RECIPE and recipe is not None
             if not path.exists() or (is_same and path.read_bytes() == str(recipe).encode()):
+                continue
+            # What a run wrote that ended before it had done anything.
+            if path.name == LOG and _is_log(path):
                 continue
             raise UsageError(
                 f"{path}: is there already and would be overwritten; name another folder, move the "
@@ -337,6 +340,14 @@ class Store:
 def _checked(run: str) -> set[Path]:
     """Return the folders of tasks that this process has checked in a run."""
     return set()
+
+
+def _is_log(path: Path) -> bool:
+    """Tell whether a file begins as the log of a run does; a link is none, whatever it leads to."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return re.match(rb"\d{4}-\d\d-\d\d |$", file.read(len("2000-01-01 "))) is not None
 
 
 def remove_damaged(folder: Path, problem: str) -> None:

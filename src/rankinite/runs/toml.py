@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankinite.core.errors import RecipeError
-from rankinite.core.format import some_of
+from rankinite.core.errors import RecipeError, UsageError
+from rankinite.core.format import HIDDEN, some_of
 from rankinite.core.params import Constraint, Either, OneOf, Real, Text
 
 NONE = "none"
@@ -81,10 +81,17 @@ def toml_of(value: Any) -> str:
     if isinstance(value, Mapping):
         items = (f"{toml_of(str(key))} = {toml_of(item)}" for key, item in value.items())
         return "{" + ", ".join(items) + "}"
-    # TOML's texts and lists are JSON's, but for the character DEL; its numbers are Python's.
+    # TOML's texts and lists are JSON's, but for hidden characters; its numbers are Python's.
     if isinstance(value, (bool, str, list, tuple)):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return HIDDEN.sub(_escaped, json.dumps(value, ensure_ascii=False))
     return json.dumps(NONE) if value is None else repr(value)
+
+
+def _escaped(hidden: re.Match[str]) -> str:
+    if "\ud800" <= hidden[0] <= "\udfff":
+        name = json.loads(hidden.string)
+        raise UsageError(f"{name}: this name is not UTF-8, as TOML files must be; choose another")
+    return f"\\u{ord(hidden[0]):04x}" if hidden[0] <= "\uffff" else f"\\U{ord(hidden[0]):08x}"
 
 
 # Keys from the outermost to the innermost; an item of an array is its number, from 0.

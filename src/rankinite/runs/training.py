@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rankinite.core import __version__
 from rankinite.core.errors import FileFormatError, UsageError
 from rankinite.core.figures import Line, Panel, draw_panels
-from rankinite.core.files import atomic_write
+from rankinite.core.files import atomic_write, remove_unfinished_of
 from rankinite.core.params import (
     YES_OR_NO,
     Constraint,
@@ -294,6 +294,8 @@ def run_training(
         Whether to write diagnostics as well: ``.diagnostics.csv`` and ``.diagnostics.png``.
     """
     checkpoint = checkpoint_of(out)
+    # Of a training that was killed; this one may end before it writes a checkpoint.
+    remove_unfinished_of(checkpoint, out, *files_beside(out, diagnose=diagnose))
     configuration = _with_fingerprints(configuration, train, valid)
     diagnostics = Diagnostics() if diagnose else None
     ranker: Any = configuration.new_ranker(base)

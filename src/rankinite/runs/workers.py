@@ -46,6 +46,7 @@ def _watch(parent: int) -> None:
 LOCAL = "local:"
 THREADS = "RANKINITE_THREADS"
 SECONDS_TO_ANSWER = 10.0
+MOST_JOBS = 1024  # each is a process
 
 T = TypeVar("T")
 
@@ -269,7 +270,7 @@ def new_workers(jobs: int | None, cluster: str | None) -> Workers:
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     slots = n_cores or 1
     if jobs is not None:
-        check("run", "jobs", jobs, Whole(1))
+        check("run", "jobs", jobs, Whole(1, MOST_JOBS))
         slots = int(jobs)
     if slots == 1:
         return InProcess()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankinite.core.errors import DataError, UsageError
-from rankinite.core.params import Constraint, Whole, check
+from rankinite.core.params import SEED, Constraint, Whole, check
 from rankinite.core.progress import Progress
 from rankinite.core.random import generator
 from rankinite.core.types import Floats, Integers
@@ -104,7 +104,7 @@ class DirectionEvaluator:
                 "as directional_values(value, weights) returns"
             )
         check(self.owner, "n_weights", self.n_weights, Whole(1))
-        check(self.owner, "seed", self.seed, Whole(0))
+        check(self.owner, "seed", self.seed, SEED)
         check(self.owner, "block", self.block, Whole(1))
 
     def evaluate(

@@ -7,9 +7,7 @@ JSON, as CSV and as the recipe with the best parameters.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import statistics
@@ -23,7 +21,7 @@ from rankinite.core.checksums import read_with_checksum, with_checksum
 from rankinite.core.errors import DataError, UsageError
 from rankinite.core.format import MISSING, counted, number_text, value_text
 from rankinite.core.sources import module_hash
-from rankinite.evaluation.tables import Summary, Table
+from rankinite.evaluation.tables import Summary, Table, csv_text
 from rankinite.runs.graph import Graph
 from rankinite.runs.recipe import ORIGINAL, Model, Recipe
 from rankinite.runs.store import (
@@ -402,27 +400,24 @@ def _state(trial: Trial) -> str:
 def to_csv(sweep: Sweep) -> str:
     """Return all trials as CSV, one per line; a fold that was not trained is empty."""
     n_folds = sweep.settings.folds
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     per_fold = [f"{name}_{k + 1}" for name in ("fold", "kept") for k in range(n_folds)]
-    names = list(sweep.settings.space)
-    writer.writerow(["trial", "state", *names, "value", "standard_error", *per_fold])
-    for trial in sweep.trials:
-        missing = [None] * (n_folds - len(trial.folds))
-        writer.writerow(
-            [
-                trial.number,
-                _state(trial),
-                *("none" if value is None else value for value in trial.parameters.values()),
-                trial.value,
-                trial.standard_error,
-                *(fold.value for fold in trial.folds),
-                *missing,
-                *(fold.kept for fold in trial.folds),
-                *missing,
-            ]
-        )
-    return text.getvalue()
+    columns = ["trial", "state", *sweep.settings.space, "value", "standard_error", *per_fold]
+    return csv_text(columns, (_csv_row(trial, n_folds) for trial in sweep.trials))
+
+
+def _csv_row(trial: Trial, n_folds: int) -> list[Any]:
+    missing = [None] * (n_folds - len(trial.folds))
+    return [
+        trial.number,
+        _state(trial),
+        *("none" if value is None else value for value in trial.parameters.values()),
+        trial.value,
+        trial.standard_error,
+        *(fold.value for fold in trial.folds),
+        *missing,
+        *(fold.kept for fold in trial.folds),
+        *missing,
+    ]
 
 
 def write_results(sweep: Sweep) -> Sweep:

@@ -6,7 +6,6 @@ of 4: it is longer, not smaller.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from rankinite.core.errors import UsageError
 from rankinite.core.files import atomic_write
+from rankinite.core.format import visible
 from rankinite.trees.nodes import Node, condition_text
 
 # All in pixels. Rows are so high that splits of a column, which are two rows apart, do not touch.
@@ -23,8 +23,6 @@ SPLIT_HEIGHT, LEAF_HEIGHT, CORNER = 38, 22, 4
 LETTER, PADDING = 7.0, 10
 LONGEST_NAME, LONGEST_CONDITION = 36, 60
 POSITIVE, NEGATIVE = (70, 130, 200), (225, 130, 60)
-# What XML cannot hold, not even escaped; a feature may have any name.
-NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 STYLE = (
     "text{font:12px 'DejaVu Sans',Verdana,sans-serif;fill:#222}"
@@ -203,4 +201,5 @@ def _colour(share: float) -> str:
 
 
 def _xml(text: str) -> str:
-    return escape(NOT_IN_XML.sub("\ufffd", text))
+    # A feature may have any name; XML cannot hold most control characters, not even escaped.
+    return escape(visible(text))

@@ -74,6 +74,8 @@ ROUNDING_GAIN = 4.0
 DOCS_PER_THREAD = 100_000
 # The squares of smaller sums, by which gains are measured, would underflow.
 SMALLEST_SUM = 1e-100
+# Gains are squares of sums, which must be finite.
+LARGEST_SUM = 1e140
 
 
 @dataclass(frozen=True)
@@ -540,6 +542,11 @@ def _scale(total: float, bits: int) -> float:
     if not np.isfinite(total):
         raise UsageError(
             "training: the gradients are not finite; a smaller learning_rate keeps scores in reach"
+        )
+    if total > LARGEST_SUM:
+        raise UsageError(
+            f"training: the gradients are too large for trees, {total:.3g} in all; smaller labels "
+            "or weights, or a smaller learning_rate, keep them in reach"
         )
     return 2.0 ** (bits - 1) / max(total, SMALLEST_SUM) if total > 0.0 else 1.0
 

@@ -7,11 +7,12 @@ places.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
-from rankinite.interop.exporter import SINGLE, Order, float32_sum_note, json_text
+from rankinite.interop.exporter import SINGLE, Order, float32_sum_note
 from rankinite.interop.sum_of_trees import Nodes
 from rankinite.interop.thresholds import below
 
@@ -53,7 +54,7 @@ def write(order: Order) -> dict[str, bytes]:
             "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
         },
     }
-    return {"": _with_infinities(json_text(content)).encode()}
+    return {"": _with_infinities(json.dumps(content, allow_nan=False)).encode()}
 
 
 def is_possible_name(name: str) -> bool:
@@ -61,7 +62,7 @@ def is_possible_name(name: str) -> bool:
     return bool(name) and not set("[]<") & set(name)
 
 
-# What json_text cannot write, and XGBoost reads: behind the largest number of 32 bits.
+# What JSON cannot hold, and XGBoost reads: behind the largest number of 32 bits.
 INFINITY = "infinity"
 
 
