@@ -27,8 +27,8 @@ from rankinite.data.scores import load_scores
 from rankinite.data.svmlight import read
 from tests.attacks import Outcome
 from tests.attacks.damage import damaged
+from tests.attacks.texts import FREE, Mutant, mutant, random_file, verdict
 from tests.attacks.tries import refused_or
-from tests.data.svmlight.mutants import FREE, Mutant, mutant, random_file, verdict
 
 T = TypeVar("T")
 PROJECT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.svmlight.mutants import Mutant, random_file, sizes_of, verdict
+from tests.attacks.texts import Mutant, random_file, sizes_of, verdict
 
 
 @pytest.mark.parametrize("seed", range(6))
