@@ -87,7 +87,7 @@ class SumOfTrees:
         """What the sum starts from."""
         return float(self.forest.start[0])
 
-    @property
+    @cached_property
     def trees(self) -> tuple[Tree, ...]:
         """The trees."""
         return tuple(self.forest.trees)
