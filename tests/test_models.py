@@ -226,7 +226,7 @@ MANIFESTS = [
     ("n_rounds", ABSENT, "has no 'n_rounds'"),
     ("n_rounds", 6.5, "'n_rounds' is 6.5"),
     ("n_rounds", True, "'n_rounds' is True"),
-    ("n_rounds", 10**30, "'history' is"),
+    ("n_rounds", 10**30, "'n_rounds' is"),
     ("history", ABSENT, "has no 'history'"),
     ("history", {}, "'history' is {}"),
     ("history", [0.5], "'history' is [0.5]"),

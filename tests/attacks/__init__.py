@@ -54,8 +54,9 @@ CAMPAIGNS: dict[str, Campaign] = {
     "forged-checkpoints": Campaign("models:checkpoints", few=10, many=10_000, part=500),
     "forged-cut-points": Campaign("models:cut_points", few=50, many=10_000, part=1_000),
     "forged-models": Campaign("models:models", few=60, many=80_000, part=2_000),
-    "hostile-names": Campaign("names:shown", few=20, many=4_000, part=200),
-    "hostile-parameters": Campaign("parameters:hostile", few=10, many=5_000, part=250),
-    "outputs": Campaign("outputs:overwritten", few=20, many=4_000, part=200),
+    "hostile-names": Campaign("names:shown", few=12, many=3_000, part=250),
+    "hostile-parameters": Campaign("parameters:hostile", few=6, many=5_000, part=250),
+    "outputs": Campaign("outputs:overwritten", few=12, many=4_000, part=200),
+    "interrupted-commands": Campaign("interruptions:interrupted", few=1, many=120, part=20),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

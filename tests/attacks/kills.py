@@ -157,7 +157,9 @@ def code_of(child: int, seconds: float) -> int | None:
 
 def after_signal(number: int, code: int, said: str) -> str:
     """Return what is wrong with the end of a command that got a signal; empty if nothing is."""
-    if code == (130 if number == signal.SIGINT else -number) and "Traceback" not in said:
+    # Before a command begins, SIGTERM ends the process as it ends all others.
+    expected = {signal.SIGINT: (130,), signal.SIGTERM: (143, -number)}.get(number, (-number,))
+    if code in expected and "Traceback" not in said:
         return ""
     return f"exit {code}: {said[-300:]}"
 

@@ -363,7 +363,7 @@ def data_sets(draw) -> RankingData:
     y = draw(lists_of(ANY_LABEL, n_docs))
     names = st.lists(FEATURE_NAMES, min_size=n_features, max_size=n_features, unique=True)
     counted = st.sampled_from([1, 0]).map(lambda first: [str(first + j) for j in range(n_features)])
-    weights = lists_of(ANY_LABEL, n_queries).filter(any)
+    weights = lists_of(st.floats(0, 1e100), n_queries).filter(any)
     sources = st.lists(SOURCE_NAMES, max_size=2, unique=True)
     return RankingData(
         np.array(draw(lists_of(lists_of(ANY_VALUE, n_features), n_docs)), np.float32),

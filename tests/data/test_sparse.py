@@ -182,7 +182,7 @@ def test_bins_are_those_of_the_dense_matrix(most_bins, seed):
     expected = BinnedData.make(values, names, rows=rows, docs=docs, most_bins=most_bins)
     matrix = to_csr(scipy.sparse.csr_array(values))
     binned = BinnedData.make(matrix, names, rows=rows, docs=docs, most_bins=most_bins)
-    for name in ("bins", "columns", "cuts", "n_bins"):
+    for name in ("bundled", "columns", "cuts", "n_bins", "n_codes"):
         np.testing.assert_array_equal(getattr(binned.main, name), getattr(expected.main, name))
     for columns, others in zip(
         binned.columns_of(matrix, docs), expected.columns_of(values, docs), strict=True
@@ -192,7 +192,7 @@ def test_bins_are_those_of_the_dense_matrix(most_bins, seed):
 
 def test_bins_that_do_not_fit_into_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-    # (2 bytes x 120 documents + 4 bytes x 256 cut points) x 8 columns
-    sentence = "BinnedData: training on the bins of 120 documents x 7 features takes 10.1 kB, and"
+    # (2 bytes x 120 documents + 4 bytes x 256 cut points) x 7 columns
+    sentence = "BinnedData: training on the bins of 120 documents x 7 features takes 8.8 kB, and"
     with pytest.raises(rk.DataError, match=sentence):
         rk.LambdaMART(**SMALL).fit(sparse())

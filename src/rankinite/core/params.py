@@ -39,7 +39,7 @@ class Constraint(Protocol):
 
 # More than any count of documents, rounds or leaves; kernels add to and multiply such numbers.
 LARGEST_WHOLE = 2**31 - 1
-LARGEST_SEED = 2**64 - 1
+LARGEST_SEED = 2**128 - 1
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,9 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
     """
     if constraint.allows(value):
         return
-    is_large = isinstance(value, numbers.Integral) and int(value) > LARGEST_WHOLE
-    largest = f", more than {LARGEST_WHOLE:,}" if is_large else ""
+    most = constraint.high if isinstance(constraint, Whole) else LARGEST_WHOLE
+    is_large = isinstance(value, numbers.Integral) and int(value) > most >= LARGEST_WHOLE
+    largest = f", more than {most:,}" if is_large else ""
     raise UsageError(f"{owner}: {name} must be {constraint}; got {_shown(value)}{largest}")
 
 
