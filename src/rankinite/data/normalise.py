@@ -278,7 +278,7 @@ def _data_sets(X: Any) -> list[RankingData] | None:
 def _read_most(manifest: Mapping[str, Any]) -> int | None:
     most: int | None = manifest.get("most_cut_points")
     if not MOST.allows(most):
-        raise ModelFileError(f"most_cut_points is {str(most)[:60]!r}; expected {MOST}")
+        raise ModelFileError(f"most_cut_points is {repr(most)[:60]}; expected {MOST}")
     return most
 
 
