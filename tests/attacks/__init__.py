@@ -44,9 +44,9 @@ class Campaign:
 
 CAMPAIGNS: dict[str, Campaign] = {
     "cache-damage": Campaign("cache:damage", few=30, many=10_000, part=500),
-    "damaged-models": Campaign("models:damage", few=50, many=20_000, part=1_000),
-    "forged-checkpoints": Campaign("models:checkpoints", few=10, many=10_000, part=500),
-    "forged-cut-points": Campaign("models:cut_points", few=50, many=10_000, part=1_000),
-    "forged-models": Campaign("models:models", few=60, many=80_000, part=2_000),
+    "damaged-models": Campaign("models:damage", few=50, many=20_000, part=4_000),
+    "forged-checkpoints": Campaign("models:checkpoints", few=10, many=5_000, part=500),
+    "forged-cut-points": Campaign("models:cut_points", few=50, many=15_000, part=3_000),
+    "forged-models": Campaign("models:models", few=60, many=80_000, part=4_000),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }
