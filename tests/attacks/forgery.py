@@ -50,7 +50,7 @@ def forged(rng: np.random.Generator, content: bytes) -> tuple[str, bytes]:
     done = []
     for _ in range(1 + rng.poisson(0.5)):
         # What was forged already may be nothing that can be forged again.
-        with contextlib.suppress(ValueError, MemoryError):
+        with contextlib.suppress(ValueError, MemoryError, EOFError):
             if rng.random() < 0.5:
                 what, entries["manifest.json"] = forged_manifest(rng, entries["manifest.json"])
             else:

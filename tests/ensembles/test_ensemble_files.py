@@ -141,6 +141,32 @@ def test_forged_manifests_are_refused(contents, model, name, value, sentence):
     assert sentence in refused(Content(manifest, content.arrays))
 
 
+def test_a_mix_tree_is_not_so_deep_that_its_texts_take_much_memory():
+    names = [str(k) for k in range(1, 601)]
+    tree = "(" * 599 + "1" + "".join(f" {name})" for name in names[1:])
+    scores = {name: np.arange(2.0) for name in names}
+    with pytest.raises(rk.UsageError, match="599 deep; expected at most 500"):
+        rk.BestMix(tree=tree).fit(
+            rk.RankingData([[0.0], [1.0]], [0, 1], [1, 1]), member_scores=scores
+        )
+    content = Content(
+        {
+            "class": "BestMix",
+            "parameters": {"tree": tree},
+            "based_on_scores": True,
+            "member_names": names,
+            "feature_names": ["1"],
+            "top_grade": 1,
+            "members": [],
+        },
+        {
+            **{name: np.ones(600) for name in ("means", "scales", "weights")},
+            **{name: np.ones(599) for name in ("alphas", "values")},
+        },
+    )
+    assert "599 deep; expected at most 500" in refused(content)
+
+
 def test_an_ensemble_has_no_base(contents):
     content = contents["average"]
     base = content.manifest["members"][0]

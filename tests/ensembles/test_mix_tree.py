@@ -67,6 +67,11 @@ def test_text_is_read_and_written(tree):
     assert len(parsed.pairs) == len(names) - 1
 
 
+def test_the_depth_of_a_tree():
+    assert parse_mix_tree("(((1 2)3)(4 5))", ["1", "2", "3", "4", "5"]).depth == 3
+    assert neighbours(["a"]).depth == 0
+
+
 def test_a_deep_tree():
     names = [str(k) for k in range(1, 502)]
     text = "(" * 500 + "1" + "".join(f" {k})" for k in range(2, 502))

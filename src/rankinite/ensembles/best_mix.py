@@ -37,6 +37,8 @@ from rankinite.stats.paired_tests import gain_and_p
 
 CONVEX, ADDITIVE = "convex", "additive"
 BOUNDS = (0.0, 100.0)
+# Pairs within pairs of a mix tree.
+DEEPEST = 500
 
 
 @dataclass(frozen=True)
@@ -350,7 +352,14 @@ class BestMix(LinearEnsemble):
         self.weights_ = _weights(tree, [node.alpha for node in self.nodes_])
 
     def _tree(self, names: tuple[str, ...]) -> MixTree:
-        return neighbours(names) if self.tree is None else parse_mix_tree(self.tree, names)
+        tree = neighbours(names) if self.tree is None else parse_mix_tree(self.tree, names)
+        # The text of a node has those of all nodes below it.
+        if tree.depth > DEEPEST:
+            raise UsageError(
+                f"{self._name}: the tree has pairs within pairs, {tree.depth:,} deep; expected at "
+                f"most {DEEPEST}"
+            )
+        return tree
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         alphas = np.array([node.alpha for node in self.nodes_], np.float64)

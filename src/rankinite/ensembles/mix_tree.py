@@ -10,7 +10,6 @@ from rankinite.core.errors import UsageError
 from rankinite.core.format import some_of
 
 TOKEN = re.compile(r"[()]|[^()\s]+")
-DEEPEST = 500
 FORM = "expected pairs of pairs, as in (((1 3)(2 4))(5 6))"
 
 
@@ -29,6 +28,14 @@ class MixTree:
 
     names: tuple[str, ...]
     pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def depth(self) -> int:
+        """Number of pairs within pairs."""
+        depths = [0] * len(self.names)
+        for left, right in self.pairs:
+            depths.append(1 + max(depths[left], depths[right]))
+        return depths[-1]
 
     @property
     def texts(self) -> list[str]:
@@ -102,9 +109,6 @@ class _TreeParser:
     def take(self, token: str, place: int) -> None:
         """Take the next token, a parenthesis or a member."""
         if token == "(":
-            # The text of a node has those of all nodes below it.
-            if len(self.open) > DEEPEST:
-                raise self._error(f"has parentheses more than {DEEPEST} deep")
             self.open.append((place, []))
         elif token == ")":
             self._close(place)
