@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +11,7 @@ import scipy.sparse
 from rankinite.core.threads import threads
 from rankinite.trees import contributions as module
 from rankinite.trees.bins import SET_BYTES
-from rankinite.trees.contributions import (
-    Contributions,
-    fitted_to,
-    forest_contributions,
-    gauss_legendre,
-)
+from rankinite.trees.contributions import forest_contributions, gauss_legendre
 from rankinite.trees.forest import Forest, Tree
 from tests.naive import contributions as naive
 from tests.trees.cases import chain, forest_of_lightgbm, leaf, random_tree
@@ -70,19 +64,19 @@ def test_contributions_are_shapley_values(seed):
     rng = np.random.default_rng(seed)
     forest = random_forest(rng, 20, n_features=4, categories=seed % 2 == 1)
     X = random_documents(rng, 3, forest)
-    together = forest_contributions(forest, X)[0]
+    together, _ = forest_contributions(forest, X)
     sums = np.zeros(X.shape)
     for tree in forest.trees:
-        single = forest_contributions(replace(forest, trees=(tree,)), X)[0]
+        single, means = forest_contributions(replace(forest, trees=(tree,)), X)
         for k, document in enumerate(X):
             expected = naive.contributions(tree, document, forest.n_features, forest.categories)
             np.testing.assert_allclose(
-                single.values[k], [float(value) for value in expected], rtol=0, atol=1e-14
+                single[0, k], [float(value) for value in expected], rtol=0, atol=1e-14
             )
             mean = naive.expected_value(tree, document, set(), forest.categories)
-            assert single.expected[k] == pytest.approx(float(mean), abs=1e-15)
-        sums += single.values
-    np.testing.assert_allclose(together.values, sums, rtol=0, atol=1e-13)
+            assert means[0] == pytest.approx(float(mean), abs=1e-15)
+        sums += single[0]
+    np.testing.assert_allclose(together[0], sums, rtol=0, atol=1e-13)
 
 
 @pytest.mark.long
@@ -98,59 +92,34 @@ def test_a_long_path_of_many_features():
     forest = Forest((tree,), np.zeros(1), n)
     X = np.random.default_rng(0).normal(size=(5, n)).astype(np.float32)
     X[0] = 1.0
-    result = forest_contributions(forest, X)[0]
-    np.testing.assert_allclose(
-        result.values.sum(axis=1) + result.expected, forest.scores(X)[0], rtol=0, atol=1e-11
-    )
+    values, expected = forest_contributions(forest, X)
+    np.testing.assert_allclose(values.sum(axis=2) + expected, forest.scores(X), rtol=0, atol=1e-11)
 
 
 @pytest.mark.kernel
 def test_two_features_by_hand():
     two = Forest((chain([0, 1], [0.0, 0.0], [1.0, 2.0, 4.0], [2, 1, 1]),), np.zeros(1), 2)
-    values = forest_contributions(two, np.ones((1, 2), np.float32))[0]
+    values, expected = forest_contributions(two, np.ones((1, 2), np.float32))
     # Means: nobody known 2, first 3, second 2.5, both 4.
-    assert values.expected[0] == 2.0
-    np.testing.assert_allclose(values.values[0], [1.25, 0.75], rtol=1e-15)
-
-
-@pytest.mark.kernel
-def test_sums_are_scores_to_the_last_bit():
-    rng = np.random.default_rng(3)
-    forest = replace(random_forest(rng, 40, 6, categories=True), start=np.array([-0.375]))
-    X = random_documents(rng, 300, forest)
-    scores = forest.scores(X)[0]
-    raw = forest_contributions(forest, X)[0]
-    result = fitted_to(scores, raw)
-    np.testing.assert_allclose(result.values, raw.values, rtol=1e-9, atol=1e-12)
-    assert ((raw.values == 0) == (result.values == 0)).all()
-    for score, expected, values in zip(
-        scores.tolist(), result.expected.tolist(), result.values.tolist(), strict=True
-    ):
-        assert math.fsum([expected, *values]) == score
-
-
-def test_sums_that_cancel_are_scores_to_the_last_bit():
-    rng = np.random.default_rng(4)
-    values = rng.normal(size=(200, 5)) * 10.0 ** rng.integers(-12, 9, size=(200, 5))
-    scores = np.array([math.fsum(row) for row in values.tolist()]) * (1 + 1e-13)
-    result = fitted_to(scores, Contributions(values, np.zeros(200)))
-    assert [math.fsum(row) for row in result.values.tolist()] == scores.tolist()
+    assert expected.tolist() == [2.0]
+    np.testing.assert_allclose(values[0, 0], [1.25, 0.75], rtol=1e-15)
 
 
 def test_every_route_gives_the_same_bits(monkeypatch):
     rng = np.random.default_rng(5)
     forest = random_forest(rng, 30, 5, categories=True)
     X = np.nan_to_num(random_documents(rng, 700, forest))
-    whole = forest_contributions(forest, X)[0].values
+    whole = forest_contributions(forest, X)[0]
     with threads(3):
-        assert forest_contributions(forest, X)[0].values.tobytes() == whole.tobytes()
+        assert forest_contributions(forest, X)[0].tobytes() == whole.tobytes()
     rows = rng.permutation(700)[:100]
-    assert forest_contributions(forest, X, rows)[0].values.tobytes() == whole[rows].tobytes()
+    of_rows = whole[:, rows].tobytes()
+    assert forest_contributions(forest, X, rows)[0].tobytes() == of_rows
     sparse = scipy.sparse.csr_array(X)
-    assert forest_contributions(forest, sparse)[0].values.tobytes() == whole.tobytes()
-    assert forest_contributions(forest, sparse, rows)[0].values.tobytes() == whole[rows].tobytes()
+    assert forest_contributions(forest, sparse)[0].tobytes() == whole.tobytes()
+    assert forest_contributions(forest, sparse, rows)[0].tobytes() == of_rows
     monkeypatch.setattr(module, "FACTORS_PER_PART", 40)
-    parts = forest_contributions(forest, X)[0].values
+    parts = forest_contributions(forest, X)[0]
     np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-13)
 
 
@@ -159,23 +128,23 @@ def test_trees_of_several_outputs_add_to_their_own():
     forest = random_forest(rng, 6, 4, categories=False)
     both = replace(forest, start=np.array([0.5, -1.0]))
     X = random_documents(rng, 20, forest)
-    results = forest_contributions(both, X)
-    for output, result in enumerate(results):
+    values, expected = forest_contributions(both, X)
+    for output in range(2):
         single = replace(forest, trees=forest.trees[output::2], start=both.start[[output]])
-        assert result.values.tobytes() == forest_contributions(single, X)[0].values.tobytes()
-        np.testing.assert_allclose(
-            result.values.sum(axis=1) + result.expected, both.scores(X)[output], atol=1e-12
-        )
+        assert values[output].tobytes() == forest_contributions(single, X)[0].tobytes()
+    np.testing.assert_allclose(
+        values.sum(axis=2) + expected[:, None], both.scores(X), rtol=0, atol=1e-12
+    )
 
 
 def test_forests_that_ask_for_nothing():
     X = np.ones((3, 2), np.float32)
     for trees in ((), (leaf(0.25), leaf(1.0))):
         forest = Forest(trees, np.array([0.5]), 2)
-        result = forest_contributions(forest, X)[0]
-        assert not result.values.any()
-        assert result.expected.tolist() == forest.scores(X)[0].tolist()
-    assert forest_contributions(Forest((), np.zeros(1), 2), X[:0])[0].values.shape == (0, 2)
+        values, expected = forest_contributions(forest, X)
+        assert not values.any()
+        assert expected.tolist() == forest.scores(X)[:, 0].tolist()
+    assert forest_contributions(Forest((), np.zeros(1), 2), X[:0])[0].shape == (1, 0, 2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 40])
@@ -203,7 +172,7 @@ def test_contributions_are_those_of_lightgbm(missing):
     forest = forest_of_lightgbm(booster)
     np.testing.assert_allclose(forest.scores(X)[0], booster.predict(X), rtol=0, atol=1e-12)
     assert any(len(tree.left_sets) for tree in forest.trees)
-    ours = forest_contributions(forest, X)[0]
+    ours, expected = forest_contributions(forest, X)
     theirs = booster.predict(X, pred_contrib=True)
-    np.testing.assert_allclose(ours.values, theirs[:, :-1], rtol=0, atol=1e-11)
-    np.testing.assert_allclose(ours.expected, theirs[:, -1], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(ours[0], theirs[:, :-1], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(theirs[:, -1], expected[0], rtol=0, atol=1e-11)

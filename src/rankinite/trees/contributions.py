@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankinite.core.cached import cached_property
+from rankinite.core.elementary import cospi
 from rankinite.core.jit import frozen
 from rankinite.core.memory import require_memory
 from rankinite.core.threads import parallel_for
@@ -27,7 +27,6 @@ from rankinite.trees.kernels.contributions import (
     Quadrature,
     Splits,
     add_contributions,
-    fit_sums,
     write_expected_values,
     write_factors,
     write_paths,
@@ -41,30 +40,14 @@ FACTORS_PER_PART = 1 << 18
 NEWTON_STEPS = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Contributions:
-    """What each feature adds to the scores of documents.
-
-    Attributes
-    ----------
-    values
-        Documents x features.
-    expected
-        By document, the score that the contributions of its features are added to.
-    """
-
-    values: Floats
-    expected: Floats
-
-
 def forest_contributions(
     forest: Forest, X: NDArray[np.float32], rows: Integers | None = None
-) -> list[Contributions]:
-    """Return the contributions of the features to each output of a forest.
+) -> tuple[Floats, Floats]:
+    """Return contributions, outputs x documents x features, and the expected value of each output.
 
     They are Shapley values of the game in which a feature that is not known sends a document both
-    ways, in the shares of the training documents. They and the expected value add up to the score,
-    but for rounding; see `fitted_to`.
+    ways, in the shares of the training documents. A document's contributions and the expected value
+    add up to its score, but for rounding.
 
     Parameters
     ----------
@@ -91,25 +74,10 @@ def forest_contributions(
     else:
         every = EVERY_ROW if rows is None else frozen(np.ascontiguousarray(rows))
         used = explainer.contributions(frozen(X), every, explainer.features, used)
-    results = []
-    for output in range(n_outputs):
-        values = np.zeros((n_docs, forest.n_features))
-        values[:, explainer.features] = used[output]
-        expected = forest.start[output] + math.fsum(explainer.expected[output::n_outputs])
-        results.append(Contributions(values, np.full(n_docs, expected)))
-    return results
-
-
-def fitted_to(scores: Floats, contributions: Contributions) -> Contributions:
-    """Return contributions that add up to the scores to the last bit.
-
-    The exact sum of a row and its expected value, rounded once as `math.fsum` does, is then the
-    score. What rounding has left is added to the largest contribution.
-    """
-    values = np.ascontiguousarray(contributions.values).copy()
-    expected = np.ascontiguousarray(contributions.expected)
-    parallel_for(fit_sums, len(scores), np.ascontiguousarray(scores), expected, values, grain=256)
-    return Contributions(values, contributions.expected)
+    values = np.zeros((n_outputs, n_docs, forest.n_features))
+    values[:, :, explainer.features] = used
+    sums = [math.fsum(explainer.expected[output::n_outputs]) for output in range(n_outputs)]
+    return values, forest.start + np.array(sums)
 
 
 class _Explainer:
@@ -240,10 +208,9 @@ def gauss_legendre(n: int) -> tuple[Floats, Floats]:
     >>> bool(abs((weights * nodes**3).sum() - 0.25) < 1e-15)
     True
     """
-    # Rounded, as cosines of different libraries differ in their last bits; Newton's steps, of plain
-    # arithmetic, then give the same nodes everywhere. numpy has them from an eigenvalue problem.
-    guesses = [math.cos(math.pi * (k + 0.75) / (n + 0.5)) for k in range(n)]
-    x = np.round(np.array(guesses) * 2.0**20) / 2.0**20
+    # By Newton's steps, of plain arithmetic, which give the same bits on every processor; numpy has
+    # them from an eigenvalue problem.
+    x = np.array([cospi((k + 0.75) / (n + 0.5)) for k in range(n)])
     slope = np.ones(n)
     for _ in range(NEWTON_STEPS):
         before, value = np.ones(n), x.copy()
