@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression
 
 import rankinite as rk
 from rankinite.core.errors import UsageError
-from rankinite.explain.attribution import attribute, explained_scores
-from rankinite.explain.kernels import fit_sums
+from rankinite.explanation.attribution import attribute, explained_scores
+from rankinite.explanation.kernels import fit_sums
 from rankinite.trees.contributions import forest_contributions
 from tests.naive import nets as naive_nets
 
@@ -94,7 +94,7 @@ def test_contributions_add_up_to_the_score(fitted, name):
 
 @pytest.mark.parametrize("name", RANKERS)
 def test_little_is_left_to_rounding(fitted, name, monkeypatch):
-    monkeypatch.setattr("rankinite.explain.attribution.fit_sums", lambda *_arguments: None)
+    monkeypatch.setattr("rankinite.explanation.attribution.fit_sums", lambda *_arguments: None)
     ranker = fitted(name)
     result = attribute(ranker, DATA)
     sums = result.values.sum(axis=1) + result.expected
@@ -149,7 +149,7 @@ def test_members_are_added_by_weight_and_scale(fitted):
 
 def test_a_stacked_ensemble_is_explained_by_its_members(fitted):
     result = attribute(fitted("Stacked"), DATA)
-    assert result.names == fitted("Stacked").member_names_
+    assert result.names == ("score of 1", "score of 2")
     assert "scores of its members" in result.notes[0]
 
 

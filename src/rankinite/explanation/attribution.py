@@ -30,7 +30,7 @@ from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import LinearEnsemble
 from rankinite.ensembles.score_features import WithScoreFeatures
 from rankinite.ensembles.stacked import Stacked
-from rankinite.explain.kernels import fit_sums
+from rankinite.explanation.kernels import fit_sums
 from rankinite.rankers.base import is_model, model_scores
 from rankinite.rankers.features import match_features
 from rankinite.rankers.lambdarank import LambdaRank
@@ -42,6 +42,7 @@ from rankinite.trees.contributions import gauss_legendre
 
 OWNER = "explain"
 SCORE, LOG_ODDS = "score", "log odds"
+SCORE_OF = "score of {}"
 # Slopes of the expected grade are smooth along a line: more nodes change nothing.
 LINE_NODES = 64
 
@@ -131,7 +132,9 @@ def _attribution(ranker: Ranker, data: RankingData) -> Attribution:
     if isinstance(ranker, Stacked):
         inner = _attribution(ranker.ranker_, ranker.with_member_features(data))
         note = "The features of a Stacked ensemble are the scores of its members."
-        return replace(inner, notes=(*inner.notes, note))
+        # Members may be called as features are.
+        names = tuple(SCORE_OF.format(name) for name in inner.names)
+        return replace(inner, names=names, notes=(*inner.notes, note))
     if isinstance(ranker, WithScoreFeatures):
         return _attribution(ranker.ranker_, ranker.with_scores(data))
     if isinstance(ranker, LinearEnsemble):
@@ -212,7 +215,7 @@ def _as_part(part: object, data: RankingData, name: str) -> Attribution:
     if not isinstance(part, Ranker) or not attributed or getattr(part, "per_query", False):
         scores = model_scores(OWNER, part, data, None, data.n_docs, name)
         mean = np.full(data.n_docs, scores.mean() if len(scores) else 0.0)
-        term = f"score of {name}"
+        term = SCORE_OF.format(name)
         note = f"The {term} is a term of its own, in comparison with its mean in this data."
         values = (scores - mean)[:, np.newaxis]
         return Attribution((term,), values, mean, _no_scores(data), SCORE, (note,))
