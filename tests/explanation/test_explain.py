@@ -203,14 +203,13 @@ def test_swaps_from_and_to_missing_values_and_categories():
     texts, missing = set(), 0
     for query in range(20):
         explanation = rk.explain(model, data[query])
-        pair = explanation.pair(5, 10)
-        for swap in pair.swaps:
-            if swap.feature == "colour" and swap.changed is not None:
-                texts.add(swap.changed)
-                assert swap.deviations is None
-            missing += swap.present is None
-        assert {row.values[0] for row in pair.contributions if row.name == "colour"} <= {
-            "red", "green", "blue",
-        }  # fmt: skip
+        for pair in (explanation.pair(5, 10), explanation.pair(1, 6)):
+            for swap in pair.swaps:
+                if swap.feature == "colour" and swap.changed is not None:
+                    texts.add(swap.changed)
+                    assert swap.deviations is None
+                missing += swap.present is None
+            values = {row.values[0] for row in pair.contributions if row.name == "colour"}
+            assert values <= {"red", "green", "blue"}
     assert texts >= {"blue"}
     assert missing

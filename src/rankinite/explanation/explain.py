@@ -24,6 +24,10 @@ from rankinite.rankers.features import match_features
 from rankinite.rankers.ranker import Ranker
 
 OWNER = "explain"
+# Ranks whose documents are compared for the best swap, and how many of those below.
+TOP_RANKS = 10
+# Smaller gains come from the rounding of sums.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -223,7 +227,7 @@ class Explanation:
 
     def measured(self, measure: str | Measure = "NDCG@10") -> list[float | None]:
         """Return the value of a measure for each query; None without labels, or if left out."""
-        values = self._values(one_measure(OWNER, measure), self.scores)
+        values = _measured(one_measure(OWNER, measure), self.data, self.scores)
         return [None if np.isnan(value) else float(value) for value in values]
 
     def pair(
@@ -270,6 +274,35 @@ class Explanation:
             value,
             swapped,
         )
+
+    def best_swap(
+        self, measure: str | Measure = "NDCG@10", *, query: Any = None
+    ) -> tuple[int, int] | None:
+        """Return the ranks of two documents by whose swap a measure would gain most.
+
+        Only documents near the top are looked at, and those below them with better labels. None if
+        nothing is to be gained.
+
+        Parameters
+        ----------
+        measure
+            The measure.
+        query
+            The id of the query; it may be left out if there is only one.
+        """
+        number = self._query(query)
+        begin, end = self._bounds[number]
+        order = begin + np.argsort(self.ranks[begin:end])
+        labels = np.nan_to_num(self.data.y[order])
+        chosen, best = one_measure(OWNER, measure), ROUNDING
+        swap = None
+        for upper in range(min(TOP_RANKS, len(order))):
+            below = upper + 1 + np.flatnonzero(labels[upper + 1 :] > labels[upper])
+            for lower in below[np.argsort(-labels[below], kind="stable")][:TOP_RANKS].tolist():
+                value, swapped = self._if_swapped(chosen, number, order[upper], order[lower])
+                if value is not None and swapped is not None and swapped - value > best:
+                    best, swap = swapped - value, (upper + 1, lower + 1)
+        return swap
 
     def _query(self, query: Any) -> int:
         qids = [str(qid) for qid in self.data.qids.tolist()]
@@ -327,21 +360,16 @@ class Explanation:
         value = float(self.data.matrix[row, column])
         return shown_value(self.data, column, value)
 
-    def _values(self, measure: Measure, scores: Floats) -> Floats:
-        data = self.data
-        if not data.is_labelled:
-            return np.full(data.n_queries, np.nan)
-        scorer = Scorer([measure], data.all_labels, data.offsets, data.top_grade)
-        values: Floats = scorer.per_query(scores)[0]
-        return values
-
     def _if_swapped(
         self, measure: Measure, query: int, upper: int, lower: int
     ) -> tuple[float | None, float | None]:
         """Return a measure of the query as it is, and with two documents in each other's place."""
-        swapped = self.scores.copy()
-        swapped[[upper, lower]] = swapped[[lower, upper]]
-        values = [float(self._values(measure, s)[query]) for s in (self.scores, swapped)]
+        begin, end = self._bounds[query]
+        scores = self.scores[begin:end]
+        swapped = scores.copy()
+        swapped[[upper - begin, lower - begin]] = scores[[lower - begin, upper - begin]]
+        part = self.data if self.data.n_queries == 1 else self.data[query]
+        values = [float(_measured(measure, part, both)[0]) for both in (scores, swapped)]
         if np.isnan(values).any():
             return None, None
         return values[0], values[1]
@@ -419,3 +447,12 @@ def deciding_features(contributions: Sequence[Contribution]) -> tuple[str, ...]:
         names.append(row.name)
         left -= row.amount
     return tuple(names) if left < 0 else ()
+
+
+def _measured(measure: Measure, data: RankingData, scores: Floats) -> Floats:
+    """Return the value of a measure for each query; NaN without labels, or if left out."""
+    if not data.is_labelled:
+        return np.full(data.n_queries, np.nan)
+    scorer = Scorer([measure], data.all_labels, data.offsets, data.top_grade)
+    values: Floats = scorer.per_query(scores)[0]
+    return values
