@@ -12,7 +12,7 @@ from rankinite.cli.options import Loading, Seed
 from rankinite.cli.outputs import Outputs, refuse_missing_folders
 from rankinite.cli.terminal import Terminal
 from rankinite.core.errors import UsageError
-from rankinite.core.format import number_text, plain_number, signed_text
+from rankinite.core.format import counted, number_text, plain_number, signed_text
 from rankinite.evaluation.tables import Table
 from rankinite.rankers.parameters import ALL
 
@@ -149,7 +149,8 @@ def _show(terminal: Terminal, table: Table, values: Any, sentences: list[str]) -
     if terminal.json:
         terminal.show_json(values)
         return
-    terminal.show(table)
+    if table.rows:
+        terminal.show(table)
     for sentence in sentences:
         terminal.say(sentence)
 
@@ -203,7 +204,8 @@ def _dependence(result: Dependence) -> tuple[Table, Any, list[str]]:
 
 def _losses(losses: Losses, top: int) -> tuple[Table, Any, list[str]]:
     rows = [[name, signed_text(value)] for name, value in list(losses.influences.items())[:top]]
-    title = f"Features that turned {losses.n_pairs:,} pairs of documents the wrong way"
+    pairs = counted(losses.n_pairs, "pair")
+    title = f"Features that turned {pairs} of documents the wrong way"
     table = Table(title, ["Feature", "Deviations"], rows)
     sentences = [
         f"{len(losses.losses):,} of {losses.n_queries:,} queries got worse by {losses.measure}, "
@@ -333,7 +335,7 @@ def _show_documents(
 
 
 def _show_pair(terminal: Terminal, pair: Pair, top: int) -> None:
-    from rankinite.report.explanation_page import pair_in_words, swap_rows, value_text
+    from rankinite.report.explanation_page import described, pair_in_words, swap_rows, value_text
 
     rows = []
     for row in pair.contributions[:top]:
@@ -344,8 +346,7 @@ def _show_pair(terminal: Terminal, pair: Pair, top: int) -> None:
         rows.append([f"{len(rest)} others", "", "", signed_text(sum(rest))])
     rows.append(["Difference", "", "", signed_text(pair.difference)])
     columns = ["Feature", pair.upper.name, pair.lower.name, "Contribution"]
-    places = [f"{doc.name} (rank {doc.rank})" for doc in (pair.upper, pair.lower)]
-    title = f"Why {places[0]} is above {places[1]}"
+    title = f"Why {described(pair.upper)} is above {described(pair.lower)}"
     terminal.show(Table(title, columns, rows, last_apart=True))
     for sentence in pair_in_words(pair):
         terminal.say(sentence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -154,7 +154,7 @@ class Pair:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Contributions of features to the scores of documents.
 
@@ -171,6 +171,9 @@ class Explanation:
     model: Ranker
     data: RankingData
     attribution: Attribution
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.data!r} by a {type(self.model).__name__}>"
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -204,6 +207,19 @@ class Explanation:
     @property
     def _bounds(self) -> list[tuple[int, int]]:
         return list(pairwise(self.data.offsets.tolist()))
+
+    def of_query(self, query: Any) -> Explanation:
+        """Return the explanation of a single query, by its id."""
+        number = self._query(query)
+        begin, end = self._bounds[number]
+        whole = self.attribution
+        part = replace(
+            whole,
+            values=whole.values[begin:end],
+            expected=whole.expected[begin:end],
+            scores=whole.scores[begin:end],
+        )
+        return Explanation(self.model, self.data[number], part)
 
     def mean_contributions(self) -> dict[str, float]:
         """Return the mean absolute contribution of each feature, the largest first."""

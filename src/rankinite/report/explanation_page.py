@@ -133,6 +133,8 @@ def _content(
         "n_more_swaps": 0 if pair is None else max(0, len(swap_rows(pair)) - MOST_SWAPS),
         "documents": [document_row(doc, explanation, other) for doc in documents[:MOST_DOCUMENTS]],
         "n_documents": len(documents),
+        "has_ids": explanation.data.doc_ids is not None,
+        "described": described,
         "other": other,
         "lines": () if other is None else _lines(documents[:MOST_LINES], explanation, other),
         "shown_lines": min(MOST_LINES, len(documents)),
@@ -153,6 +155,17 @@ def _other_order(
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
     return Against("the labels", ranks)
+
+
+def described(doc: Document) -> str:
+    """Return the name, the rank and the grade of a document.
+
+    >>> described(Document(0, 3, "d7", 1.0, 0.5)), described(Document(0, 3, None, None, 0.5))
+    ('d7 (rank 3, grade 1)', '#3')
+    """
+    parts = [] if doc.doc_id is None else [f"rank {doc.rank}"]
+    parts += [] if doc.label is None else [f"grade {plain_number(doc.label)}"]
+    return f"{doc.name} ({', '.join(parts)})" if parts else doc.name
 
 
 def pair_in_words(pair: Pair) -> tuple[str, ...]:
