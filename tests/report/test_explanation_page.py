@@ -39,9 +39,8 @@ def explanation(models):
 def test_a_page_is_whole_and_escaped(models, explanation):
     pair = explanation.pair(1, 4)
     against = rk.explain(models[0], named())
-    text = explanation_html(
-        explanation, pair, against=against, title=HOSTILE, against_title=HOSTILE
-    )
+    options = {"against": against, "title": HOSTILE, "against_title": HOSTILE}
+    text = explanation_html(explanation, pair, **options)
     assert_needs_nothing_else(text)
     assert "alert(" in Page(text).text
     assert HOSTILE not in text
