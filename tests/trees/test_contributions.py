@@ -108,11 +108,11 @@ def test_two_features_by_hand():
 def test_every_route_gives_the_same_bits(monkeypatch):
     rng = np.random.default_rng(5)
     forest = random_forest(rng, 30, 5, categories=True)
-    X = np.nan_to_num(random_documents(rng, 700, forest))
+    X = np.nan_to_num(random_documents(rng, 300, forest))
     whole = forest_contributions(forest, X)[0]
     with threads(3):
         assert forest_contributions(forest, X)[0].tobytes() == whole.tobytes()
-    rows = rng.permutation(700)[:100]
+    rows = rng.permutation(300)[:100]
     of_rows = whole[:, rows].tobytes()
     assert forest_contributions(forest, X, rows)[0].tobytes() == of_rows
     sparse = scipy.sparse.csr_array(X)
