@@ -43,6 +43,11 @@ from .evaluation.comparison import Comparison as Comparison
 from .evaluation.evaluate import Evaluation as Evaluation
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.scorer import scorer as scorer
+from .explanation.explain import Explanation as Explanation
+from .explanation.explain import explain as explain
+from .explanation.importances import partial_dependence as partial_dependence
+from .explanation.importances import permutation_importances as permutation_importances
+from .explanation.lost_queries import explain_losses as explain_losses
 from .interop.export import export as export
 from .measures.definitions import DCG as DCG
 from .measures.definitions import ERR as ERR

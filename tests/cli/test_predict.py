@@ -8,7 +8,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.cli.inspect import sparkline
-from rankinite.explain import inspection
+from rankinite.explanation import inspection
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -11,7 +11,7 @@ import pytest
 
 import rankinite as rk
 from rankinite.core.container import Content, read_container, write_container
-from rankinite.explain.inspection import inspect_ranker
+from rankinite.explanation.inspection import inspect_ranker
 from tests.ensembles.cases import CASES, every_case, every_ensemble, members, scores_of
 from tests.rankers.cases import SMALL, TEST, TRAIN, VALID, bytes_of
 

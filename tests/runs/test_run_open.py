@@ -1,6 +1,7 @@
 """A finished run that is opened again, and its report."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -48,8 +49,21 @@ def test_a_run_is_opened_with_the_data_sets_that_it_had_last(recipe_of):
 
 def test_a_report_of_an_earlier_recipe_does_not_stay(recipe_of, tmp_path):
     write_report(go(recipe_of()))
+    assert list((tmp_path / "run" / "explained").glob("*.html"))
     go(recipe_of(("hidden = 3", "hidden = 2")))
     assert not (tmp_path / "run" / "report.html").exists()
+    assert not list((tmp_path / "run" / "explained").glob("*.html"))
+
+
+def test_the_report_links_to_pages_of_the_largest_wins_and_losses(recipe_of, tmp_path):
+    run = go(recipe_of())
+    report = write_report(run)
+    links = re.findall(r'href="(explained/[^"]+)">([^<]+)</a>', report.read_text())
+    assert links
+    pages = sorted(f"explained/{path.name}" for path in (report.parent / "explained").iterdir())
+    assert sorted(page for page, _ in links) == pages
+    for page, qid in links:
+        assert f"<h1>Query {qid}</h1>" in (report.parent / page).read_text()
 
 
 def test_what_is_no_finished_run_is_not_opened(recipe_of, tmp_path):

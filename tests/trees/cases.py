@@ -11,7 +11,8 @@ import numpy as np
 
 from rankinite.trees import bundles
 from rankinite.trees.binning import BinnedData
-from rankinite.trees.forest import Tree
+from rankinite.trees.bins import SET_BYTES
+from rankinite.trees.forest import Forest, Tree
 from rankinite.trees.grower import EVERY_DOC, Grower, GrowthOptions
 
 
@@ -132,4 +133,59 @@ def random_tree(rng, n_leaves: int, n_features: int) -> Tree:
         docs=rng.integers(1, 9999, size=len(splits)),
         value=rng.normal(size=n_leaves),
         leaf_docs=rng.integers(1, 9999, size=n_leaves),
+    )
+
+
+def forest_of_lightgbm(booster: Any) -> Forest:
+    """Return the trees of a LightGBM model that was trained on 32-bit numbers."""
+    dump = booster.dump_model()
+    categories: dict[int, np.ndarray] = {}
+    trees = [_tree_of(info["tree_structure"], categories) for info in dump["tree_info"]]
+    n_features = dump["max_feature_idx"] + 1
+    for feature in categories:
+        categories[feature] = np.arange(8 * SET_BYTES - 1, dtype=np.float32)
+    return Forest(tuple(trees), np.zeros(1), n_features, categories)
+
+
+def _tree_of(root: dict[str, Any], categories: dict[int, np.ndarray]) -> Tree:
+    splits: list[tuple[Any, ...]] = []
+    sets, leaves = [], []
+
+    def visit(node: dict[str, Any]) -> None:
+        if "leaf_value" in node:
+            leaves.append((node["leaf_value"], node.get("leaf_count", 0)))
+            return
+        feature, place, first = node["split_feature"], len(splits), len(leaves)
+        missing_left = node["missing_type"] == "NaN" and node["default_left"]
+        if node["decision_type"] == "==":
+            categories[feature] = np.zeros(0)
+            goes_left = np.zeros(8 * SET_BYTES, np.bool_)
+            goes_left[[int(code) for code in node["threshold"].split("||")]] = True
+            sets.append(np.packbits(goes_left, bitorder="little"))
+            threshold, missing_left = np.float32(np.nan), False
+        else:
+            # The largest 32-bit number that is not above: 32-bit numbers are compared alike.
+            threshold = np.float32(node["threshold"])
+            if float(threshold) > node["threshold"]:
+                threshold = np.nextafter(threshold, np.float32(-np.inf))
+        splits.append(())
+        visit(node["left_child"])
+        right = len(leaves)
+        visit(node["right_child"])
+        splits[place] = (feature, threshold, missing_left, first, right, node["internal_count"])
+
+    visit(root)
+    feature, threshold, missing_left, first, right, docs = zip(*splits, strict=True)
+    value, leaf_docs = zip(*leaves, strict=True)
+    return Tree(
+        feature=np.array(feature, np.int32),
+        threshold=np.array(threshold, np.float32),
+        missing_left=np.array(missing_left, np.bool_),
+        first=np.array(first, np.uint16),
+        right=np.array(right, np.uint16),
+        gain=np.ones(len(splits)),
+        docs=np.array(docs, np.int64),
+        value=np.array(value, np.float64),
+        leaf_docs=np.array(leaf_docs, np.int64),
+        left_sets=np.array(sets, np.uint8).reshape(-1, SET_BYTES),
     )

@@ -13,6 +13,7 @@ from rankinite.cli.compare import compare
 from rankinite.cli.data import augment, convert, describe, normalise, split
 from rankinite.cli.demo import demo
 from rankinite.cli.evaluate import evaluate
+from rankinite.cli.explain import explain
 from rankinite.cli.export import export
 from rankinite.cli.inspect import inspect
 from rankinite.cli.mix import mix
@@ -152,6 +153,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (app, train, "rankinite train train.txt --valid valid.txt --measure NDCG@10 --out model.rk"),
     (app, predict, "rankinite predict model.rk test.txt --out scores.txt"),
     (app, inspect, "rankinite inspect model.rk --figures figures"),
+    (app, explain, "rankinite explain model.rk test.txt --query 12 --documents 1,5"),
     (app, export, "rankinite export model.rk --to lightgbm --out model.txt"),
     (app, evaluate, "rankinite evaluate test.txt scores.txt --measures NDCG@10,ERR"),
     (app, compare, "rankinite compare a.scores b.scores --data test.txt --measures NDCG@10,ERR"),

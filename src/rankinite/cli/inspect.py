@@ -16,7 +16,7 @@ from rankinite.core.format import number_text, plain_number, some_of
 from rankinite.evaluation.tables import Table
 
 if TYPE_CHECKING:
-    from rankinite.explain.inspection import Curve, Importance, Inspection, Layers, Trees
+    from rankinite.explanation.inspection import Curve, Importance, Inspection, Layers, Trees
     from rankinite.objectives.position_bias import PositionBias
 
 # Of rising height, for learning curves in a line of a table.
@@ -65,7 +65,7 @@ def inspect(
     of the training data as well. Model files hold no date: equal trainings give equal bytes.
     """
     from rankinite.cli.trees import TreeChoice, show_trees
-    from rankinite.explain.inspection import FIGURES, draw_figures, inspect_ranker
+    from rankinite.explanation.inspection import FIGURES, draw_figures, inspect_ranker
     from rankinite.runs.training import DIGITS, fingerprint_beside
 
     choice = TreeChoice.checked(trees, tree, out)

@@ -51,7 +51,7 @@ def optimality(
     Weights are moved in random directions, 459 at the default delta and epsilon, without
     retraining. A direction rises if the measure is at or above its start at any step.
     """
-    from rankinite.explain.optimality import NAME, Testing, check_optimality, summary_of
+    from rankinite.explanation.optimality import NAME, Testing, check_optimality, summary_of
     from rankinite.measures.text import parse_measures
     from rankinite.rankers.lambdarank import LambdaRank
 

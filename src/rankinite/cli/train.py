@@ -264,7 +264,7 @@ def _set_names(configuration: Configuration, paths: Sequence[Path]) -> list[str]
 
 
 def _show(terminal: Terminal, done: Training) -> None:
-    from rankinite.explain.inspection import importances_of, kept_rounds, rounds_as_json
+    from rankinite.explanation.inspection import importances_of, kept_rounds, rounds_as_json
 
     ranker = done.ranker
     top = importances_of(ranker)[:TOP_FEATURES]

@@ -145,3 +145,7 @@ def _use(name: str, parameters: dict[str, Any], everything: bool) -> None:
     # CNDCG is of click rates, which these data do not have.
     measures = ",".join(m for m in ALL_MEASURES if m != "CNDCG") if everything else MEASURES
     evaluate(ranker.predict(valid), valid, parse_measures(measures))
+    if everything:
+        from rankinite.explanation.explain import explain
+
+        explain(ranker, valid)

@@ -290,12 +290,16 @@ class WithScoreFeatures(Ranker):
         X = self._matched(X)
         matrix, _ = self._features_of(X)
         if isinstance(X, RankingData):
-            extended = with_score_features(X, self.scorer_.predict(X), self._prefix)
-            return self.ranker_.predict(extended)
+            return self.ranker_.predict(self.with_scores(X))
         numbers = query_numbers(self._name, X, matrix.shape[0], qid)
         added = _features_by_query(self.scorer_.predict(X, qid), numbers)
         stack = sparse.hstack if is_sparse(matrix) else np.hstack
         return self.ranker_.predict(stack([matrix, added]), qid)
+
+    def with_scores(self, data: RankingData) -> RankingData:
+        """Return a data set with the features of the scorer's scores, which `ranker_` ranks."""
+        data = self._matched(data)
+        return with_score_features(data, self.scorer_.predict(data), self._prefix)
 
     def _score_measure(self) -> Measure:
         return self.ranker_._score_measure()

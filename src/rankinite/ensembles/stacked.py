@@ -16,7 +16,7 @@ from rankinite.core.progress import Progress
 from rankinite.core.types import Floats, Floats32
 from rankinite.data.ranking_data import RankingData
 from rankinite.ensembles.ensemble import Ensemble
-from rankinite.ensembles.members import MemberScores, in_order
+from rankinite.ensembles.members import MemberScores, Scaling, in_order
 from rankinite.measures.measure import Measure
 from rankinite.rankers.columns import InputData
 from rankinite.rankers.inputs import VALID, Valid, sets_by_name, validation_sets
@@ -167,6 +167,19 @@ class Stacked(Ensemble):
 
     def _combine(self, scaled: Floats, qid: NDArray[Any] | None) -> Floats:
         return self.ranker_.predict(_as_columns(scaled), qid)
+
+    def with_member_features(self, data: RankingData) -> RankingData:
+        """Return a data set with the members' scores as features, which `ranker_` ranks.
+
+        Parameters
+        ----------
+        data
+            Documents with the members' features.
+        """
+        self._check_fitted()
+        scores = self._scores_to_combine(data, None, None)
+        scaled = Scaling(self.means_, self.scales_).apply(self._name, self.member_names_, scores)
+        return _with_scores_as_features(data, self.member_names_, scaled)
 
     def _score_measure(self) -> Measure:
         return self.ranker_._score_measure()

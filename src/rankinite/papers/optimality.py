@@ -15,7 +15,7 @@ from typing import Any
 from rankinite.core.figures import Line, Panel
 from rankinite.data.ranking_data import RankingData
 from rankinite.evaluation.tables import Summary, Table
-from rankinite.explain.optimality import (
+from rankinite.explanation.optimality import (
     COLUMNS,
     Tested,
     Testing,

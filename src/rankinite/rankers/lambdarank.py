@@ -262,6 +262,17 @@ class LambdaRank(LambdaRankParameters, TrainedRanker):
         scores = self._start_scores(X, qid, n_docs, base_scores)[0]
         return self.net_.add_to(scores, matrix, rows)
 
+    def raw_scores(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+        """Return the scores as a matrix of one row."""
+        return self.predict(X, qid)[np.newaxis]
+
+    def output_contributions(self, X: Any) -> tuple[Floats, Floats]:
+        """Return what each feature adds to the net's score, see `net_contributions`."""
+        from rankinite.nets.contributions import net_contributions
+
+        values, expected = net_contributions(self.net_, *self._features_of(X), self.n_features_in_)
+        return values[np.newaxis], expected + self._start
+
     def along(
         self, X: RankingData, measure: Any = None, *, base_scores: ArrayLike | None = None
     ) -> AlongNet:

@@ -130,6 +130,29 @@ class TrainedRanker(CommonParameters, Ranker):
         """Take the model from the arrays of a file, or refuse them."""
 
     @abstractmethod
+    def raw_scores(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+        """Return what the model computes before predict makes scores of it: outputs x documents.
+
+        Parameters
+        ----------
+        X, qid
+            As in `predict`.
+        """
+
+    @abstractmethod
+    def output_contributions(self, X: Any) -> tuple[Floats, Floats]:
+        """Return what each feature adds to the raw scores, without the part of a base.
+
+        The result are contributions, outputs x documents x features, and the value of each output
+        that they are added to.
+
+        Parameters
+        ----------
+        X
+            As in `predict`.
+        """
+
+    @abstractmethod
     def _importance_values(self) -> Floats:
         """Return how important each feature is, on the scale of the model."""
 

@@ -311,6 +311,28 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         scores = self._start_scores(X, qid, n_docs, base_scores)
         return self._prediction(forest.add_to(scores, matrix, rows), X, qid)
 
+    def raw_scores(self, X: Any, qid: ArrayLike | None = None) -> Floats:
+        """Return the scores of the outputs before predict makes one of them: outputs x documents.
+
+        Log odds of `MART` with the logistic loss, logarithms of chances of `McRank`; otherwise they
+        are the scores.
+
+        Parameters
+        ----------
+        X, qid
+            As in `predict`.
+        """
+        X = self._matched(X)
+        matrix, rows = self._features_of(X)
+        n_docs = (matrix if rows is None else rows).shape[0]
+        return self.forest_.add_to(self._start_scores(X, qid, n_docs, None), matrix, rows)
+
+    def output_contributions(self, X: Any) -> tuple[Floats, Floats]:
+        """Return what each feature adds to the trees' raw scores: TreeSHAP, see `explain`."""
+        from rankinite.trees.contributions import forest_contributions
+
+        return forest_contributions(self.forest_, *self._features_of(X))
+
     def staged_predict(
         self,
         X: Any,

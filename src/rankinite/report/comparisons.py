@@ -229,14 +229,25 @@ def _ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
 
 
 @dataclass(frozen=True)
-class LostQuery:
-    """A query on which the best member is better than the ensemble."""
+class ChangedQuery:
+    """A query on which the ensemble is better or worse than the best member.
+
+    Attributes
+    ----------
+    qid
+        Its id.
+    documents, ensemble, member, difference
+        Texts of its size, of both values and of their difference.
+    page
+        The page that explains it, as seen from the report; empty if there is none.
+    """
 
     qid: str
     documents: str
     ensemble: str
     member: str
     difference: str
+    page: str = ""
 
 
 @dataclass(frozen=True)
@@ -253,8 +264,8 @@ class QueryDifferences:
         Texts at the ends of the axis, and the coordinate of 0, in percent from the top.
     mean_win, mean_loss
         Mean difference of the queries that are won and lost.
-    worst
-        The queries with the largest losses, the largest first.
+    worst, best
+        The queries with the largest losses and wins, the largest first.
     """
 
     measure: str
@@ -268,7 +279,8 @@ class QueryDifferences:
     zero: float
     mean_win: str
     mean_loss: str
-    worst: tuple[LostQuery, ...]
+    worst: tuple[ChangedQuery, ...]
+    best: tuple[ChangedQuery, ...]
 
     @property
     def n_queries(self) -> int:
@@ -276,8 +288,13 @@ class QueryDifferences:
         return self.wins + self.ties + self.losses
 
 
-def query_differences(comparison: EnsembleComparison, measure: str) -> QueryDifferences | None:
-    """Compare the ensemble with the best member query by query; None if no query counts."""
+def query_differences(
+    comparison: EnsembleComparison, measure: str, pages: Mapping[str, str] | None = None
+) -> QueryDifferences | None:
+    """Compare the ensemble with the best member query by query; None if no query counts.
+
+    ``pages`` are those that explain queries, by the ids of these.
+    """
     if measure not in comparison.ensemble.per_query:
         return None
     whole = comparison.ensemble.per_query[measure]
@@ -302,27 +319,30 @@ def query_differences(comparison: EnsembleComparison, measure: str) -> QueryDiff
         zero=round(100 - scale.place(0.0), 2),
         mean_win=_mean(values[values > 0]),
         mean_loss=_mean(values[values < 0]),
-        worst=_worst(comparison, whole, single, counting, values),
+        worst=_largest(comparison, (whole, single), counting, values, pages or {}),
+        best=_largest(comparison, (whole, single), counting, -values, pages or {}),
     )
 
 
-def _worst(
+def _largest(
     comparison: EnsembleComparison,
-    whole: Floats,
-    single: Floats,
+    both: tuple[Floats, Floats],
     counting: NDArray[np.intp],
     values: Floats,
-) -> tuple[LostQuery, ...]:
+    pages: Mapping[str, str],
+) -> tuple[ChangedQuery, ...]:
+    """Return the queries with the smallest of these values, as far as they are below 0."""
     # Stable, so that equal losses come in the order of the data on every machine.
     order = np.argsort(values, kind="stable")[:MOST_LISTED]
-    sizes = comparison.data.sizes
+    sizes, (whole, single) = comparison.data.sizes, both
     return tuple(
-        LostQuery(
+        ChangedQuery(
             str(comparison.data.qids[query]),
             f"{sizes[query]:,}",
             number_text(float(whole[query])),
             number_text(float(single[query])),
-            signed_text(float(values[k])),
+            signed_text(float(whole[query] - single[query])),
+            pages.get(str(comparison.data.qids[query]), ""),
         )
         for k, query in zip(order.tolist(), counting[order].tolist(), strict=True)
         if values[k] < 0

@@ -91,19 +91,29 @@ TITLES = {
 def write_report(run: Run) -> Path:
     """Write the report of a run into its folder; return the file.
 
-    A run that is opened again gives the same bytes.
+    Pages beside it explain the queries that the ensemble wins and loses by most. A run that is
+    opened again gives the same bytes.
     """
+    from rankinite.report.query_pages import write_query_pages
+
     path = run.folder / REPORT
-    write_text(path, report_html(run.results))
+    write_text(path, report_html(run.results, write_query_pages(run)))
     return path
 
 
-def report_html(results: Results) -> str:
+def report_html(results: Results, pages: Mapping[str, str] | None = None) -> str:
     """Return the report of a run: one HTML page that needs no network.
 
     Equal results give equal bytes.
+
+    Parameters
+    ----------
+    results
+        The results of the run.
+    pages
+        By the id of a query, the page beside the report that explains it.
     """
-    return page_of(TEMPLATE, _content(results))
+    return page_of(TEMPLATE, _content(results, pages or {}))
 
 
 def page_of(template: str, content: Mapping[str, Any]) -> str:
@@ -140,12 +150,12 @@ def _seen(value: Any) -> Any:
     return visible(value, keep="\n\t") if is_text else value
 
 
-def _content(results: Results) -> dict[str, Any]:
+def _content(results: Results, pages: Mapping[str, str]) -> dict[str, Any]:
     comparison = compare_ensemble(results)
     content = {
         **_data_content(results),
         **_model_content(results, comparison),
-        **_comparison_content(results, comparison),
+        **_comparison_content(results, comparison, pages),
         "position_charts": position_charts(results),
         "tasks": bars_of(results.seconds, duration),
         "trainings": bars_of(
@@ -199,7 +209,9 @@ def _model_content(results: Results, comparison: EnsembleComparison) -> dict[str
     }
 
 
-def _comparison_content(results: Results, comparison: EnsembleComparison) -> dict[str, Any]:
+def _comparison_content(
+    results: Results, comparison: EnsembleComparison, pages: Mapping[str, str]
+) -> dict[str, Any]:
     first, search = results.recipe.measures[0], results.selection.search
     return {
         "comparison": comparison,
@@ -209,7 +221,7 @@ def _comparison_content(results: Results, comparison: EnsembleComparison) -> dic
         "subset_intervals": comparisons.subset_intervals(results),
         "final": final_table(results),
         "member_intervals": comparisons.member_intervals(results, comparison),
-        "differences": comparisons.query_differences(comparison, first),
+        "differences": comparisons.query_differences(comparison, first, pages),
         "p_matrices": comparisons.p_matrices(
             comparison_of(comparison.systems, results.recipe.measures)
         ),

@@ -51,6 +51,7 @@ from rankinite.runs.store import (
     TRAIN,
     VERSIONS,
     Store,
+    explained_pages,
     write_text,
 )
 from rankinite.runs.tables import NAME as TABLES
@@ -181,7 +182,7 @@ def check_folder(recipe: Recipe, out: str | Path, *, force: bool = False) -> Non
 def result_files(recipe: Recipe) -> list[str]:
     """Return the names of the files for people that a run can write into its folder."""
     models = list(recipe.models)
-    names = [ENSEMBLE_FILE, REPORT, f"{TABLES}.md", f"{TABLES}.json"]
+    names = [ENSEMBLE_FILE, REPORT, f"{TABLES}.md", f"{TABLES}.json", *explained_pages()]
     names += [f"models/{model}.rk" for model in models]
     names += [f"measures/{name}.csv" for name in (HELD_OUT, VALID, TEST)]
     return names + [f"scores/{s}/{m}.txt" for s in (VALID, TEST) for m in (*models, ENSEMBLE)]
@@ -443,7 +444,8 @@ def _write_files(run: Run, store: Store) -> tuple[Path, ...]:
         files.append(path / "measures" / f"{name}.csv")
         write_text(files[-1], per_query_csv(members))
     written = (path / ENSEMBLE_FILE, *run.tables.save(path))
-    # The report of an earlier recipe would contradict the new tables.
-    (path / REPORT).unlink(missing_ok=True)
+    # The report of an earlier recipe, and its pages, would contradict the new tables.
+    for name in (REPORT, *explained_pages()):
+        (path / name).unlink(missing_ok=True)
     store.record_finished([*files, *written], results.digests, results.versions)
     return written

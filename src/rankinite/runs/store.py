@@ -50,6 +50,8 @@ RECORD = "task.json"
 DIGITS = 16
 RECIPE = "recipe.toml"
 REPORT = "report.html"
+# Pages that the report links to: of so many queries that are lost, and as many that are won.
+EXPLAINED, MOST_EXPLAINED = "explained", 3
 ENSEMBLE_FILE = "ensemble.rk"
 LOG = "log.txt"
 
@@ -92,6 +94,7 @@ class Store:
         models/  ensemble.rk                every member, and the ensemble
         scores/SET/  measures/              scores, and measures by query, of members and ensemble
         tables.md  tables.json  report.html
+        explained/                          pages of queries that the ensemble wins or loses
 
     Parameters
     ----------
@@ -362,6 +365,12 @@ def remove_damaged(folder: Path, problem: str) -> None:
             )
         path.unlink()
     folder.rmdir()
+
+
+def explained_pages() -> list[str]:
+    """Return the names of the pages that a report may link to."""
+    numbers = range(1, MOST_EXPLAINED + 1)
+    return [f"{EXPLAINED}/{kind}-{k}.html" for kind in ("loss", "win") for k in numbers]
 
 
 def write_text(path: Path, text: str) -> None:
