@@ -44,5 +44,6 @@ class Campaign:
 
 CAMPAIGNS: dict[str, Campaign] = {
     "cache-damage": Campaign("cache:damage", few=30, many=10_000, part=500),
+    "requests": Campaign("requests:bad", few=200, many=30_000, part=5_000),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

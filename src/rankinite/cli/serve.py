@@ -115,7 +115,7 @@ def serve(
 
 def _token(path: Path | None) -> str | None:
     """Return the token of a file or of the environment; refuse one that nobody could send."""
-    token = os.environ.get(TOKEN) if path is None else path.read_text().strip()
+    token = os.environ.get(TOKEN) if path is None else path.read_text("latin-1").strip()
     if token is None:
         return None
     source = TOKEN if path is None else str(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.jit import inlined_kernel, kernel, load_byte
+from rankinite.core.jit import frozen, inlined_kernel, kernel, load_byte
 from rankinite.data.svmlight.kernels import is_blank, read_value
 
 # What is no array of numbers, or has another number of columns.
@@ -127,3 +127,8 @@ def read_numbers(text: NDArray[np.uint8], n_columns: int, values: NDArray[np.flo
             return ODD
         p += 1
         byte = load_byte(text, p)
+
+
+def compile_reader() -> None:
+    """Load, or compile, what reads numbers, so that no request has to wait for it."""
+    read_numbers(frozen(np.frombuffer(b"[[1]]", np.uint8)), 1, np.empty(1, np.float32))

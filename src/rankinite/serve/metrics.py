@@ -34,7 +34,7 @@ class Metrics:
     """
 
     def __init__(self, repository: Repository, pool: Pool) -> None:
-        disable_created_metrics()  # a second series for each, which nobody asks for
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, which nobody asks for
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)

@@ -62,7 +62,9 @@ class Query(Struct, forbid_unknown_fields=True):
     documents: Annotated[
         list[Document] | None, Meta(description="The documents, each with features.")
     ] = None
-    features: Annotated[Raw, Meta(extra_json_schema=MATRIX_SCHEMA)] = ABSENT
+    features: Annotated[Raw, Meta(extra_json_schema=MATRIX_SCHEMA)] = msgspec.field(
+        default_factory=Raw
+    )
     ids: Annotated[
         list[Identity] | None, Meta(description="With a matrix: the documents, row by row.")
     ] = None
@@ -179,9 +181,7 @@ def _queries_of(request: RankRequest) -> Sequence[Query]:
     if request.queries is None:
         return [request]
     beside = [
-        name
-        for name in Query.__struct_fields__
-        if getattr(request, name) is not None and getattr(request, name) != ABSENT
+        name for name in Query.__struct_fields__ if getattr(request, name) not in (None, ABSENT)
     ]
     if beside:
         raise bad_request(f"there is {beside[0]!r} beside 'queries'; move it into a query")
@@ -258,11 +258,6 @@ def numbers(raw: memoryview, n_columns: int) -> Floats32 | None:
     if n < 0 or n % n_columns:
         return None
     return values[:n].reshape(-1, n_columns)
-
-
-def load_compiled_code() -> None:
-    """Load, or compile, what reads numbers, so that no request has to wait for it."""
-    numbers(memoryview(b"[[1]]"), 1)
 
 
 def _explained_rows(raw: memoryview, columns: Columns, places: Sequence[int] | None) -> Floats32:

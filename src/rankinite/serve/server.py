@@ -128,8 +128,19 @@ def run(
     end_seconds
         How long the end waits for requests that are under way.
     """
+    server = Server(config_of(service, end_seconds), ready)
+    # uvicorn repeats the signal once it has ended, and the usual handler would call that a failure.
+    before = signal.signal(signal.SIGTERM, _ignore)
+    try:
+        server.run([listener])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def config_of(service: Service, end_seconds: int) -> uvicorn.Config:
+    """Return the settings of a server."""
     most = service.limits.connections
-    config = uvicorn.Config(
+    return uvicorn.Config(
         service,
         http=type("LimitedConnection", (Connection,), {"most": most}),
         ws="none",
@@ -143,16 +154,9 @@ def run(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=end_seconds,
     )
-    server = _Server(config, ready)
-    # uvicorn repeats the signal once it has ended, and the usual handler would call that a failure.
-    before = signal.signal(signal.SIGTERM, _ignore)
-    try:
-        server.run([listener])
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """A server that says when it answers."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
@@ -160,6 +164,7 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
         await super().startup(sockets)
         if self.started:
             self._ready()

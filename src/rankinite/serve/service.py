@@ -26,6 +26,7 @@ from starlette.routing import Route, Router
 
 from rankinite.serve import queries, tensors
 from rankinite.serve.batches import RequestError, bad_request
+from rankinite.serve.kernels import compile_reader
 from rankinite.serve.limits import Limits
 from rankinite.serve.logs import event
 from rankinite.serve.metrics import CONTENT_TYPE, Metrics
@@ -90,7 +91,7 @@ class Service:
         token: str | None = None,
         watch_seconds: float | None = 1.0,
     ) -> None:
-        queries.load_compiled_code()
+        compile_reader()
         self.repository = repository
         self.limits = limits or Limits()
         self.pool = Pool(self.limits)
@@ -138,7 +139,7 @@ class Service:
             response = _refusal(refusal)
             problem = refusal
             if refusal.status == 413:
-                await _drain(receive, self.limits.body)
+                await _drain(receive)
         except ClientLeft:
             event(logging.INFO, "client left", path=scope["path"], request=identity)
             return
@@ -158,7 +159,7 @@ class Service:
             await self._router(scope, receive, send)
         except HTTPException as problem:
             if problem.status_code == 405:
-                allowed = (problem.headers or {}).get("Allow", "another method")
+                allowed = ", ".join(sorted((problem.headers or {})["Allow"].split(", ")))
                 raise RequestError(
                     405, f"{scope['path']} takes {allowed}, not {scope['method']}"
                 ) from None
@@ -387,15 +388,12 @@ def _refusal(problem: RequestError) -> Response:
     return Response(error_body(problem), problem.status, headers, JSON)
 
 
-async def _drain(receive: Any, most: int) -> None:
+async def _drain(receive: Any) -> None:
     """Read what is left of a body, as far as that is soon done."""
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
-            while most > 0:
-                message = await receive()
-                most -= len(message.get("body", b""))
-                if not message.get("more_body", False):
-                    return
+            while (await receive()).get("more_body", False):
+                pass
     except TimeoutError:
         pass
 

@@ -62,7 +62,7 @@ class InputTensor(Struct):
     name: str
     shape: Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=1, max_length=2)]
     datatype: Annotated[str, Meta(extra_json_schema={"enum": [*TYPES, BYTES]})]
-    data: Annotated[Raw, Meta(extra_json_schema=DATA_SCHEMA)] = ABSENT
+    data: Annotated[Raw, Meta(extra_json_schema=DATA_SCHEMA)] = msgspec.field(default_factory=Raw)
     parameters: Parameters = {}
 
 
