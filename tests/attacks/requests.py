@@ -176,12 +176,12 @@ def _with_bytes(rng: np.random.Generator) -> tuple[bytes, dict[str, str]]:
         if datatype == "BYTES":
             texts = [rng.bytes(int(rng.integers(0, 9))) for _ in range(n)]
             part = b"".join(len(text).to_bytes(4, "little") + text for text in texts)
-        told: Any = len(part) if rng.random() < 0.8 else ODD[rng.integers(len(ODD))]
+        size_said: Any = len(part) if rng.random() < 0.8 else ODD[rng.integers(len(ODD))]
         if rng.random() < 0.1:
             shape = [2**40, 2**40]
         name = names[rng.integers(len(names))]
         described = {"name": name, "shape": shape, "datatype": datatype}
-        inputs.append({**described, "parameters": {"binary_data_size": told}})
+        inputs.append({**described, "parameters": {"binary_data_size": size_said}})
         content += part
     header = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
     length: Any = len(header) if rng.random() < 0.8 else rng.integers(-5, 2 * len(header))

@@ -59,9 +59,9 @@ def replaced(folder, tmp_path):
     path = tmp_path / "m.rk"
     shutil.copy(folder / "plain.rk", path)
     repository = Repository([ModelFile(path, "m")])
-    told = []
-    watcher = Watcher(repository, reloaded=lambda slot, succeeded: told.append(succeeded))
-    return path, repository.find("m"), watcher, told
+    outcomes = []
+    watcher = Watcher(repository, reloaded=lambda slot, succeeded: outcomes.append(succeeded))
+    return path, repository.find("m"), watcher, outcomes
 
 
 def replace(path, content):
@@ -72,7 +72,7 @@ def replace(path, content):
 
 
 def test_a_replaced_file_is_loaded(replaced, tmp_path):
-    path, slot, watcher, told = replaced
+    path, slot, watcher, outcomes = replaced
     before = slot.served
     watcher.look()
     assert slot.served is before
@@ -81,19 +81,19 @@ def test_a_replaced_file_is_loaded(replaced, tmp_path):
     watcher.look()
     assert slot.served is before  # it may still be written
     watcher.look()
-    assert told == [True]
+    assert outcomes == [True]
     assert slot.served.ranker.predict(X).tolist() == other.predict(X).tolist()
     # A request that had begun goes on with the old one.
     assert before.ranker.n_trees_ == 3
 
 
 def test_a_broken_file_leaves_the_old_model(replaced, tmp_path):
-    path, slot, watcher, told = replaced
+    path, slot, watcher, outcomes = replaced
     before, content = slot.served, path.read_bytes()
     replace(path, content[:-100])
     for _ in range(3):
         watcher.look()
-    assert told == [False]  # tried once
+    assert outcomes == [False]  # tried once
     assert slot.served is before
     assert slot.problem == (
         "the file of m: is not a model file, or it is damaged: its checksum does not fit its bytes"
@@ -101,36 +101,36 @@ def test_a_broken_file_leaves_the_old_model(replaced, tmp_path):
     path.unlink()
     for _ in range(3):
         watcher.look()
-    assert told == [False, False]
+    assert outcomes == [False, False]
     assert "there is no such file" in slot.problem
     replace(path, content)
     for _ in range(2):
         watcher.look()
-    assert told == [False, False, True]
+    assert outcomes == [False, False, True]
     assert slot.problem is None
     assert slot.served is not before
 
 
 def test_a_file_that_grows_is_waited_for(replaced):
-    path, slot, watcher, told = replaced
+    path, slot, watcher, outcomes = replaced
     content = path.read_bytes()
     for length in (100, 200, len(content)):
         path.write_bytes(content[:length])
         os.utime(path, ns=(length, length))
         watcher.look()
-    assert told == []
+    assert outcomes == []
     watcher.look()
-    assert told == [True]
+    assert outcomes == [True]
     assert slot.problem is None
 
 
 def test_another_defect_leaves_the_old_model(replaced, monkeypatch):
-    path, slot, watcher, told = replaced
+    path, slot, watcher, outcomes = replaced
     monkeypatch.setattr("rankinite.serve.repository.load_model", lambda path: 1 / 0)
     os.utime(path, ns=(1, 1))
     for _ in range(2):
         watcher.look()
-    assert told == [False]
+    assert outcomes == [False]
     assert slot.problem == "the file cannot be loaded; the log says why"
 
 

@@ -122,6 +122,14 @@ def test_too_many_documents_are_refused(folder):
                 assert "more than 2 documents" in refused.error
 
 
+def test_more_objects_than_documents_have_are_not_read(folder):
+    with limited(folder, documents=2) as client:
+        for body in ({"queries": [{}] * 1100}, {"features": [[]] * 1100}):
+            refused = client.post("/rank", body)
+            assert refused.status == 413
+            assert "objects and lists, which are more than 2 documents have" in refused.error
+
+
 def test_compressed_bodies_are_refused(client):
     assert client.post("/models/plain/rank", b"", content_encoding="gzip").status == 415
 

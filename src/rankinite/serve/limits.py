@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rankinite.core.format import readable_size
 from rankinite.serve.batches import RequestError
 
 MIB = 1 << 20
+# An object or list for a document and one for its features, and as many for a query of only one.
+BRACKETS_PER_DOCUMENT, FURTHER_BRACKETS = 8, 1000
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,20 @@ class Limits:
                 413,
                 f"the request has more than {self.documents:,} documents, which is the limit; "
                 "send them in several requests, query by query",
+            )
+
+    def check_brackets(self, text: Any) -> None:
+        """Refuse JSON with more objects and lists than that many documents have.
+
+        They are counted before they are read: each takes some hundred bytes of memory, and nothing
+        else happens in this process while they are made.
+        """
+        n = bytes(text).count(b"{") + bytes(text).count(b"[")
+        if n > BRACKETS_PER_DOCUMENT * self.documents + FURTHER_BRACKETS:
+            raise RequestError(
+                413,
+                f"the request has {n:,} objects and lists, which are more than {self.documents:,} "
+                "documents have; that is the limit",
             )
 
     def check_body(self, n_bytes: int) -> None:

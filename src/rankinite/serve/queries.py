@@ -136,8 +136,11 @@ def answer(served: Served, body: bytes, limits: Limits) -> tuple[bytes, int, int
     limits
         How many documents there may be.
     """
+    limits.check_brackets(body)
     request: RankRequest = decoded(REQUESTS, body)
     queries = _queries_of(request)
+    # Those that have a list; rows of matrices are counted when they are read.
+    limits.check_documents(sum(len(query.documents or ()) for query in queries))
     n_docs = 0
     matrices: list[Floats32] = []
     for k, query in enumerate(queries):

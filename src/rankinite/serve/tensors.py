@@ -133,6 +133,7 @@ def answer(
                 f"{len(body):,} bytes"
             )
         header = memoryview(body)[:json_length]
+    limits.check_brackets(header)
     request: InferRequest = decoded(REQUESTS, header)
     inputs = _inputs(request, body, len(body) if json_length is None else json_length, limits)
     order, sizes = _queries(inputs)
