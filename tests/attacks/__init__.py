@@ -58,5 +58,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "forged-checkpoints": Campaign("models:checkpoints", few=10, many=5_000, part=500),
     "forged-cut-points": Campaign("models:cut_points", few=50, many=15_000, part=3_000),
     "forged-models": Campaign("models:models", few=60, many=80_000, part=4_000),
+    "requests": Campaign("requests:bad", few=200, many=30_000, part=5_000),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

@@ -292,7 +292,7 @@ def test_damaged_shared_data_are_written_again(recipe_of, tmp_path):
     shared = [name for name in before if name.startswith("data/train")]
     cut, lost = (
         next(tmp_path / "run" / name for name in shared if name.endswith(end))
-        for end in ("features.npy", "main-bins.npy")
+        for end in ("features.npy", "main-bundled.npy")
     )
     cut.write_bytes(cut.read_bytes()[:-9])
     lost.unlink()

@@ -22,6 +22,7 @@ from rankinite.cli.options import Out, Seed, with_groups
 from rankinite.cli.outputs import Outputs, refuse_file_as_folder
 from rankinite.cli.predict import predict
 from rankinite.cli.recipe import check, list_recipes, report, run, show
+from rankinite.cli.serve import serve
 from rankinite.cli.simulate import challenge, clicks, polynomials, sessions
 from rankinite.cli.sweep import sweep
 from rankinite.cli.terminal import Terminal
@@ -174,6 +175,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
         (reproduce, _experiment(name), f"rankinite reproduce {name.replace('_', '-')} --scale 0.5")
         for name in EXPERIMENTS
     ),
+    (app, serve, "rankinite serve ranker=model.rk --port 8000"),
     (app, demo, "rankinite demo --out demo"),
     (app, warm_up, "rankinite warm-up --all"),
 ]

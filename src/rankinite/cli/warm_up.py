@@ -25,6 +25,8 @@ QUERIES, DOCUMENTS, FEATURES = 100, 40, 5
 ROUNDS = ("n_trees", "n_epochs")
 # More than 64 leaves are scored by other kernels than fewer.
 LARGE_TREES = {"n_leaves": 100, "min_docs_in_leaf": 1}
+# What reads requests.
+SERVICE = "rankinite.serve.kernels:compile_reader"
 # What takes longest is begun first, so that no core is left alone with it in the end.
 LONGEST = ("rankinite.trees.grower:compile_growth", "rankinite.nets.epochs:compile_training")
 
@@ -41,7 +43,7 @@ def warm_up(
     *,
     terminal: Terminal,
 ) -> None:
-    """Compile ahead of time what train, predict and evaluate need, as in a container's build.
+    """Compile ahead of time what training, scoring and evaluation need, as in a container's build.
 
     Small models are trained on simulated data, on all cores. Kernels are kept in the folder of the
     environment variable RANKINITE_CACHE_DIR, or else in the user's cache; they serve the same
@@ -61,6 +63,7 @@ def warm_up(
     tasks: list[tuple[Callable[..., None], tuple[Any, ...]]]
     tasks = [(_compile, (place,)) for place in LONGEST[: None if everything else 1]]
     tasks += [(_use, (*fit, everything)) for fit in fits]
+    tasks.append((_compile, (SERVICE,)))
     workers = Processes(n_threads(), 1) if n_threads() > 1 else InProcess()
     compiled = []
     try:

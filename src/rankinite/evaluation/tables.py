@@ -84,10 +84,12 @@ class Table:
     last_apart: bool = False
 
     def __post_init__(self) -> None:
-        shown = [[visible(c) if isinstance(c, str) else c for c in row] for row in self.rows]
+        shown = tuple(
+            tuple(visible(c) if isinstance(c, str) else c for c in row) for row in self.rows
+        )
         for name, value in (
             ("title", visible(self.title)),
-            ("columns", [visible(column) for column in self.columns]),
+            ("columns", tuple(visible(column) for column in self.columns)),
             ("rows", shown),
             ("note", visible(self.note)),
         ):
