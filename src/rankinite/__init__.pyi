@@ -43,6 +43,7 @@ from .evaluation.comparison import Comparison as Comparison
 from .evaluation.evaluate import Evaluation as Evaluation
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.scorer import scorer as scorer
+from .interop.importing import import_model as import_model
 from .measures.definitions import DCG as DCG
 from .measures.definitions import ERR as ERR
 from .measures.definitions import MAP as MAP
@@ -56,6 +57,8 @@ from .models import warm_up as warm_up
 from .objectives.functional import lambda_gradients as lambda_gradients
 from .rankers.callbacks import Round as Round
 from .rankers.diagnostics import Diagnostics as Diagnostics
+from .rankers.imported import ImportedForest as ImportedForest
+from .rankers.imported import WrappedModel as WrappedModel
 from .rankers.lambdamart import LambdaMART as LambdaMART
 from .rankers.lambdarank import LambdaRank as LambdaRank
 from .rankers.mart import MART as MART

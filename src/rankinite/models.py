@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rankinite.core.container import Content, read_container
+from rankinite.core.container import ZIP_MAGIC, Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.rankers.model_file import INNER, MEMBERS
 from rankinite.rankers.ranker import Ranker
@@ -21,6 +21,7 @@ from rankinite.rankers.ranker import Ranker
 if TYPE_CHECKING:
     from rankinite.ensembles.ensemble import Ensemble
     from rankinite.ensembles.score_features import WithScoreFeatures
+    from rankinite.rankers.imported import ImportedForest
     from rankinite.rankers.lambdarank import LambdaRank
     from rankinite.rankers.tree_ranker import TreeRanker
 
@@ -72,6 +73,10 @@ RANKERS: Classes[TrainedRanker] = Classes(
     McRank="rankinite.rankers.mcrank",
     LambdaRank="rankinite.rankers.lambdarank",
 )
+# Models of other tools, which are not trained here.
+IMPORTED: Classes[ImportedForest] = Classes(ImportedForest="rankinite.rankers.imported")
+# Reads the files of other tools. Above this layer, as it makes rankers; so it is named here only.
+IMPORTING = "rankinite.interop.importing"
 BASE = "base"
 # A base may have a base, but a file that nests deeper than anyone trains is no model.
 DEEPEST = 100
@@ -83,8 +88,11 @@ def load_model(path: str | Path) -> Ranker:
     Parameters
     ----------
     path
-        A file that a ranker's ``save`` wrote.
+        A file that a ranker's ``save`` wrote; or one of another tool, as in `import_model`.
     """
+    if _is_foreign(path):
+        imported: Ranker = import_module(IMPORTING).import_model(path)
+        return imported
     try:
         return _ranker_of(read_container(path), 0)
     except ModelFileError as problem:
@@ -92,6 +100,17 @@ def load_model(path: str | Path) -> Ranker:
         if str(problem).startswith(str(path)):
             raise
         raise ModelFileError(f"{path}: {problem}") from None
+
+
+def _is_foreign(path: str | Path) -> bool:
+    """Tell whether a file is a model of another tool."""
+    try:
+        with Path(path).open("rb") as file:
+            begins_as_ours = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    except OSError:
+        return False
+    # Only for others the readers are imported.
+    return not begins_as_ours and bool(import_module(IMPORTING).is_foreign(path))
 
 
 def warm_up(model: Ranker) -> None:
@@ -129,11 +148,11 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
     kind = str(content.manifest.get("class"))
     if depth > DEEPEST:
         raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
-    if kind not in RANKERS and kind not in COMPOSED:
+    if kind not in [*RANKERS, *COMPOSED, *IMPORTED]:
         _refuse_other_files(kind)
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
-            + ", ".join([*RANKERS, *COMPOSED])
+            + ", ".join([*RANKERS, *COMPOSED, *IMPORTED])
         )
     base = None
     if BASE in content.manifest:
@@ -141,7 +160,10 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
     if kind in COMPOSED:
         outer = _without(content, (f"{MEMBERS}.", f"{INNER}."))
         return COMPOSED[kind].from_content(outer, base, _members(content, depth))
-    return RANKERS[kind].from_content(_without(content, (f"{BASE}.",)), base)
+    rest = _without(content, (f"{BASE}.",))
+    if kind in IMPORTED:
+        return IMPORTED[kind].from_content(rest, base)
+    return RANKERS[kind].from_content(rest, base)
 
 
 def _refuse_other_files(kind: str) -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rankinite.models import TrainedRanker
 
 MODEL_SUFFIX = ".rk"
-ZIP_MAGIC = b"PK\x03\x04"  # model files are zip archives
 RUN_SUFFIXES = (".run", ".trec")
 
 
@@ -113,8 +112,12 @@ def _is_model(path: Path) -> bool:
     _refuse_missing(path, "a model file or scores")
     if path.suffix == MODEL_SUFFIX:
         return True
+    from rankinite.core.container import ZIP_MAGIC
+    from rankinite.interop.importing import HEAD, kind_of
+
     with readable(path) as named, named.open("rb") as file:
-        return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+        head = file.read(HEAD)
+    return head.startswith(ZIP_MAGIC) or kind_of(head) is not None
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:

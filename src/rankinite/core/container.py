@@ -24,6 +24,7 @@ from rankinite.core.files import atomic_write
 
 FORMAT = "rankinite model"
 VERSION = 1
+ZIP_MAGIC = b"PK\x03\x04"  # the first bytes of every container
 MANIFEST = "manifest.json"
 DIGEST_LENGTH = 64
 TIMESTAMP = (1980, 1, 1, 0, 0, 0)  # the oldest that zip knows; fixed for equal bytes

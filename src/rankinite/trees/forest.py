@@ -14,7 +14,7 @@ from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats
 from rankinite.data.sparse import dense_rows, is_sparse, row_blocks
-from rankinite.trees.bins import MOST_BINS, PADDED_CUTS, SET_BYTES
+from rankinite.trees.bins import MOST_BINS, SET_BYTES
 from rankinite.trees.scoring import ForestScorer, find_levels, n_category_bins
 
 # Arrays of a tree with one value per split, and with one per leaf.
@@ -281,19 +281,13 @@ class Forest:
         } | {name: _checked(arrays, name, kind, n_leaves) for name, kind in LEAF_ARRAYS.items()}
         categories = _read_categories(arrays, n_features)
         left_sets = _read_left_sets(arrays, int(np.isnan(values["threshold"]).sum()))
-        trees = tuple(_separate_trees(values, n_leaves, left_sets))
+        trees = tuple(separate_trees(values, n_leaves, left_sets))
         unsound = find_levels(values["first"], values["right"], n_leaves).unsound
         # All at once, as if they were one tree, and one by one only to tell which it is.
         if unsound >= 0 or not Tree(**values, left_sets=left_sets).is_sound(n_features, categories):
             numbers = (k for k, t in enumerate(trees) if not t.is_sound(n_features, categories))
             number = min(next(numbers, len(trees)), unsound if unsound >= 0 else len(trees))
             raise ModelFileError(f"tree {number} in the file is no tree")
-        finite = np.isfinite(values["threshold"])
-        pairs = np.stack([values["feature"][finite], values["threshold"][finite]])
-        used = np.unique(pairs, axis=1)[0].astype(np.int64)
-        # 255 bins have 254 cut points between them.
-        if used.size and np.bincount(used).max() > PADDED_CUTS - 2:
-            raise ModelFileError("a feature in the file has more thresholds than bins can have")
         return cls(trees, start, n_features, categories)
 
 
@@ -339,9 +333,10 @@ def _checked(
     return array.astype(kind)
 
 
-def _separate_trees(
+def separate_trees(
     values: Mapping[str, NDArray[Any]], n_leaves: NDArray[np.int64], left_sets: NDArray[np.uint8]
 ) -> Iterator[Tree]:
+    """Iterate over trees whose arrays lie one behind the other."""
     set_end = 0
     leaf_ends = np.cumsum(n_leaves)
     split_ends = np.cumsum(n_leaves - 1)

@@ -1,0 +1,1 @@
+"""Models of other tools: their files read, and ours written as theirs."""
