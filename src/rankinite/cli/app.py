@@ -13,6 +13,7 @@ from rankinite.cli.compare import compare
 from rankinite.cli.data import augment, convert, describe, normalise, split
 from rankinite.cli.demo import demo
 from rankinite.cli.evaluate import evaluate
+from rankinite.cli.import_model import import_model
 from rankinite.cli.inspect import inspect
 from rankinite.cli.mix import mix
 from rankinite.cli.optimality import optimality
@@ -150,6 +151,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (simulate, sessions, "rankinite data simulate sessions train.txt --sessions 8 --out log"),
     (app, train, "rankinite train train.txt --valid valid.txt --measure NDCG@10 --out model.rk"),
     (app, predict, "rankinite predict model.rk test.txt --out scores.txt"),
+    (app, import_model, "rankinite import lightgbm.txt --out model.rk"),
     (app, inspect, "rankinite inspect model.rk --figures figures"),
     (app, evaluate, "rankinite evaluate test.txt scores.txt --measures NDCG@10,ERR"),
     (app, compare, "rankinite compare a.scores b.scores --data test.txt --measures NDCG@10,ERR"),

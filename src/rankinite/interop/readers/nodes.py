@@ -192,8 +192,8 @@ def _joined(trees: Sequence[Nodes]) -> tuple[Nodes, NDArray[np.int64]]:
     children = []
     for name in ("left", "right"):
         tree_children = [getattr(tree, name) for tree in trees]
-        for number, (own, size) in enumerate(zip(tree_children, sizes, strict=True)):
-            if ((own < LEAF) | (own >= size)).any():
+        for number, (of_tree, size) in enumerate(zip(tree_children, sizes, strict=True)):
+            if ((of_tree < LEAF) | (of_tree >= size)).any():
                 raise ModelFileError(f"tree {number} has a split whose child is no node of it")
         offset = np.repeat(offsets, sizes)
         joined = np.concatenate(tree_children)
