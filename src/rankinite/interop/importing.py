@@ -30,6 +30,8 @@ HEAD = 200
 UTF8_MARK = b"\xef\xbb\xbf"
 # Bytes that a reader takes for each of the file, besides the objects of JSON.
 COPIES = 4
+# Numbers of features that a message lists.
+MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -278,8 +280,8 @@ def _renamed(
     unnamed = sorted(used - set(kept))
     if unnamed:
         raise UsageError(
-            f"import_model: feature_names has None for features that trees ask for: number "
-            f"{some_of([str(j) for j in unnamed])}, from 0 on"
+            f"import_model: feature_names has None for features that trees ask for: "
+            f"{', '.join(map(str, unnamed[:MOST_SHOWN]))}, counted from 0"
         )
     place = {j: k for k, j in enumerate(kept)}
     places = np.full(len(names), -1, np.int32)

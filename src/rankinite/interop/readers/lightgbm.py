@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rankinite.core.errors import ModelFileError
 from rankinite.interop.readers.fields import (
     MOST_FEATURES,
+    SHOWN,
     ForeignForest,
     category_codes,
     distinct,
@@ -58,8 +59,8 @@ def read(content: bytes) -> ForeignForest:
     for name in ("num_class", "num_tree_per_iteration"):
         if whole(header.get(name, "1"), name, 1, 1 << 30) > 1:
             raise ModelFileError(
-                f"has {shown(header[name])} trees per iteration, of several classes; a ranker has "
-                "a single score"
+                f"has {name}={header[name][:SHOWN]}: several scores for a document; a ranker has a "
+                "single one"
             )
     names = header.get("feature_names", "").split()
     if len(names) != n_features:

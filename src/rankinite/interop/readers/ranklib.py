@@ -51,7 +51,7 @@ def _parts(content: bytes) -> tuple[str, list[bytes]]:
     """Return the kind of the ranker, and each of its ensembles."""
     begin = content.find(b"<ensemble")
     header = content[: max(begin, 0)] if begin >= 0 else content[:1000]
-    match = HEADER.match(header.decode("latin-1").partition("\n")[0])
+    match = HEADER.fullmatch(header.decode("latin-1").partition("\n")[0])
     ranker = match[1] if match else ""
     if begin < 0 or (ranker and ranker not in RANKERS):
         raise ModelFileError(
