@@ -44,5 +44,6 @@ class Campaign:
 
 CAMPAIGNS: dict[str, Campaign] = {
     "cache-damage": Campaign("cache:damage", few=30, many=10_000, part=500),
+    "foreign-models": Campaign("imports:forged", few=60, many=20_000, part=1000),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

@@ -24,6 +24,7 @@ TREES = 6
 def main() -> None:
     """Make all models."""
     import catboost
+    import lightgbm as lgb
     import pandas as pd
     import xgboost as xgb
 
@@ -71,6 +72,14 @@ def main() -> None:
     }.items():
         model = catboost.CatBoost({**settings, **more})
         models[name] = model.fit(catboost.Pool(numeric, y, group_id=qid))
+    trees = {"objective": "lambdarank", "num_leaves": 6, "min_data_in_leaf": 5, "verbose": -1,
+             "min_data_per_group": 5, "num_threads": 1}  # fmt: skip
+    for name, more in {
+        "lightgbm.txt": {"categorical_feature": [CATEGORICAL]},
+        "lightgbm-zeros.txt": {"zero_as_missing": True},
+    }.items():
+        of_arrays = lgb.Dataset(X, y, group=[QUERY_DOCS] * QUERIES, params={**trees, **more})
+        models[name] = lgb.train({**trees, **more}, of_arrays, TREES)
     for name, model in models.items():
         form = {"format": "json"} if name.startswith("catboost") else {}
         model.save_model(FOLDER / name, **form)
@@ -81,6 +90,8 @@ def main() -> None:
         if name == "xgboost-pandas.json":
             predicted = model.predict(of_frame, output_margin=True)
             frame.to_json(FOLDER / "frame.json", orient="split", double_precision=15)
+        elif name.startswith("lightgbm"):
+            predicted = model.predict(documents, raw_score=True)
         elif name.startswith("xgboost"):
             predicted = model.predict(matrix(documents), output_margin=True)
         else:

@@ -69,12 +69,14 @@ def read(content: bytes) -> ForeignForest:
     zeros = _zeros_are_missing(trees)
     # Random forests: the score is the mean of the trees.
     share = max(1, len(trees)) if "average_output" in header else 1
-    texts, values = _categories(rest, header.get("feature_infos", "").split(), n_features)
+    infos = header.get("feature_infos", "").split()[:n_features]
+    categorical = [j for j, info in enumerate(infos) if info[0] != "[" and info != "none"]
+    texts, values = _categories(rest, infos, categorical)
     nodes = [tree.nodes(zeros, share, values) for tree in trees]
     objective = header.get("objective", "")
     return ForeignForest(
         tool=TOOL,
-        forest=build_forest(nodes, n_features, 0.0),
+        forest=build_forest(nodes, n_features, 0.0, categorical_features=[*categorical, *values]),
         names=None if _are_default(names) else distinct(names),
         objective=objective,
         categories=texts,
@@ -247,7 +249,7 @@ def _zeros_are_missing(trees: Sequence[_Tree]) -> set[int]:
 
 
 def _categories(
-    lines: Sequence[str], infos: Sequence[str], n_features: int
+    lines: Sequence[str], infos: Sequence[str], categorical: Sequence[int]
 ) -> tuple[dict[int, dict[str, int]], dict[int, NDArray[np.int64]]]:
     """Return texts of categories, and other codes of those that are numbers, by feature.
 
@@ -261,11 +263,11 @@ def _categories(
         raise ModelFileError(f"has {shown(line)} where categories are expected") from None
     if not isinstance(listed, list):
         return {}, {}
-    # Of categorical features the file has the codes; others have a range. Those of which training
-    # used nothing are "none", whatever they are.
-    features = [j for j, info in enumerate(infos[:n_features]) if info[0] != "["]
-    used = [j for j in features if infos[j] != "none"]
-    features = used if len(listed) == len(used) else features
+    # Those of which training used nothing are "none", as other features are.
+    unused = [j for j, info in enumerate(infos) if info == "none"]
+    features = categorical
+    if len(listed) != len(categorical):
+        features = sorted([*categorical, *unused])
     if len(listed) != len(features):
         raise ModelFileError(
             f"lists the categories of {len(listed)} features of pandas, and does not tell which "

@@ -6,7 +6,7 @@ circle. All trees are followed at once, level by level, as in `find_levels`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from rankinite.trees.scoring import n_category_bins
 MOST_LEVELS = 10_000
 LARGEST = float(np.finfo(np.float32).max)
 LEAF = -1
+NO_CODES = frozen(np.zeros(0, np.float32))
 
 
 # Thresholds
@@ -125,6 +126,7 @@ def build_forest(
     n_features: int,
     start: float,
     known: Mapping[int, NDArray[np.int64]] | None = None,
+    categorical_features: Iterable[int] = (),
 ) -> Forest:
     """Return the forest of some trees, or refuse them.
 
@@ -139,11 +141,16 @@ def build_forest(
     known
         If categories that no split names go right where missing values go left: those that there
         are, by feature, as far as they are known.
+    categorical_features
+        Features that are categorical, also if no split asks for them.
     """
     if not np.isfinite(start):
         raise ModelFileError("the score before the first tree is not finite")
+    unused: Categories = dict.fromkeys(categorical_features, NO_CODES)
+    if not all(0 <= j < n_features for j in unused):
+        raise ModelFileError(f"a categorical feature is none of the {n_features}")
     if not trees:
-        return Forest((), np.array([start]), n_features)
+        return Forest((), np.array([start]), n_features, unused)
     nodes, roots = _joined(trees)
     shape = _shape(nodes, roots)
     splits, leaves = shape.splits, shape.leaves
@@ -162,7 +169,7 @@ def build_forest(
     others: dict[int, NDArray[np.int64] | None] = {}
     if known is not None:
         others = {j: known.get(j) for j in feature[categorical & missing_left].tolist()}
-    categories = _categories(feature, codes, others)
+    categories = {**unused, **_categories(feature, codes, others)}
     if not (np.isin(feature, list(categories)) == categorical).all():
         raise ModelFileError("a feature is categorical in some splits, and a number in others")
     values = {

@@ -67,13 +67,23 @@ def read(document: Mapping[str, Any]) -> ForeignForest:
         tool=TOOL,
         # A category that no split names goes left, which missing values need not.
         forest=build_forest(
-            _with_documents(trees), n_features, _start(parameters, objective), categories.codes
+            _with_documents(trees),
+            n_features,
+            _start(parameters, objective),
+            categories.codes,
+            categorical_features=[*categories.codes, *_categorical(learner, n_features)],
         ),
         names=None if is_default else distinct(names),
         objective=objective,
         categories=categories.texts,
         notes=_notes(learner, objective, len(listed)),
     )
+
+
+def _categorical(learner: Mapping[str, Any], n_features: int) -> list[int]:
+    """Return the features that are categorical, also if no split asks for them."""
+    kinds = texts(learner.get("feature_types", []), "feature_types")
+    return [j for j, kind in enumerate(kinds[:n_features]) if kind == "c"]
 
 
 def _notes(learner: Mapping[str, Any], objective: str, n_trees: int) -> list[str]:
