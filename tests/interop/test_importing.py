@@ -290,6 +290,13 @@ class TestRanker:
             assert (rk.load_model(tmp_path / "m.rk").predict(data) == ranker.predict(data)).all()
         assert (adapted.predict(data, n_trees=0) == model.predict(data)).all()
 
+    def test_scaled_scores_have_the_same_order(self, booster, training):
+        model = rk.import_model(booster)
+        X = training[0]
+        assert (model.scaled(0.25).predict(X) == 0.25 * model.predict(X)).all()
+        with pytest.raises(UsageError, match="factor is 0"):
+            model.scaled(0)
+
     def test_it_cannot_be_fitted(self, booster, training):
         from sklearn.base import clone
 
@@ -437,6 +444,15 @@ class TestRefused:
         path = tmp_path / "model.json"
         path.write_text(json.dumps(document))
         with pytest.raises(ModelFileError, match="has categorical features"):
+            rk.load_model(path)
+
+    @pytest.mark.parametrize("split", [1, 0.5, None, "x", {}, {"float_feature_index": "0"}])
+    def test_splits_of_catboost_that_are_none(self, split, tmp_path):
+        document = json.loads((FOLDER / "catboost.json").read_text())
+        document["oblivious_trees"][0]["splits"][1] = split
+        path = tmp_path / "model.json"
+        path.write_text(json.dumps(document))
+        with pytest.raises(ModelFileError, match="'float_feature_index'"):
             rk.load_model(path)
 
 

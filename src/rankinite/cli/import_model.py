@@ -38,6 +38,13 @@ def import_model(
             "numbers only, or other names. (Default: the names in the file.)",
         ),
     ] = None,
+    scale: Annotated[
+        float,
+        typer.Option(
+            help="Multiply scores by this number. The order of documents stays; a base with "
+            "smaller scores is corrected by fewer queries."
+        ),
+    ] = 1.0,
     *,
     outputs: Outputs,
     loading: Loading,
@@ -62,6 +69,8 @@ def import_model(
                 model, "this is no model of LightGBM, XGBoost, CatBoost or RankLib that is known"
             )
         ranker = cast("ImportedForest", import_file(file, names))
+    if scale != 1.0:
+        ranker = ranker.scaled(scale)
     ranker.save(out)
     if terminal.json:
         terminal.show_json(

@@ -149,7 +149,7 @@ def import_model(model: Any, feature_names: Sequence[str | None] | None = None) 
     >>> import rankinite as rk
     >>> from sklearn.linear_model import Ridge
     >>> data = rk.polynomials(20, n_features=3)
-    >>> rk.import_model(Ridge().fit(data.X, data.labels))
+    >>> rk.import_model(Ridge().fit(data.X, data.y))
     <WrappedModel: Ridge, 3 features>
     """
     if feature_names is not None and isinstance(feature_names, str):

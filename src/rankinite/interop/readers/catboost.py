@@ -93,13 +93,13 @@ class _Features:
 
     def split(self, split: Any) -> tuple[int, float, bool]:
         """Return the column of a split, its border, and whether missing values go left."""
-        kind = entry(split, "split_type", str) if "split_type" in split else "FloatFeature"
+        number = entry(split, "float_feature_index", int)
+        kind = split.get("split_type", "FloatFeature")
         if kind != "FloatFeature":
             raise ModelFileError(
                 f"has a split of the type {shown(kind)}; rankinite imports models of numeric "
                 "features"
             )
-        number = entry(split, "float_feature_index", int)
         if number not in self.columns:
             raise ModelFileError(f"has a split by feature {shown(number)}, which is not listed")
         return self.columns[number], real(split.get("border"), "border"), self.missing_left[number]
