@@ -294,7 +294,7 @@ class TestRanker:
         model = rk.import_model(booster)
         X = training[0]
         assert (model.scaled(0.25).predict(X) == 0.25 * model.predict(X)).all()
-        with pytest.raises(UsageError, match="factor is 0"):
+        with pytest.raises(UsageError, match="factor must be a finite number, above 0"):
             model.scaled(0)
 
     def test_it_cannot_be_fitted(self, booster, training):
