@@ -16,7 +16,15 @@ WHOLE = {
 OTHER_FOLDERS = {"attacks", "naive"}
 # `rankers/trainer.py` in a document is a file of the package, `tests/x.py` one of the project.
 NAMED_FILE = re.compile(r"`([a-z_]+/[a-z_/]+\.pyi?)`")
-HELPERS = {"__init__.py", "__main__.py", "cases.py", "conftest.py", "pages.py", "processes.py"}
+HELPERS = {
+    "__init__.py",
+    "__main__.py",
+    "cases.py",
+    "conftest.py",
+    "make_models.py",
+    "pages.py",
+    "processes.py",
+}
 
 
 def test_folders_of_tests_are_packages():

@@ -49,6 +49,7 @@ from .explanation.importances import partial_dependence as partial_dependence
 from .explanation.importances import permutation_importances as permutation_importances
 from .explanation.lost_queries import explain_losses as explain_losses
 from .interop.export import export as export
+from .interop.importing import import_model as import_model
 from .measures.definitions import DCG as DCG
 from .measures.definitions import ERR as ERR
 from .measures.definitions import MAP as MAP
@@ -62,6 +63,8 @@ from .models import warm_up as warm_up
 from .objectives.functional import lambda_gradients as lambda_gradients
 from .rankers.callbacks import Round as Round
 from .rankers.diagnostics import Diagnostics as Diagnostics
+from .rankers.imported import ImportedForest as ImportedForest
+from .rankers.imported import WrappedModel as WrappedModel
 from .rankers.lambdamart import LambdaMART as LambdaMART
 from .rankers.lambdarank import LambdaRank as LambdaRank
 from .rankers.mart import MART as MART

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.container import Content, read_container
+from rankinite.core.container import ZIP_MAGIC, Content, read_container
 from rankinite.core.errors import ModelFileError
 from rankinite.rankers.model_file import INNER, MEMBERS
 from rankinite.rankers.ranker import Ranker
@@ -23,6 +23,7 @@ from rankinite.rankers.ranker import Ranker
 if TYPE_CHECKING:
     from rankinite.ensembles.ensemble import Ensemble
     from rankinite.ensembles.score_features import WithScoreFeatures
+    from rankinite.rankers.imported import ImportedForest
     from rankinite.rankers.lambdarank import LambdaRank
     from rankinite.rankers.tree_ranker import TreeRanker
 
@@ -74,6 +75,10 @@ RANKERS: Classes[TrainedRanker] = Classes(
     McRank="rankinite.rankers.mcrank",
     LambdaRank="rankinite.rankers.lambdarank",
 )
+# Models of other tools, which are not trained here.
+IMPORTED: Classes[ImportedForest] = Classes(ImportedForest="rankinite.rankers.imported")
+# Reads the files of other tools. Above this layer, as it makes rankers; so it is named here only.
+IMPORTING = "rankinite.interop.importing"
 BASE = "base"
 # The prefixes of the arrays of rankers inside another.
 PART = re.compile(rf"{BASE}\.|{INNER}\.|{MEMBERS}\.[0-9]+\.")
@@ -89,8 +94,11 @@ def load_model(path: str | Path) -> Ranker:
     Parameters
     ----------
     path
-        A file that a ranker's ``save`` wrote.
+        A file that a ranker's ``save`` wrote; or one of another tool, as in `import_model`.
     """
+    if _is_foreign(path):
+        imported: Ranker = import_module(IMPORTING).import_model(path)
+        return imported
     try:
         return _ranker_of(read_container(path), 0)
     except ModelFileError as problem:
@@ -101,6 +109,17 @@ def load_model(path: str | Path) -> Ranker:
         said = str(problem)
         shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}..."
         raise ModelFileError(f"{path}: {shown}") from None
+
+
+def _is_foreign(path: str | Path) -> bool:
+    """Tell whether a file is a model of another tool."""
+    try:
+        with Path(path).open("rb") as file:
+            begins_as_ours = file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    except OSError:
+        return False
+    # Only for others the readers are imported.
+    return not begins_as_ours and bool(import_module(IMPORTING).is_foreign(path))
 
 
 def warm_up(model: Ranker) -> None:
@@ -138,11 +157,11 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
     kind = str(content.manifest.get("class"))[:60]
     if depth > DEEPEST:
         raise ModelFileError(f"holds rankers inside rankers, more than {DEEPEST} deep")
-    if kind not in RANKERS and kind not in COMPOSED:
+    if kind not in [*RANKERS, *COMPOSED, *IMPORTED]:
         _refuse_other_files(kind)
         raise ModelFileError(
             f"holds a {kind!r}, which this version of rankinite does not know; it knows "
-            + ", ".join([*RANKERS, *COMPOSED])
+            + ", ".join([*RANKERS, *COMPOSED, *IMPORTED])
         )
     parts = _parts(content.arrays)
     outer = Content(content.manifest, parts.pop("", {}))
@@ -152,6 +171,8 @@ def _ranker_of(content: Content, depth: int) -> Ranker:
     if kind in COMPOSED:
         members = _members(content.manifest, parts, depth)
         return COMPOSED[kind].from_content(outer, base, members)
+    if kind in IMPORTED:
+        return IMPORTED[kind].from_content(outer, base)
     return RANKERS[kind].from_content(outer, base)
 
 

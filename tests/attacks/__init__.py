@@ -59,5 +59,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "forged-cut-points": Campaign("models:cut_points", few=50, many=15_000, part=3_000),
     "forged-models": Campaign("models:models", few=60, many=80_000, part=4_000),
     "requests": Campaign("requests:bad", few=200, many=30_000, part=5_000),
+    "foreign-models": Campaign("imports:forged", few=60, many=20_000, part=1000),
     "full-disks": Campaign("disks:full", few=4, many=1_000, part=50),
 }

@@ -323,10 +323,13 @@ def test_wrong_shapes_are_no_trees(grown):
                 Forest.from_arrays(changed.to_arrays(), N_FEATURES)
 
 
-@pytest.mark.parametrize("n_thresholds", [255, 256, 400])
-def test_more_thresholds_than_bins_can_have_are_refused(n_thresholds):
-    """255 bins have 254 cut points; with one more, the bin of missing values fits in no byte."""
-    trees = tuple(stump(0, float(cut), 0.0, 1.0) for cut in range(n_thresholds))
-    arrays = Forest(trees, np.zeros(1), 1).to_arrays()
-    with pytest.raises(ModelFileError, match="more thresholds"):
-        Forest.from_arrays(arrays, 1)
+@pytest.mark.parametrize("n_thresholds", [254, 255, 256, 508, 509, 700])
+def test_a_feature_may_have_more_thresholds_than_bins(n_thresholds):
+    """255 bins have 254 cut points; a feature with more is several columns."""
+    trees = tuple(
+        stump(0, cut, 1.0 if cut < np.inf else 0.25, 0.0) for cut in (*range(n_thresholds), np.inf)
+    )
+    forest = Forest.from_arrays(Forest(trees, np.zeros(1), 1).to_arrays(), 1)
+    X = np.array([[-1.0], *([float(k)] for k in range(n_thresholds + 1)), [np.nan]], np.float32)
+    expected = [n_thresholds, *range(n_thresholds, -1, -1), n_thresholds]
+    assert forest.scores(X)[0].tolist() == [0.25 + count for count in expected]

@@ -15,6 +15,7 @@ from rankinite.cli.demo import demo
 from rankinite.cli.evaluate import evaluate
 from rankinite.cli.explain import explain
 from rankinite.cli.export import export
+from rankinite.cli.import_model import import_model
 from rankinite.cli.inspect import inspect
 from rankinite.cli.mix import mix
 from rankinite.cli.optimality import optimality
@@ -153,6 +154,7 @@ COMMANDS: list[tuple[typer.Typer, Callable[..., None], str]] = [
     (simulate, sessions, "rankinite data simulate sessions train.txt --sessions 8 --out log"),
     (app, train, "rankinite train train.txt --valid valid.txt --measure NDCG@10 --out model.rk"),
     (app, predict, "rankinite predict model.rk test.txt --out scores.txt"),
+    (app, import_model, "rankinite import lightgbm.txt --out model.rk"),
     (app, inspect, "rankinite inspect model.rk --figures figures"),
     (app, explain, "rankinite explain model.rk test.txt --query 12 --documents 1,5"),
     (app, export, "rankinite export model.rk --to lightgbm --out model.txt"),

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rankinite.models import TrainedRanker
 
 MODEL_SUFFIX = ".rk"
-ZIP_MAGIC = b"PK\x03\x04"  # model files are zip archives
 RUN_SUFFIXES = (".run", ".trec")
 
 
@@ -37,12 +36,13 @@ def load_ranker(path: Path) -> TrainedRanker | Ensemble:
     """Load a model file."""
     from rankinite.models import load_model
 
-    _refuse_missing(path, "a model file")
+    refuse_missing(path, "a model file")
     with readable(path) as file:
         return cast("TrainedRanker | Ensemble", load_model(file))
 
 
-def _refuse_missing(path: Path, expected: str) -> None:
+def refuse_missing(path: Path, expected: str) -> None:
+    """Refuse a file that does not exist, or is a folder."""
     if path.is_dir():
         raise FileFormatError(path, f"this is a directory; expected {expected}")
     if not path.exists() and not is_pipe(path):
@@ -110,11 +110,15 @@ def refuse_repeated(command: str, files: Sequence[Path]) -> None:
 
 
 def _is_model(path: Path) -> bool:
-    _refuse_missing(path, "a model file or scores")
+    refuse_missing(path, "a model file or scores")
     if path.suffix == MODEL_SUFFIX:
         return True
+    from rankinite.core.container import ZIP_MAGIC
+    from rankinite.interop.importing import HEAD, kind_of
+
     with readable(path) as named, named.open("rb") as file:
-        return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+        head = file.read(HEAD)
+    return head.startswith(ZIP_MAGIC) or kind_of(head) is not None
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:

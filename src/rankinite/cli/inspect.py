@@ -143,14 +143,16 @@ def _structure(inspection: Inspection) -> list[list[str]]:
     # What it takes to be listed: a tree splits by the feature, or a net's input is no constant.
     used = "with a split" if inspection.trees is not None else "that vary"
     return [
+        *([name.capitalize(), text or "not told"] for name, text in inspection.origin.items()),
         *(_trees(inspection, inspection.trees) if inspection.trees is not None else []),
         *(_layers(inspection, inspection.net) if inspection.net is not None else []),
         *([["Members", f"{len(inspection.members):,}"]] if inspection.members else []),
         ["Features", f"{len(inspection.features):,}"],
         *([] if inspection.is_composed else [[f"  {used}", f"{len(inspection.importances):,}"]]),
         *_training_data(inspection),
-        ["Top grade", plain_number(inspection.top_grade)],
-        *([] if inspection.is_composed else [["Base", base_kind]]),
+        # Of a forest that was trained elsewhere neither is known.
+        *([] if inspection.origin else [["Top grade", plain_number(inspection.top_grade)]]),
+        *([] if inspection.is_composed or inspection.origin else [["Base", base_kind]]),
         *([] if inspection.version is None else [["Trained by rankinite", inspection.version]]),
     ]
 

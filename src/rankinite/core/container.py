@@ -27,6 +27,7 @@ from rankinite.core.stored_zip import Entry, directory, read_entries, read_entry
 
 FORMAT = "rankinite model"
 VERSION = 1
+ZIP_MAGIC = b"PK\x03\x04"  # the first bytes of every container
 MANIFEST = "manifest.json"
 SUFFIX = ".npy"
 DIGEST_LENGTH = 64

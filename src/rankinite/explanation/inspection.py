@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +15,7 @@ from rankinite.core.params import file_parameters_of
 from rankinite.ensembles.ensemble import Ensemble
 from rankinite.ensembles.score_features import WithScoreFeatures
 from rankinite.objectives.position_bias import PROPENSITY, PositionBias
+from rankinite.rankers.imported import ImportedForest
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.model_file import plain
 from rankinite.rankers.tree_ranker import TreeRanker
@@ -156,6 +157,8 @@ class Inspection:
         The ranker whose scores are features of the one on top, if there is one.
     position_bias
         How much each position mattered in training; None if positions were not corrected for.
+    origin
+        Of an imported forest, the tool that trained it, and for what; nothing for others.
     """
 
     kind: str
@@ -179,6 +182,7 @@ class Inspection:
     on_top: Inspection | None = None
     scorer: Inspection | None = None
     position_bias: PositionBias | None = None
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_composed(self) -> bool:
@@ -206,6 +210,7 @@ class Inspection:
             structure["position_bias"] = _bias_as_json(self.position_bias)
         return {
             "class": self.kind,
+            **self.origin,
             "parameters": dict(self.parameters),
             **structure,
             "features": list(self.features),
@@ -241,16 +246,22 @@ def _rounds(name: str, kept: int, n_rounds: int) -> dict[str, int]:
     return {name: kept, f"{name}_{'grown' if name == 'trees' else 'done'}": n_rounds}
 
 
-def inspect_ranker(ranker: TrainedRanker | Ensemble | WithScoreFeatures) -> Inspection:
+def inspect_ranker(
+    ranker: TrainedRanker | Ensemble | WithScoreFeatures | ImportedForest,
+) -> Inspection:
     """Return the contents of a fitted ranker, of its base and of its members."""
     if isinstance(ranker, Ensemble):
         return _inspect_ensemble(ranker)
     if isinstance(ranker, WithScoreFeatures):
         return _inspect_with_score_features(ranker)
+    if isinstance(ranker, ImportedForest):
+        return _inspect_imported(ranker)
     started_from = getattr(ranker, "base", None)
     base: Inspection | str | None = None
     # Only a ranker is part of the model; scores that training started from are the caller's.
-    if isinstance(started_from, (TreeRanker, LambdaRank, Ensemble, WithScoreFeatures)):
+    if isinstance(
+        started_from, (TreeRanker, LambdaRank, Ensemble, WithScoreFeatures, ImportedForest)
+    ):
         base = inspect_ranker(started_from)
     elif started_from is not None:
         base = "scores"
@@ -307,6 +318,24 @@ def _inspect_ensemble(ranker: Ensemble) -> Inspection:
     )
 
 
+def _inspect_imported(ranker: ImportedForest) -> Inspection:
+    """Return the contents of a forest of another tool."""
+    return Inspection(
+        kind=type(ranker).__name__,
+        parameters={},
+        defaults={},
+        rounds=ranker.rounds,
+        kept=ranker.n_trees_,
+        best_round=ranker.n_trees_,
+        n_rounds=ranker.n_trees_,
+        trees=_trees_of(ranker),
+        features=ranker.feature_names_,
+        top_grade=ranker.top_grade_,
+        importances=_importances_of_trees(ranker),
+        origin={"tool": ranker.tool_, "objective": ranker.objective_},
+    )
+
+
 def _inspect_with_score_features(ranker: WithScoreFeatures) -> Inspection:
     """Return the contents of a ranker with another one's scores as features, and of both."""
     scorer, on_top = (
@@ -352,7 +381,7 @@ def _members_of(ranker: Ensemble) -> tuple[Member, ...]:
     )
 
 
-def _trees_of(ranker: TreeRanker) -> Trees:
+def _trees_of(ranker: TreeRanker | ImportedForest) -> Trees:
     forest = ranker.forest_
     arrays = forest.arrays
     return Trees(len(forest.start), int(arrays.n_leaves.sum()), len(arrays.left_sets))
@@ -370,7 +399,7 @@ def importances_of(ranker: TrainedRanker) -> tuple[Importance, ...]:
     return _importances_of_trees(ranker) if isinstance(ranker, TreeRanker) else ()
 
 
-def _importances_of_trees(ranker: TreeRanker) -> tuple[Importance, ...]:
+def _importances_of_trees(ranker: TreeRanker | ImportedForest) -> tuple[Importance, ...]:
     gains, counts = ranker.importances("gain"), ranker.importances("count")
     total = sum(gains.values()) or 1.0  # trees without a single split have no gain to share
     return tuple(

@@ -16,7 +16,7 @@ from rankinite.core.jit import frozen
 from rankinite.core.types import Floats
 from rankinite.data.categories import MOST_CODES
 from rankinite.data.sparse import dense_rows, is_sparse, row_blocks
-from rankinite.trees.bins import MOST_BINS, PADDED_CUTS, SET_BYTES
+from rankinite.trees.bins import MOST_BINS, SET_BYTES
 from rankinite.trees.scoring import ForestScorer, find_levels, n_category_bins
 
 # Arrays of a tree with one value per split, and with one per leaf.
@@ -380,12 +380,6 @@ class Forest:
             numbers = (k for k, t in enumerate(trees) if not t.is_sound(n_features, categories))
             number = min(next(numbers, len(trees)), unsound if unsound >= 0 else len(trees))
             raise ModelFileError(f"tree {number} in the file is no tree")
-        finite = np.isfinite(values["threshold"])
-        pairs = np.stack([values["feature"][finite], values["threshold"][finite]])
-        used = np.unique(pairs, axis=1)[0].astype(np.int64)
-        # 255 bins have 254 cut points between them.
-        if used.size and np.bincount(used).max() > PADDED_CUTS - 2:
-            raise ModelFileError("a feature in the file has more thresholds than bins can have")
         return cls(trees, start, n_features, categories)
 
 

@@ -21,7 +21,7 @@ from rankinite.core.cached import cached_property
 from rankinite.core.jit import JIT_IS_OFF, frozen
 from rankinite.core.threads import parallel_for
 from rankinite.core.types import Floats
-from rankinite.trees.bins import EVERY_ROW, PADDED_CUTS, SET_BYTES
+from rankinite.trees.bins import EVERY_ROW, MOST_BINS, PADDED_CUTS, SET_BYTES
 
 if TYPE_CHECKING:
     from rankinite.trees.kernels.predict import ForestArrays
@@ -36,6 +36,8 @@ PLAIN_SECONDS = 0.5
 MOST_COMPARISONS = 12
 # Documents x trees that are followed at a time.
 BLOCK_NODES = 1 << 17
+# Cut points between 255 bins.
+MOST_CUTS = MOST_BINS - 1
 # Nanoseconds that numpy takes: for a document at a level of a tree; for a comparison that splits
 # share, for a document in it, and to find the leaf of a combination of results.
 DOC_LEVEL, COMPARISON, COMPARED_DOC, COMBINATION = 22.0, 2_500.0, 1.0, 150.0
@@ -336,31 +338,41 @@ class ForestScorer:
         """The trees as comparisons of bytes: the thresholds of all trees are cut points of bins."""
         from rankinite.trees.kernels.predict import ForestArrays, leaf_type
 
-        features, column = np.unique(self.feature, return_inverse=True)
-        cuts = np.full((len(features), PADDED_CUTS), np.inf, np.float32)
-        n_bins = np.zeros(len(features), np.int64)
-        cut = np.empty(len(self.feature), np.int64)
-        for j in range(len(features)):
-            splits = column == j
-            if int(features[j]) in self.categories:
-                codes = self.categories[int(features[j])]
-                cuts[j, : len(codes)], n_bins[j], cut[splits] = codes, n_category_bins(codes), 0
+        features, place = np.unique(self.feature, return_inverse=True)
+        column, cut = np.empty((2, len(self.feature)), np.int64)
+        # The feature, the cut points and the number of bins of each column.
+        columns: list[tuple[int, NDArray[np.float32], int]] = []
+        for j, feature in enumerate(features.tolist()):
+            splits, first = np.flatnonzero(place == j), len(columns)
+            if feature in self.categories:
+                codes = self.categories[feature]
+                column[splits], cut[splits] = first, 0
+                columns.append((feature, codes, n_category_bins(codes)))
                 continue
             # Infinity, which separates missing values from all others, is no cut between bins.
-            thresholds = np.unique(self.threshold[splits & np.isfinite(self.threshold)])
-            cut[splits] = np.searchsorted(thresholds, self.threshold[splits])
-            cuts[j, : len(thresholds)] = thresholds
-            n_bins[j] = len(thresholds) + 1
+            wanted = self.threshold[splits]
+            thresholds = np.unique(wanted[np.isfinite(wanted)])
+            # A feature with more thresholds than bins can have between them is several columns.
+            parts = [thresholds[k : k + MOST_CUTS] for k in range(0, len(thresholds), MOST_CUTS)]
+            columns += [(feature, part, len(part) + 1) for part in parts or [thresholds]]
+            number = np.searchsorted(thresholds, wanted)
+            part_of_split = np.minimum(number // MOST_CUTS, max(0, len(parts) - 1))
+            column[splits], cut[splits] = first + part_of_split, number - part_of_split * MOST_CUTS
+        cuts = np.full((len(columns), PADDED_CUTS), np.inf, np.float32)
+        for row, (_, points, _) in zip(cuts, columns, strict=True):
+            row[: len(points)] = points
+        column_features = np.array([feature for feature, _, _ in columns], np.int64)
+        n_bins = np.array([n for _, _, n in columns], np.int64)
         categorical = np.isnan(self.threshold)
         # As `missing_shift` of a single split. A categorical one compares sides, 0 and 1.
         shift = np.where(self.missing_left & ~categorical, 256 - n_bins[column], 0)
         offsets = np.concatenate([[0], np.cumsum(self.n_leaves)])
         kind = leaf_type(int(self.n_leaves.max(initial=1)))
         return ForestArrays(
-            features=features.astype(np.int64),
+            features=column_features,
             cuts=cuts,
             n_bins=n_bins,
-            categorical=np.isin(features, list(self.categories)),
+            categorical=np.isin(column_features, list(self.categories)),
             column=column.astype(np.int32),
             shift=shift.astype(np.uint8),
             bound=(cut + shift).astype(np.uint8),
