@@ -26,7 +26,7 @@ from rankinite.core.params import (
 )
 
 CASES = [
-    (Whole(), [0, 1, 10**30, np.int64(3), np.uint8(0)], [-1, 1.0, "1", None, True, np.True_]),
+    (Whole(), [0, 1, 2**31 - 1, np.int64(3), np.uint8(0)], [-1, 1.0, "1", None, True, np.True_]),
     (Whole(2, 4), [2, 4, np.int8(3)], [1, 5, np.int64(-(2**63)), math.nan]),
     (
         Real(),

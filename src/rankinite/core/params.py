@@ -39,7 +39,7 @@ class Constraint(Protocol):
 
 # More than any count of documents, rounds or leaves; kernels add to and multiply such numbers.
 LARGEST_WHOLE = 2**31 - 1
-LARGEST_SEED = 2**64 - 1
+LARGEST_SEED = 2**128 - 1
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,17 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
     """
     if constraint.allows(value):
         return
-    is_large = isinstance(value, numbers.Integral) and int(value) > LARGEST_WHOLE
-    largest = f", more than {LARGEST_WHOLE:,}" if is_large else ""
+    high = _largest(constraint)
+    is_large = high is not None and isinstance(value, numbers.Integral) and int(value) > high
+    largest = f", more than {high:,}" if is_large else ""
     raise UsageError(f"{owner}: {name} must be {constraint}; got {_shown(value)}{largest}")
+
+
+def _largest(constraint: Constraint) -> int | None:
+    """Return the largest whole number that a constraint allows; None if it is of others."""
+    if isinstance(constraint, Either):
+        return _largest(constraint.first)
+    return constraint.high if isinstance(constraint, Whole) else None
 
 
 def _shown(value: Any) -> str:
