@@ -156,8 +156,9 @@ def digested(data: bytes) -> bytes:
     ("data", "sentence"),
     [
         (b"", "is too short for a model file; it may be cut off"),
-        (b"tree\nversion=v4\nnum_class=1\n" * 9, "is not a model file, or it is damaged"),
-        (pickle.dumps(rk.MART(**SMALL)) + bytes(99), "is not a model file, or it is damaged"),
+        (b"tree\nversion=v4\nnum_class=1\n" * 9, "is cut off: it has no line 'end of trees'"),
+        (pickle.dumps(rk.MART(**SMALL)) + bytes(99), "is in a pickle, which could run any program"),
+        (b"text" * 99, "is not a model file, or it is damaged"),
         (zip_of(a=b"text" * 30), "is not a model file, or it is damaged"),
         (digested(zip_of(a=b"text")), "is a zip file, but not a model file"),
         (digested(zip_of(**{"manifest.json": b"{}"})), "is a zip file, but not a model file"),

@@ -194,10 +194,17 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
     """
     if constraint.allows(value):
         return
-    most = constraint.high if isinstance(constraint, Whole) else LARGEST_WHOLE
-    is_large = isinstance(value, numbers.Integral) and int(value) > most >= LARGEST_WHOLE
-    largest = f", more than {most:,}" if is_large else ""
+    high = _largest(constraint)
+    is_large = high is not None and isinstance(value, numbers.Integral) and int(value) > high
+    largest = f", more than {high:,}" if is_large else ""
     raise UsageError(f"{owner}: {name} must be {constraint}; got {_shown(value)}{largest}")
+
+
+def _largest(constraint: Constraint) -> int | None:
+    """Return the largest whole number that a constraint allows; None if it is of others."""
+    if isinstance(constraint, Either):
+        return _largest(constraint.first)
+    return constraint.high if isinstance(constraint, Whole) else None
 
 
 def _shown(value: Any) -> str:

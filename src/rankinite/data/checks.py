@@ -31,7 +31,6 @@ log = logging.getLogger("rankinite")
 ABOUT_TOP_GRADE = "top grade"  # the subject of a note
 # Rows checked at a time, so that the mask of a large matrix does not double its memory.
 ROWS_A_BLOCK = 1 << 16
-LARGEST_WEIGHT = 1e100
 
 
 def require_data_set(owner: str, data: object) -> None:
@@ -159,13 +158,12 @@ def weight_array(values: ArrayLike | None, n_queries: int) -> Floats | None:
     if values is None:
         return None
     weights = _column("query_weight", values, n_queries, "queries")
-    # Sums over millions of queries must be finite.
-    bad = ~(weights <= LARGEST_WEIGHT) | (weights < 0)
+    bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         query = np.flatnonzero(bad)[0]
         raise DataError(
             f"query_weight: the weight of query {query} is {weights[query]}; "
-            f"expected a number from 0 to {LARGEST_WEIGHT:g}"
+            "expected a finite number of at least 0"
         )
     if not weights.any():
         raise DataError("query_weight: all weights are 0; expected at least one above 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -132,6 +133,13 @@ class GrowthOptions:
     path_smooth: float = 0.0
     directions: tuple[int, ...] = ()
     groups: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        # Kernels would be compiled anew for other kinds of numbers, or not at all.
+        for name, value in vars(self).items():
+            if isinstance(value, numbers.Real) and not isinstance(value, (bool, int, float)):
+                plain = int(value) if isinstance(value, numbers.Integral) else float(value)
+                object.__setattr__(self, name, plain)
 
 
 class Grower:
