@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rankinite.core.npy import read_array
 from rankinite.core.stored_zip import directory, write_entry
 from tests.attacks.damage import damaged
 
@@ -50,7 +51,7 @@ def forged(rng: np.random.Generator, content: bytes) -> tuple[str, bytes]:
     done = []
     for _ in range(1 + rng.poisson(0.5)):
         # What was forged already may be nothing that can be forged again.
-        with contextlib.suppress(ValueError, MemoryError, EOFError):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
             if rng.random() < 0.5:
                 what, entries["manifest.json"] = forged_manifest(rng, entries["manifest.json"])
             else:
@@ -297,7 +298,8 @@ def forge_array(rng: np.random.Generator, entries: Entries) -> str:
     if kind < 0.25:
         what, entries[name] = forged_npy(rng, entries[name])
         return f"{name}: {what}"
-    array = np.load(io.BytesIO(entries[name]))
+    # numpy's own reader fails in many ways on what was forged before.
+    array = read_array(entries[name])
     if kind < 0.45:
         what, array = reshaped(rng, array)
     else:

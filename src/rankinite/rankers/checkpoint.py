@@ -24,6 +24,8 @@ log = logging.getLogger("rankinite")
 SECONDS_BETWEEN = 10.0
 # Stands where a model file names its class, so that neither is taken for the other.
 KIND = "checkpoint"
+# Names of parameters in a message, and characters of each.
+MOST_SHOWN = 30
 
 
 @dataclass
@@ -82,9 +84,12 @@ class Checkpoint:
             raise ModelFileError(f"{self.path}: is a model, no checkpoint; name another file")
         # As JSON reads them: tuples have become lists.
         wanted = json.loads(json.dumps(dict(self.parameters)))
+        # Names in a forged file may be of any number and length.
         differing = sorted(
-            name for name in wanted.keys() | kept.keys() if wanted.get(name) != kept.get(name)
-        )
+            name[:MOST_SHOWN]
+            for name in wanted.keys() | kept.keys()
+            if wanted.get(name) != kept.get(name)
+        )[:MOST_SHOWN]
         if differing:
             raise UsageError(
                 f"{self.path}: is the checkpoint of a fit with another {', '.join(differing)}; "
