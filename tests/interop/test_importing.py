@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import lightgbm as lgb
@@ -304,6 +306,16 @@ class TestRanker:
         with pytest.raises(UsageError, match=r"LambdaMART\(base=imported\)"):
             model.fit(training[0], training[1], qid=0)
         assert clone(model) is model
+
+
+def test_to_import_and_predict_takes_numpy_only():
+    code = (
+        "import sys, numpy as np, rankinite as rk\n"
+        f"rk.load_model({str(FOLDER / 'catboost.json')!r}).predict(np.zeros((3, 5), np.float32))\n"
+        "print({'numba', 'pyarrow', 'scipy', 'sklearn', 'pandas', 'catboost'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 class TestNames:
