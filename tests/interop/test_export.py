@@ -32,6 +32,7 @@ from tests.interop.cases import (
 )
 
 N_DOCS = 3_000
+IMPORTED = Path(__file__).parent / "models"
 # In units of the largest sum of a document's leaves.
 TOLERANCE = {True: 1e-14, False: 3e-7}
 
@@ -181,6 +182,23 @@ def test_chances_are_exported_as_log_odds():
     )
     scores = SCORED_BY["python"][0](Path("m.py"), train.X)
     np.testing.assert_allclose(1 / (1 + np.exp(-scores)), chances.predict(train), rtol=1e-12)
+
+
+# Forests of other tools
+
+
+@pytest.mark.parametrize("file", ["lightgbm.txt", "xgboost.json", "catboost.json"])
+def test_imported_forests_are_exported(file):
+    imported = rk.import_model(IMPORTED / file)
+    X = documents_for("python", sum_of_trees(imported), N_DOCS)
+    rk.export(imported, "m.py", "python")
+    scores = SCORED_BY["python"][0](Path("m.py"), X)
+    assert scores.tobytes() == imported.predict(X, qid=0).tobytes()
+
+
+def test_zeros_that_are_missing_values_are_no_other_tools():
+    with pytest.raises(UsageError, match=r"zeros of .* for missing values .* use the file that"):
+        rk.export(rk.import_model(IMPORTED / "lightgbm-zeros.txt"), "m.c", "c")
 
 
 # Names

@@ -473,3 +473,13 @@ def test_files_are_where_they_should_be():
         *EXPECTED, "documents.txt", "scores.json", "frame.json",
     }  # fmt: skip
     assert CATEGORICAL == 5
+
+
+def test_imported_forests_are_explained():
+    imported = rk.import_model(MODELS / "lightgbm.txt")
+    X = np.random.default_rng(0).normal(size=(20, imported.n_features_in_))
+    names = imported.feature_names_
+    data = rk.RankingData(X, np.arange(20) % 3, qid=[1] * 20, feature_names=names)
+    attribution = rk.explain(imported, data, query=1).attribution
+    sums = attribution.values.sum(axis=1) + attribution.expected
+    np.testing.assert_allclose(sums, imported.predict(data), atol=1e-12)

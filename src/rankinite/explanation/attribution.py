@@ -37,7 +37,7 @@ from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.mart import MART
 from rankinite.rankers.mcrank import McRank
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.tree_ranker import TreeRanker
+from rankinite.rankers.tree_contents import TreeContents
 from rankinite.trees.contributions import gauss_legendre
 
 OWNER = "explain"
@@ -139,7 +139,7 @@ def _attribution(ranker: Ranker, data: RankingData) -> Attribution:
         return _attribution(ranker.ranker_, ranker.with_scores(data))
     if isinstance(ranker, LinearEnsemble):
         return _of_members(ranker, data)
-    if isinstance(ranker, (TreeRanker, LambdaRank)):
+    if isinstance(ranker, (TreeContents, LambdaRank)):
         return _of_rounds(ranker, data)
     raise UsageError(
         f"{OWNER}: a {type(ranker).__name__} has no contributions; expected a ranker of trees or "
@@ -147,7 +147,7 @@ def _attribution(ranker: Ranker, data: RankingData) -> Attribution:
     )
 
 
-def _of_rounds(ranker: TreeRanker | LambdaRank, data: RankingData) -> Attribution:
+def _of_rounds(ranker: TreeContents | LambdaRank, data: RankingData) -> Attribution:
     """Return the contributions to the score of trees or a net, with those of their base."""
     outputs, starts = ranker.output_contributions(data)
     names = ranker.feature_names_
@@ -156,7 +156,7 @@ def _of_rounds(ranker: TreeRanker | LambdaRank, data: RankingData) -> Attributio
         return _of_expected_grade(ranker, data, outputs, starts)
     expected = np.full(data.n_docs, starts[0])
     learned = Attribution(names, outputs[0], expected, _no_scores(data), explained)
-    base = ranker.base
+    base = getattr(ranker, "base", None)
     if base is None:
         return learned
     if not is_model(base):

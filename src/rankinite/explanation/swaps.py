@@ -22,7 +22,7 @@ from rankinite.data.sparse import dense_rows
 from rankinite.explanation.attribution import depends_on_query, explained_scores
 from rankinite.rankers.lambdarank import LambdaRank
 from rankinite.rankers.ranker import Ranker
-from rankinite.rankers.tree_ranker import TreeRanker
+from rankinite.rankers.tree_contents import TreeContents
 
 # Values of the data at which the score of a net is looked at.
 MOST_GRID = 64
@@ -68,7 +68,7 @@ def thresholds_of(ranker: Ranker) -> dict[str, Floats32]:
     """Return the finite thresholds of the trees in a ranker, by feature, in increasing order."""
     by_feature: dict[str, list[Floats32]] = {}
     for part in _parts(ranker):
-        if isinstance(part, TreeRanker):
+        if isinstance(part, TreeContents):
             for tree in part.forest_.trees:
                 for feature, threshold in zip(tree.feature, tree.threshold, strict=True):
                     name = part.feature_names_[feature]
@@ -92,7 +92,7 @@ def used_features(ranker: Ranker) -> set[str]:
         base = getattr(part, "base", None)
         if base is not None and not isinstance(base, Ranker):
             return set(ranker.feature_names_)
-        if isinstance(part, TreeRanker):
+        if isinstance(part, TreeContents):
             used |= {part.feature_names_[j] for j in np.unique(_split_features(part))}
         elif isinstance(part, LambdaRank):
             names = part.feature_names_
@@ -100,7 +100,7 @@ def used_features(ranker: Ranker) -> set[str]:
     return used & set(ranker.feature_names_)
 
 
-def _split_features(part: TreeRanker) -> NDArray[np.int32]:
+def _split_features(part: TreeContents) -> NDArray[np.int32]:
     return np.concatenate([np.zeros(0, np.int32), *(t.feature for t in part.forest_.trees)])
 
 
@@ -189,7 +189,7 @@ class _Search:
         """Codes of the categories of each categorical feature, as the data set has them."""
         codes: dict[str, Floats32] = {}
         for part in _parts(self.ranker):
-            if isinstance(part, TreeRanker):
+            if isinstance(part, TreeContents):
                 for feature, known in part.forest_.categories.items():
                     codes[part.feature_names_[feature]] = known
         return {

@@ -13,9 +13,11 @@ import numpy as np
 
 from rankinite.core.cached import cached_property
 from rankinite.core.errors import UsageError
+from rankinite.core.format import some_of
 from rankinite.core.types import Floats, Integers
 from rankinite.ensembles.ensemble import LinearEnsemble
 from rankinite.rankers.base import Base
+from rankinite.rankers.imported import ImportedForest
 from rankinite.rankers.mart import MART
 from rankinite.rankers.mcrank import McRank
 from rankinite.rankers.ranker import Ranker
@@ -163,6 +165,14 @@ def _forest_of(model: Ranker, inside: str) -> Forest:
         return _forest_of_ensemble(model, kind)
     if isinstance(model, McRank):
         raise _no_sum(kind, "its score is the expected grade of a softmax, no sum of trees")
+    if isinstance(model, ImportedForest):
+        if model.zero_as_missing_:
+            raise UsageError(
+                f"export: the {kind} takes zeros of {some_of(list(model.zero_as_missing_))} for "
+                "missing values (zero_as_missing of LightGBM), which other tools do not; use the "
+                "file that it came from"
+            )
+        return model.forest_
     if not isinstance(model, TreeRanker):
         raise _no_sum(kind, "it does not consist of trees")
     if inside and isinstance(model, MART) and model.loss == "logistic":

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rankinite.core.errors import UsageError
 from rankinite.core.params import Whole, check
+from rankinite.core.types import Floats
 from rankinite.rankers.ranker import Ranker
 from rankinite.trees.forest import Forest, Tree
 
@@ -50,6 +51,12 @@ class TreeContents(Ranker):
             check(self._name, "n_trees", n_trees, Whole(0, most))
             forest = forest.first(int(n_trees))
         return forest.leaves(matrix, rows)
+
+    def output_contributions(self, X: Any) -> tuple[Floats, Floats]:
+        """Return what each feature adds to the trees' raw scores: TreeSHAP, see `explain`."""
+        from rankinite.trees.contributions import forest_contributions
+
+        return forest_contributions(self.forest_, *self._features_of(X))
 
     def trees(self, numbers: Sequence[int] | int | None = None) -> Any:
         """Return the nodes of the trees as a pandas frame, one row per split or leaf.

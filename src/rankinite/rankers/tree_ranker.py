@@ -327,12 +327,6 @@ class TreeRanker(TreeParameters, TreeContents, TrainedRanker):
         n_docs = (matrix if rows is None else rows).shape[0]
         return self.forest_.add_to(self._start_scores(X, qid, n_docs, None), matrix, rows)
 
-    def output_contributions(self, X: Any) -> tuple[Floats, Floats]:
-        """Return what each feature adds to the trees' raw scores: TreeSHAP, see `explain`."""
-        from rankinite.trees.contributions import forest_contributions
-
-        return forest_contributions(self.forest_, *self._features_of(X))
-
     def staged_predict(
         self,
         X: Any,
