@@ -221,6 +221,8 @@ MANIFESTS = [
     ("top_grade", ABSENT, "has no 'top_grade'"),
     ("top_grade", "4", "'top_grade' is '4'"),
     ("top_grade", -1, "'top_grade' is -1"),
+    ("top_grade", 2**60 + 1, "'top_grade' is 1152921504606846977"),
+    ("based_on_scores", True, "the base in the file does not fit the ranker"),
     ("n_queries", 0, "'n_queries' is 0"),
     ("n_docs", "many", "'n_docs' is 'many'"),
     ("rankinite", 7, "'rankinite' is 7"),

@@ -206,7 +206,7 @@ ARRAYS = [
     ("powell", "search", None),
     ("powell", "search", put(1, np.nan)),
     ("powell", "search", put(1, 2.5)),
-    ("powell", "search", put(1, -1)),
+    ("powell", "search", put(1, -0.0)),
     ("linear", "ranker.weights", None),
     ("linear", "ranker.weights", put(0, np.nan)),
 ]

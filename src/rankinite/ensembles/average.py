@@ -224,7 +224,7 @@ class Interpolation(LinearEnsemble):
     def _set_arrays(self, content: Content, inner: Ranker | None) -> None:
         super()._set_arrays(content, inner)
         search = checked_array(content.arrays, "search", np.float64, 2)
-        if not (0 <= search[1] < MOST_COUNTED and search[1] == int(search[1])):
+        if not (1 <= search[1] < MOST_COUNTED and search[1] == int(search[1])):
             raise ModelFileError("the file has no number of evaluations")
         self.value_, self.n_evaluations_ = float(search[0]), int(search[1])
 

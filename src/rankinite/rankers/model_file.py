@@ -62,6 +62,9 @@ class Manifest:
             raise _not_understood("feature_names", names)
         if not names or len(set(names)) < len(names):
             raise _not_understood("feature_names", names)
+        top_grade = _number(manifest, "top_grade", Real(0))
+        if float(top_grade) != top_grade:  # a whole number that no label can be
+            raise _not_understood("top_grade", top_grade)
         n_rounds = int(_number(manifest, "n_rounds", Whole(0)))
         best_round = None
         if "best_round" in manifest:
@@ -70,7 +73,7 @@ class Manifest:
             parameters,
             bool(_number(manifest, "based_on_scores", OneOf([False, True]))),
             tuple(names),
-            float(_number(manifest, "top_grade", Real(0))),
+            float(top_grade),
             n_rounds,
             best_round,
             read_history(_entry(manifest, "history"), n_rounds),
@@ -210,7 +213,9 @@ def restore_base(ranker: Any, manifest: Manifest, base: Ranker | None) -> None:
     """
     if base is None and not manifest.based_on_scores:
         return
-    fits = base is None or base.feature_names_ == ranker.feature_names_
+    fits = base is None or (
+        base.feature_names_ == ranker.feature_names_ and not manifest.based_on_scores
+    )
     if "base" not in ranker.get_params(deep=False) or not fits:
         raise ModelFileError("the base in the file does not fit the ranker that contains it")
     # A file does not hold scores; that the base was scores is told by a base of no scores.
