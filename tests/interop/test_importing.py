@@ -476,7 +476,7 @@ def test_files_are_where_they_should_be():
 
 
 def test_imported_forests_are_explained():
-    imported = rk.import_model(MODELS / "lightgbm.txt")
+    imported = rk.import_model(FOLDER / "lightgbm.txt")
     X = np.random.default_rng(0).normal(size=(20, imported.n_features_in_))
     names = imported.feature_names_
     data = rk.RankingData(X, np.arange(20) % 3, qid=[1] * 20, feature_names=names)
