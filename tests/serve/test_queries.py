@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
+import pandas
 import pytest
 
 import rankinite as rk
@@ -116,7 +118,7 @@ def test_categories_are_texts(client, folder):
         ({"documents": [], "ids": []}, "'ids' belongs to a matrix"),
         ({"queries": [], "id": "q"}, "there is 'id' beside 'queries'"),
         ({"queries": [{}]}, "queries[0]: there are neither"),
-        ({"explain": 1}, "unknown field `explain`"),
+        ({"explian": True}, "unknown field `explian`"),
         ({"features": None}, "Expected `array`, got `null`"),
         ({"features": [1, 2, 3]}, "Expected `array`, got `int` at `features[0]`"),
         ({"features": [[1, 2]]}, "row 0 of features has 2 values; expected 3"),
@@ -190,3 +192,28 @@ def test_answers_are_json_of_few_bytes(client):
     body = rank(client, {"features": rows()[:1]}).body
     assert body.startswith(b'{"model":"plain","version":"1","ranking":[{"id":0,"score":')
     assert json.loads(body)
+
+
+def test_contributions_add_up_to_scores(client, model):
+    answer = rank(client, {"features": rows(), "explain": True})
+    assert scores_of(answer) == model.predict(X).tolist()
+    for entry in answer.json["ranking"]:
+        sizes = [abs(value) for value in entry["contributions"].values()]
+        assert sizes == sorted(sizes, reverse=True)
+        total = math.fsum([entry["expected"], *entry["contributions"].values()])
+        assert total == pytest.approx(entry["score"], abs=1e-12)
+    assert "contributions" not in rank(client, {"features": rows()}).json["ranking"][0]
+    assert rank(client, {"features": [], "explain": True}).json["ranking"] == []
+
+
+def test_texts_of_categories_are_explained():
+    shops = ["a", "b", "a", "c", "b", "a"] * 10
+    frame = pandas.DataFrame({"shop": shops, "price": np.arange(60.0)})
+    fitted = rk.MART(n_trees=5, min_docs_in_leaf=1, categorical_features=["shop"])
+    fitted.fit(frame, (np.array(shops) == "a") * 2, qid=np.repeat(np.arange(6), 10))
+    fitted.save("shops.rk")
+    client = client_of("shops=shops.rk")
+    documents = [{"features": {"shop": shop, "price": 3}} for shop in "abz"]
+    answer = rank(client, {"documents": documents, "explain": True}, "shops")
+    assert answer.status == 200, answer.body
+    assert next(iter(answer.json["ranking"][0]["contributions"])) == "shop"

@@ -6,16 +6,20 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankinite.core.errors import DataError, RankiniteError
+from rankinite.core.errors import DataError, RankiniteError, UsageError
 from rankinite.core.format import some_of
 from rankinite.core.types import Floats, Floats32
+from rankinite.data.ranking_data import RankingData
 from rankinite.rankers.base import Base
 from rankinite.rankers.ranker import Ranker
+
+if TYPE_CHECKING:
+    from rankinite.explanation.attribution import Attribution
 
 # What a feature of a request can be: a number, the text of a category, or missing.
 Value = float | str | None
@@ -95,6 +99,24 @@ def score(ranker: Ranker, batch: Batch) -> Floats:
     except DataError as problem:
         raise bad_request(str(problem)) from None
     return scores
+
+
+def explained(ranker: Ranker, batch: Batch, codes: Mapping[int, Mapping[str, int]]) -> Attribution:
+    """Return what each feature adds to the score of each document of a request."""
+    # Here, because requests that ask for it are few, and the first one loads its code.
+    from rankinite.explanation.attribution import attribute
+
+    names = ranker.feature_names_
+    data = RankingData(
+        batch.X,
+        qid=np.repeat(np.arange(len(batch.sizes)), batch.sizes),
+        feature_names=names,
+        categories={names[j]: list(texts) for j, texts in codes.items() if texts},
+    )
+    try:
+        return attribute(ranker, data)
+    except (DataError, UsageError) as problem:
+        raise bad_request(str(problem)) from None
 
 
 class Columns:

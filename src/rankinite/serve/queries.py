@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from rankinite.serve.batches import (
     RequestError,
     Value,
     bad_request,
+    explained,
     score,
     shortened,
     stacked,
@@ -24,6 +25,9 @@ from rankinite.serve.batches import (
 from rankinite.serve.kernels import read_numbers
 from rankinite.serve.limits import Limits
 from rankinite.serve.repository import Served
+
+if TYPE_CHECKING:
+    from rankinite.explanation.attribution import Attribution
 
 Identity = Annotated[str, Meta(max_length=1000)] | int
 MATRIX_SCHEMA = {
@@ -87,18 +91,34 @@ class RankRequest(Query, forbid_unknown_fields=True):
             description="Whether features that the model does not know are left out, not refused."
         ),
     ] = False
+    explain: Annotated[
+        bool,
+        Meta(description="Whether to return what the features add to the score of each document."),
+    ] = False
 
 
 # What is answered
 
 
-class Ranked(Struct):
+class Ranked(Struct, omit_defaults=True):
     """A document in its place."""
 
     id: Annotated[
         str | int, Meta(description="The document's id, or its place in the request, from 0.")
     ]
     score: Annotated[float, Meta(description="Larger is better.")]
+    expected: Annotated[
+        float | None,
+        Meta(description="With explain: the score of a document of which nothing is known."),
+    ] = None
+    contributions: Annotated[
+        dict[str, float] | None,
+        Meta(
+            description="With explain: what the features add to that, the largest first. It adds "
+            "up to the score, or to its log odds for models that predict chances; features that "
+            "add nothing are left out."
+        ),
+    ] = None
 
 
 class Ranking(Struct, omit_defaults=True):
@@ -154,8 +174,10 @@ def answer(served: Served, body: bytes, limits: Limits) -> tuple[bytes, int, int
     sizes = [len(matrix) for matrix in matrices]
     batch = Batch(stacked(matrices, len(served.columns)), sizes, _base_scores(queries, sizes))
     scores = score(served.ranker, batch)
-    # Whoever adds values that explain the scores, asks for them here: per document, by `batch`.
-    rankings = _rankings(queries, scores, sizes)
+    attribution = None
+    if request.explain and n_docs:
+        attribution = explained(served.ranker, batch, served.columns.codes)
+    rankings = _rankings(queries, scores, sizes, attribution)
     model, version = served.name, served.version
     result = RankAnswer(model, version, rankings)
     if request.queries is None:
@@ -310,7 +332,12 @@ def _base_scores(queries: Sequence[Query], sizes: Sequence[int]) -> Floats | Non
     return np.array(given_values)
 
 
-def _rankings(queries: Sequence[Query], scores: Floats, sizes: Sequence[int]) -> list[Ranking]:
+def _rankings(
+    queries: Sequence[Query],
+    scores: Floats,
+    sizes: Sequence[int],
+    attribution: Attribution | None,
+) -> list[Ranking]:
     rankings = []
     first = 0
     for query, size in zip(queries, sizes, strict=True):
@@ -320,9 +347,22 @@ def _rankings(queries: Sequence[Query], scores: Floats, sizes: Sequence[int]) ->
         order = np.argsort(-of_query, kind="stable").tolist()
         values = of_query.tolist()
         ids = _ids_of(query)
-        ranked = [Ranked(k if ids is None else ids[k], values[k]) for k in order]
+        ranked: list[Ranked] = [
+            Ranked(k if ids is None else ids[k], values[k])
+            if attribution is None
+            else _explained(k if ids is None else ids[k], values[k], attribution, first - size + k)
+            for k in order
+        ]
         rankings.append(Ranking(ranked, query.id))
     return rankings
+
+
+def _explained(name: Any, value: float, attribution: Attribution, doc: int) -> Ranked:
+    """Return a document with what its features add to its score, the largest first."""
+    added = attribution.values[doc]
+    order = [int(j) for j in np.argsort(-np.abs(added), kind="stable") if added[j] != 0.0]
+    contributions = {attribution.names[j]: float(added[j]) for j in order}
+    return Ranked(name, value, float(attribution.expected[doc]), contributions)
 
 
 def _ids_of(query: Query) -> Sequence[Any] | None:
