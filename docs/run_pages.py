@@ -34,7 +34,7 @@ DOCS = Path(__file__).parent
 # Code of other tools in pages for their users; what is not installed is not run.
 OPTIONAL = {"catboost", "xgboost"}
 # Not run: formats, and commands that install.
-SHOWN_ONLY = {"bash", "c", "json", "output", "text", "toml", "xml"}
+SHOWN_ONLY = {"bash", "c", "docker", "ini", "json", "output", "text", "toml", "xml", "yaml"}
 FENCE = re.compile(
     r"^(?P<fence>`{3,})(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=fence)$", re.M | re.S
 )

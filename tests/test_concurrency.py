@@ -102,6 +102,11 @@ def sweep(path: Path) -> Path:
 
 # What each public function gives; its argument is a folder for files. Errors, measures and results
 # are made by the others.
+def exported(path):
+    rk.export(fitted(), path, "c" if path.suffix == ".c" else "lightgbm")
+    return path
+
+
 CALLS: dict[str, Any] = {
     "Average": lambda _: rk.Average(members()).fit(DATA),
     "BestMix": lambda _: rk.BestMix(members()).fit(DATA),
@@ -128,11 +133,19 @@ CALLS: dict[str, Any] = {
     ).to_markdown(),
     "concat": lambda _: rk.concat(DATA.split(2, seed=1)),
     "evaluate": lambda _: repr(rk.evaluate(SCORES["a"], MORE, ["NDCG@3", "ERR", "MAP"])),
+    "explain": lambda _: rk.explain(fitted(), DATA).contributions,
+    "explain_losses": lambda _: repr(rk.explain_losses(fitted(), fitted(rk.MART), DATA, "NDCG@3")),
+    "export": lambda folder: exported(folder / "model.c"),
     "from_frame": lambda _: rk.from_frame(frame(), label="label", qid="query"),
+    "import_model": lambda folder: rk.import_model(exported(folder / "model.txt")).predict(DATA),
     "lambda_gradients": lambda _: rk.lambda_gradients("NDCG", SCORES["a"], MORE.y, MORE.offsets),
     "load": lambda folder: rk.load(saved(folder / "data.txt")),
     "load_model": lambda folder: rk.load_model(saved_model(folder / "model.rk")),
     "load_scores": lambda folder: rk.load_scores(saved_scores(folder / "scores.txt"), MORE),
+    "partial_dependence": lambda _: repr(rk.partial_dependence(fitted(), DATA, "1")),
+    "permutation_importances": lambda _: repr(
+        rk.permutation_importances(fitted(), DATA, "NDCG@3", repeats=2)
+    ),
     "parse_measure": lambda _: str(rk.parse_measure("NDCG@3 > MAP")),
     "polynomials": lambda _: rk.polynomials(5, n_features=3, seed=2),
     "read_recipe": lambda _: rk.read_recipe("winner-small").text,

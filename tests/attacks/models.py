@@ -20,7 +20,7 @@ import numpy as np
 import rankinite as rk
 from rankinite.cli import main
 from rankinite.core.container import Content, read_container
-from rankinite.explain.inspection import inspect_ranker
+from rankinite.explanation.inspection import inspect_ranker
 from rankinite.rankers.base import Base
 from tests.attacks import Outcome
 from tests.attacks.damage import damaged

@@ -73,10 +73,10 @@ def test_the_depth_of_a_tree():
 
 
 def test_a_deep_tree():
-    names = [str(k) for k in range(1, 502)]
-    text = "(" * 500 + "1" + "".join(f" {k})" for k in range(2, 502))
-    assert len(parse_mix_tree(text, names).pairs) == 500
-    with pytest.raises(UsageError, match="parentheses more than 500 deep"):
+    names = [str(k) for k in range(1, 3001)]
+    text = "(" * 2999 + "1" + "".join(f" {k})" for k in range(2, 3001))
+    assert len(parse_mix_tree(text, names).pairs) == 2999
+    with pytest.raises(UsageError, match="is never closed"):
         parse_mix_tree("(" * 100_000, names)
 
 

@@ -159,7 +159,7 @@ class TestBothMethods:
         for number in range(3):
             gradients(prepared, np.zeros(19), number)
         arrays = damage(prepared.to_arrays(3)[BY_ROUND])
-        with pytest.raises(ModelFileError, match="position bias"):
+        with pytest.raises(ModelFileError, match=r"position[ _]bias"):
             prepared.restore(arrays, 2)
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import rankinite as rk
+from rankinite.core.errors import MissingExtraError
 from rankinite.serve import mlflow as rk_mlflow
 from tests.serve.cases import DATA, SMALL, named_model, saved, small_model
 
@@ -36,7 +37,7 @@ def test_mistakes_are_refused(model, monkeypatch):
         rk_mlflow.RankerModel(model).predict(X, {"top": 3})
     monkeypatch.setitem(sys.modules, "mlflow", None)
     monkeypatch.setitem(sys.modules, "mlflow.pyfunc", None)
-    with pytest.raises(rk.MissingExtraError, match=r"rankinite\[mlflow\]"):
+    with pytest.raises(MissingExtraError, match=r"rankinite\[mlflow\]"):
         rk_mlflow.save_model(model, "m")
 
 

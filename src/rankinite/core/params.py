@@ -195,7 +195,8 @@ def check(owner: str, name: str, value: Any, constraint: Constraint) -> None:
     if constraint.allows(value):
         return
     high = _largest(constraint)
-    is_large = high is not None and isinstance(value, numbers.Integral) and int(value) > high
+    # Other bounds are part of what is expected.
+    is_large = high is not None and high >= LARGEST_WHOLE and _is_above(value, high)
     largest = f", more than {high:,}" if is_large else ""
     raise UsageError(f"{owner}: {name} must be {constraint}; got {_shown(value)}{largest}")
 
@@ -205,6 +206,10 @@ def _largest(constraint: Constraint) -> int | None:
     if isinstance(constraint, Either):
         return _largest(constraint.first)
     return constraint.high if isinstance(constraint, Whole) else None
+
+
+def _is_above(value: Any, high: int) -> bool:
+    return isinstance(value, numbers.Integral) and int(value) > high
 
 
 def _shown(value: Any) -> str:

@@ -6,7 +6,6 @@ the default way of the split. By a categorical split the categories of a set go 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankinite.core.elementary import log
 from rankinite.core.errors import ModelFileError
 from rankinite.core.types import Floats
 from rankinite.interop.readers.fields import (
@@ -135,11 +135,11 @@ def _start(parameters: Mapping[str, Any], objective: str) -> float:
     if objective in LOGISTIC:
         if not 0.0 < base < 1.0:
             raise ModelFileError(f"has {base} as 'base_score'; expected a probability")
-        return math.log(base / (1.0 - base))
+        return float(log(base / (1.0 - base)))
     if objective in EXPONENTIAL:
         if base <= 0.0:
             raise ModelFileError(f"has {base} as 'base_score'; expected a positive number")
-        return math.log(base)
+        return float(log(base))
     return base
 
 
