@@ -103,8 +103,8 @@ def tried(
     if any(key in expected and digest != expected[key] for key, digest in results(name).items()):
         return Outcome(what, f"{tried_}: a part of a file")
     again, said = run(name)
-    # Of a kill between a file and the list of files, --force is what a user is told of.
-    if again == 2 and number == signal.SIGKILL and "add --force" in said:
+    # A table is the user's as soon as it is written, however the command ended then.
+    if again == 2 and "add --force" in said:
         return Outcome("asks for --force")
     if again != 0:
         return Outcome(what, f"{tried_}, then: {said[-300:]}")
