@@ -212,8 +212,8 @@ def test_texts_of_categories_are_explained():
     fitted = rk.MART(n_trees=5, min_docs_in_leaf=1, categorical_features=["shop"])
     fitted.fit(frame, (np.array(shops) == "a") * 2, qid=np.repeat(np.arange(6), 10))
     fitted.save("shops.rk")
-    client = client_of("shops=shops.rk")
     documents = [{"features": {"shop": shop, "price": 3}} for shop in "abz"]
-    answer = rank(client, {"documents": documents, "explain": True}, "shops")
+    with client_of("shops=shops.rk") as client:
+        answer = rank(client, {"documents": documents, "explain": True}, "shops")
     assert answer.status == 200, answer.body
     assert next(iter(answer.json["ranking"][0]["contributions"])) == "shop"
