@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankinite.core.container import LARGEST as LARGEST_SUMMAND
 from rankinite.core.errors import ModelFileError
 from rankinite.core.jit import frozen
 from rankinite.core.types import Floats
 from rankinite.data.categories import MOST_CODES
 from rankinite.trees.bins import MOST_BINS, SET_BYTES
-from rankinite.trees.forest import MAX_LEAVES, Categories, Forest, TreeArrays
+from rankinite.trees.forest import LARGEST_GAIN, MAX_LEAVES, Categories, Forest, TreeArrays
 from rankinite.trees.scoring import n_category_bins
 
 # Deeper trees are chains that no tool grows, and take time for every level.
@@ -144,8 +145,8 @@ def build_forest(
     categorical_features
         Features that are categorical, also if no split asks for them.
     """
-    if not np.isfinite(start):
-        raise ModelFileError("the score before the first tree is not finite")
+    if not abs(start) <= LARGEST_SUMMAND:
+        raise ModelFileError("the score before the first tree is not finite, or too large")
     unused: Categories = dict.fromkeys(categorical_features, NO_CODES)
     if not all(0 <= j < n_features for j in unused):
         raise ModelFileError(f"a categorical feature is none of the {n_features}")
@@ -162,8 +163,9 @@ def build_forest(
     categorical = is_categorical[splits]
     if np.isnan(threshold[~categorical]).any():
         raise ModelFileError("a split has a threshold that is no number")
-    if not np.isfinite(nodes.value[leaves]).all():
-        raise ModelFileError("a leaf has a value that is not finite")
+    # As in our model files, where numbers that are added up must not become infinite.
+    if not (np.abs(nodes.value[leaves]) <= LARGEST_SUMMAND).all():
+        raise ModelFileError("a leaf has a value that is not finite, or too large to be added up")
     codes = {k: nodes.left_codes[int(n)] for k, n in enumerate(splits) if is_categorical[n]}
     missing_left = nodes.missing_left[splits]
     others: dict[int, NDArray[np.int64] | None] = {}
@@ -178,7 +180,7 @@ def build_forest(
         "missing_left": missing_left,
         "first": shape.first[splits].astype(np.uint16),
         "right": shape.right[splits].astype(np.uint16),
-        "gain": np.nan_to_num(nodes.gain[splits], nan=0.0, posinf=0.0, neginf=0.0),
+        "gain": np.where(np.abs(nodes.gain[splits]) <= LARGEST_GAIN, nodes.gain[splits], 0.0),
         "docs": shape.docs[splits].astype(np.int64),
         "value": nodes.value[leaves],
         "leaf_docs": shape.docs[leaves].astype(np.int64),
