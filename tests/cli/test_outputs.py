@@ -232,3 +232,17 @@ def test_files_of_a_command_that_fails_are_ours():
     with pytest.raises(OSError, match="full"):
         fill()
     assert _is_listed(Path("a"))
+
+
+def test_what_cannot_be_listed_is_removed(call, monkeypatch):
+    """As on a disk that is full after the data: the next try must not find a stranger's file."""
+    rk.save(rk.polynomials(10, n_features=3), "data.txt")
+
+    def full(_outputs, _written):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as changed:
+        changed.setattr("rankinite.cli.outputs.Outputs.record", full)
+        call("data", "split", "data.txt", "--parts", "2", "--out", "parts", code=1)
+    assert list(Path("parts").iterdir()) == []
+    call("data", "split", "data.txt", "--parts", "2", "--out", "parts")

@@ -172,8 +172,9 @@ def save_all(
     written = []
     for path, data in sets:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save(data, path, progress=terminal.progress())
-        outputs.record([path])
+        # On a full disk: what cannot be listed as ours would be in the way of the next try.
+        with outputs.recording([path]):
+            save(data, path, progress=terminal.progress())
         written.append((path, data.n_queries, data.n_docs))
         # `sets` may be a generator: the next set needs the memory while it is being made.
         del data

@@ -116,6 +116,7 @@ class Outputs:
 
         try:
             yield
+            self.record(written())
         except BaseException:
             try:
                 self.record(written())
@@ -123,7 +124,6 @@ class Outputs:
                 for path in written():
                     path.unlink(missing_ok=True)
             raise
-        self.record(written())
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
