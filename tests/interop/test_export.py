@@ -204,7 +204,7 @@ def test_zeros_that_are_missing_values_are_no_other_tools():
 # Names
 
 
-HOSTILE = ["a b", 'q"u\\o', "x[1]<2", "ü ✓", "</tree>", "1"]
+HOSTILE = ["infinity", 'q"u\\o', "x[1]<2", "ü ✓", "</tree>", "1"]
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -335,3 +335,9 @@ def test_a_missing_package_is_named(monkeypatch, to, package):
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(MissingExtraError, match=rf"{package} is not installed.*rankinite\[export"):
         rk.export(model("trees"), f"m{ENDINGS.get(to, '.json')}", to)
+
+
+def test_the_second_file_has_a_name_of_its_own():
+    with pytest.raises(UsageError, match=r"m\.h is the name of the second file of c"):
+        rk.export(model("trees"), "m.h", "c")
+    assert list(Path().iterdir()) == []

@@ -183,4 +183,9 @@ def contents_of(
 def files_of(path: Path, to: str) -> tuple[Path, ...]:
     """Return the files that an export writes."""
     second = FORMATS[to].second
+    if second and path.name.endswith(second):
+        raise UsageError(
+            f"export: {path} is the name of the second file of {to}, which ends in {second}; name "
+            "the model otherwise"
+        )
     return (path, path.with_suffix(second)) if second else (path,)

@@ -54,20 +54,12 @@ def write(order: Order) -> dict[str, bytes]:
             "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
         },
     }
-    return {"": _with_infinities(json.dumps(content, allow_nan=False)).encode()}
+    return {"": json.dumps(content).encode()}
 
 
 def is_possible_name(name: str) -> bool:
     """Tell whether XGBoost takes a name."""
     return bool(name) and not set("[]<") & set(name)
-
-
-# What JSON cannot hold, and XGBoost reads: behind the largest number of 32 bits.
-INFINITY = "infinity"
-
-
-def _with_infinities(text: str) -> str:
-    return text.replace(f'"{INFINITY}"', "Infinity")
 
 
 def _tree(order: Order, k: int, nodes: Nodes) -> dict[str, Any]:
@@ -120,7 +112,8 @@ def _tree(order: Order, k: int, nodes: Nodes) -> dict[str, Any]:
         "right_children": by_number(left_children + 1, -1, np.int64),
         "loss_changes": by_number(np.float32(tree.gain), 0.0, np.float64),
         "parents": parents.tolist(),
-        "split_conditions": [c if np.isfinite(c) else INFINITY for c in conditions],
+        # Behind the largest number of 32 bits is infinity, which XGBoost reads as JSON of Python.
+        "split_conditions": conditions,
         "split_indices": by_number(tree.feature, 0, np.int64),
         "split_type": by_number(tree.categorical, 0, np.int64),
         "sum_hessian": by_number(np.float32(tree.docs), np.float32(tree.leaf_docs), np.float64),
